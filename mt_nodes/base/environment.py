@@ -75,9 +75,9 @@ def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> d
     ours = base.get(_OURS, "").split(",")
     clean = {name: value for name, value in base.items() if name not in (*ours, _OURS)}
     if clean.pop(_BOOTSTRAP_GUARD, None):
-        kept = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
-        if kept:
-            clean["LD_LIBRARY_PATH"] = os.pathsep.join(kept)
+        libraries = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
+        if libraries:
+            clean["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     return _with_defaults(clean, _transport(clean), domain_id)
 
 

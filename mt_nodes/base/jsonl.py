@@ -91,12 +91,12 @@ class LineTail:
         except FileNotFoundError:
             return []
         whole = data[: data.rfind(b"\n") + 1]
-        made = []
+        rows = []
         for raw in whole.splitlines():
             self._count += 1
-            made.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
+            rows.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
         self._at += len(whole)
-        return made
+        return rows
 
 
 class LineFile:

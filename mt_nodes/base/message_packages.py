@@ -45,12 +45,12 @@ def is_missing(type_name: str) -> bool:
         return False
 
 
-def refuse_missing(types: Mapping[str, str], whose: str) -> None:
+def refuse_missing(types: Mapping[str, str], owner: str) -> None:
     """Refuse topics whose message types are not installed.
 
     Args:
         types: topic -> message type.
-        whose: for the error, such as ``stack 'autoware'``.
+        owner: for the error, such as ``stack 'autoware'``.
 
     Raises:
         UsageError: naming every such topic, and the commands that install all of them.
@@ -58,4 +58,4 @@ def refuse_missing(types: Mapping[str, str], whose: str) -> None:
     lacking = {topic: types[topic] for topic in types if is_missing(types[topic])}
     if lacking:
         listed = ", ".join(f"{topic} ({name})" for topic, name in lacking.items())
-        raise UsageError(f"{whose}: message types are not installed here: {listed}; {remedy(lacking.values())}")
+        raise UsageError(f"{owner}: message types are not installed here: {listed}; {remedy(lacking.values())}")

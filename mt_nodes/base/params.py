@@ -208,8 +208,10 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return float(value.replace(".", ""))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    wanted = origin or hint
-    if wanted is Any or (isinstance(value, wanted) and not (wanted in (int, float) and isinstance(value, bool))):
+    annotation = origin or hint
+    if annotation is Any or (
+        isinstance(value, annotation) and not (annotation in (int, float) and isinstance(value, bool))
+    ):
         return value
     raise UsageError(f"{where}: got {type(value).__name__} {value!r}, expected {_type_name(hint)}")
 

@@ -189,8 +189,8 @@ def tail_of(path: Path, offset: int = 0) -> str:
     with path.open("rb") as log:
         log.seek(max(offset, log.seek(0, os.SEEK_END) - TAIL_BYTES))
         lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
-    said = "\n".join(f"    | {line}" for line in lines)
-    return f"its log {path} ends:\n{said}" if lines else f"it wrote nothing to {path}"
+    quoted = "\n".join(f"    | {line}" for line in lines)
+    return f"its log {path} ends:\n{quoted}" if lines else f"it wrote nothing to {path}"
 
 
 def how_it_ended(code: int) -> str:

@@ -53,12 +53,12 @@ def in_suite(
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
-        judged = f"What was judged is in {out}: {afterwards}"
+        so_far = f"What was judged is in {out}: {afterwards}"
         if suite.killed:
-            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {judged}")
+            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {so_far}")
         if suite.signals:  # before it knew what to do with a signal
             raise KeyboardInterrupt
-        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {judged}; {_tail(process.log)}")
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {so_far}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
     return summary
 

@@ -89,8 +89,10 @@ class Manipulation:
         """Its binding, in one line."""
         if self.unsupported:
             return f"unsupported: {self.unsupported}"
-        told = " + ".join(" ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate)
-        return f"as {self.alias_of}: {told}" if self.alias_of else told
+        mutations = " + ".join(
+            " ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate
+        )
+        return f"as {self.alias_of}: {mutations}" if self.alias_of else mutations
 
     def as_plain(self) -> dict[str, Any]:
         """Return it in the form of ``mt list manipulations --json``."""
@@ -152,8 +154,8 @@ def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[M
     return find(name).mutations()
 
 
-def _named(told: Any, where: str) -> _Named:
-    return tuple(named_items(told, where))
+def _named(value: Any, where: str) -> _Named:
+    return tuple(named_items(value, where))
 
 
 def _read(name: str, data: Any, path: Path) -> Manipulation:
@@ -161,8 +163,8 @@ def _read(name: str, data: Any, path: Path) -> Manipulation:
     if not isinstance(data, dict):
         raise UsageError(f"{where}: got {data!r}, expected a mapping with one of {', '.join(_WAYS)}")
     refuse_unknown(data, (*_WAYS, "listed_in"), where)
-    if len(told := [way for way in _WAYS if way in data]) != 1:
-        raise UsageError(f"{where}: got {', '.join(told) or 'nothing'}, expected one of {', '.join(_WAYS)}")
+    if len(ways := [way for way in _WAYS if way in data]) != 1:
+        raise UsageError(f"{where}: got {', '.join(ways) or 'nothing'}, expected one of {', '.join(_WAYS)}")
     listed_in = tuple(data.get("listed_in") or ())
     refuse_unknown(dict.fromkeys(listed_in), LISTS, f"{where}: listed_in")
     bound = _named(data["mutate"], f"{where}.mutate") if "mutate" in data else ()
@@ -177,20 +179,22 @@ def _in_worlds(read: dict[str, Manipulation]) -> None:
     """
     seen: dict[str, Path] = {}
     for path in resources.shipped("in_world").values():
-        for name, told in read_mapping(path).items():
+        for name, value in read_mapping(path).items():
             if name in seen or name not in read or not read[name].mutate:
                 expected = "a name that is bound to mutations" if name not in seen else f"it once; {seen[name]} has it"
                 raise UsageError(f"{path}: got '{name}', expected {expected}")
             seen[name] = path
-            said = {"not_in_world": told} if isinstance(told, str) else {"in_world": _named(told, f"{path}: {name}")}
-            read[name] = replace(read[name], **said)
+            fields = (
+                {"not_in_world": value} if isinstance(value, str) else {"in_world": _named(value, f"{path}: {name}")}
+            )
+            read[name] = replace(read[name], **fields)
 
 
 def _resolved(one: Manipulation, known: Mapping[str, Manipulation]) -> Manipulation:
     if not one.alias_of:
         return one
-    meant = known.get(one.alias_of)
-    if meant is None or not meant.mutate:
+    target = known.get(one.alias_of)
+    if target is None or not target.mutate:
         got = f"alias_of: got '{one.alias_of}', expected a name that is bound to a mutation"
         raise UsageError(f"{one.path}: {one.name}: {got}")
-    return replace(one, mutate=meant.mutate, in_world=meant.in_world, not_in_world=meant.not_in_world)
+    return replace(one, mutate=target.mutate, in_world=target.in_world, not_in_world=target.not_in_world)

@@ -74,9 +74,9 @@ class MutationPipeline:
             return bundle
         since = bundle.index - self._looks_back
         self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
-        met = replace(bundle, earlier=self._past)
+        current = replace(bundle, earlier=self._past)
         self._past = (*self._past, bundle)
-        return met
+        return current
 
     def foresee(self, episode: int, index: int) -> None:
         """Create the generators of an expected bundle in advance, so that it need not wait for them."""
@@ -146,9 +146,9 @@ class MutationPipeline:
             key = self._key(source.episode, source.index, draw_number, step, part)
             rng = self._foreseen.pop(key, None) or generator(*key)
             refuse_loose(self.mutations[step], source)
-            made = self.mutations[step].draw(rng, source, self._state(step, source, first))
-            draws.append(made)
-            return made
+            drawn = self.mutations[step].draw(rng, source, self._state(step, source, first))
+            draws.append(drawn)
+            return drawn
 
         return draw
 
@@ -166,15 +166,15 @@ class MutationPipeline:
         bundles: tuple[tuple[int, Bundle], ...] = ((0, bundle),)
         effects = Effects()
         for step, mutation in enumerate(self.mutations):
-            made: list[tuple[int, Bundle]] = []
+            sent: list[tuple[int, Bundle]] = []
             for part, (delay_ns, source) in enumerate(bundles):
                 drawn = draw(step, part, source)
                 followup = mutation.apply(source, drawn)
-                made += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
+                sent += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
                 effects = effects.merged(followup.effects) if part == 0 else effects
                 if broken := proof(step, source, followup, drawn):
-                    return Followup(tuple(made), effects), broken
-            bundles = tuple(made)
+                    return Followup(tuple(sent), effects), broken
+            bundles = tuple(sent)
         return Followup(bundles, effects), None
 
     def _proof(self, step: int, source: Bundle, followup: Followup, drawn: Draw) -> str | None:
@@ -215,5 +215,5 @@ def _unfit(baseline: DerivedFollowup, followup: Followup) -> str | None:
         return f"baseline: {baseline.broken}"
     if [delay_ns for delay_ns, _ in baseline.followup.bundles] != [0]:
         return f"baseline: {len(baseline.followup.bundles)} bundles, expected one, in the source's place"
-    moves = [made.effects.output_transform is not None for made in (baseline.followup, followup)]
+    moves = [pair.effects.output_transform is not None for pair in (baseline.followup, followup)]
     return "baseline: a scene that is moved cannot be compared with one that is moved less" if any(moves) else None

@@ -231,17 +231,17 @@ def names_from_suite_file(path: Path) -> list[str]:
     return named
 
 
-def refuse_baseline(relation: Relation, who: str) -> None:
+def refuse_baseline(relation: Relation, owner: str) -> None:
     """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
     Raises:
         UsageError: it has one, or is one.
     """
     if relation.loop:
-        raise UsageError(f"{who}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
+        raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
     if relation.baseline:
         raise UsageError(
-            f"{who}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "
+            f"{owner}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "
             "arm of a node alone is given what is there; use `mt replay`"
         )
 
@@ -262,7 +262,9 @@ def _check(value: Any, path: Path) -> Check | None:
 
 def _mutations(value: Any, where: str) -> tuple[Mutation, ...]:
     """Read mutations; the name of a manipulation stands for its mutations."""
-    return tuple(made for name, params in named_items(value, where) for made in mutations_named(name, params, where))
+    return tuple(
+        mutation for name, params in named_items(value, where) for mutation in mutations_named(name, params, where)
+    )
 
 
 def _plugins(kind: str, value: Any, where: str) -> tuple[Any, ...]:

@@ -112,10 +112,10 @@ def strengths(relation: Relation, reach: str = "relation") -> tuple[Strength, ..
             ``range``: up to the ends of the parameters' ranges, on the side of the relation's values.
     """
     found = [
-        made
+        strength
         for step, mutation in enumerate(relation.mutate)
         for field in dataclasses.fields(mutation)  # type: ignore[arg-type]
-        if field.init and (made := _strength(relation, step, mutation, field, reach)) is not None
+        if field.init and (strength := _strength(relation, step, mutation, field, reach)) is not None
     ]
     return tuple(one for one in found if one.weak != one.strong)
 
@@ -133,8 +133,8 @@ def strengths_in_world(relation: Relation, setting: Setting) -> tuple[Strength, 
         for name, weak in change.weak_ends(setting).items():
             spec, strong, whole = specs[name], getattr(change, name), _whole_numbers(type(change), name)
             least = min(max(weak, weak if spec.low is None else spec.low), weak if spec.high is None else spec.high)
-            made = Strength(step, plugins.name_of(type(change)), name, least, strong, whole, False, spec.unit)
-            found.append(replace(made, part="scenario"))
+            strength = Strength(step, plugins.name_of(type(change)), name, least, strong, whole, False, spec.unit)
+            found.append(replace(strength, part="scenario"))
     return tuple(one for one in found if one.weak != one.strong)
 
 
@@ -209,12 +209,12 @@ def _field_of(relation: Relation, name: str) -> tuple[int, Mutation, dataclasses
         for f in dataclasses.fields(m)  # type: ignore[arg-type]
         if f.init
     }
-    fitting = [at for at in known if name in (at[0], at[0].partition(".")[2])]
-    if len(fitting) == 1:
-        return known[fitting[0]]
+    matches = [at for at in known if name in (at[0], at[0].partition(".")[2])]
+    if len(matches) == 1:
+        return known[matches[0]]
     names = sorted({at[0] for at in known})
-    if fitting:
-        raise UsageError(f"relation '{relation.id}' has {name} {len(fitting)} times; name one that is there once")
+    if matches:
+        raise UsageError(f"relation '{relation.id}' has {name} {len(matches)} times; name one that is there once")
     raise UsageError(f"relation '{relation.id}' has no parameter '{name}'{suggest(name, names)}; it has {names}")
 
 
@@ -238,10 +238,10 @@ def with_values(relation: Relation, axes: Sequence[Strength], values: Sequence[f
     changed: dict[tuple[str, int], dict[str, Any]] = {}
     for axis, value in zip(axes, values, strict=True):
         changed.setdefault((axis.part, axis.step), {})[axis.parameter] = (value, value) if axis.pair else value
-    made = {part: list(getattr(relation, part)) for part, _ in changed}
+    lists = {part: list(getattr(relation, part)) for part, _ in changed}
     for (part, step), parameters in changed.items():
-        made[part][step] = replace(made[part][step], **parameters)
-    parts: dict[str, Any] = {part: tuple(steps) for part, steps in made.items()}
+        lists[part][step] = replace(lists[part][step], **parameters)
+    parts: dict[str, Any] = {part: tuple(steps) for part, steps in lists.items()}
     return replace(relation, **parts)
 
 

@@ -89,8 +89,8 @@ class Recording:
         return describe(bundles, told=self.told, seen=seen, utc_offset_h=self.utc_offset_h)
 
 
-def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **asked: Any) -> Matcher:
-    """Return the matcher for cases of a bag; ``asked`` are further settings of :class:`Matcher`.
+def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **settings: Any) -> Matcher:
+    """Return the matcher for cases of a bag; ``settings`` are further settings of :class:`Matcher`.
 
     A relation that cannot be bound, needs a sensor that the bag lacks, or cannot judge one of the stacks, is excluded.
     """
@@ -114,7 +114,7 @@ def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack
     return Matcher(
         refuse=lambda entry: why_not(replace(entry, executions=0)),
         edit_facts=lambda entry: edited(replace(entry, executions=0)),
-        **asked,
+        **settings,
     )
 
 
@@ -124,11 +124,11 @@ def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:
     Raises:
         UsageError: naming an unknown fact or road, or a value of the wrong kind.
     """
-    told = dict(values)
-    if ROADS in told:
-        roads = told[ROADS] if isinstance(told[ROADS], list) else [told[ROADS]]
+    known = dict(values)
+    if ROADS in known:
+        roads = known[ROADS] if isinstance(known[ROADS], list) else [known[ROADS]]
         for road in roads:
             if road not in ontology.roads:
                 raise UsageError(f"fact '{ROADS}': no road '{road}'{suggest(str(road), ontology.roads)}")
-        told[ROADS] = tuple(roads)
-    return given(told, ontology.predicates)
+        known[ROADS] = tuple(roads)
+    return given(known, ontology.predicates)

@@ -24,13 +24,13 @@ class BindingResult:
 
     def as_plain(self) -> dict[str, object]:
         """Return it in the form of JSON."""
-        made = self.relation
+        relation = self.relation
         return {
             "id": self.born.id,
             "text": sentence(self.born.statement),
             "rules": list(self.born.statement.rules),
-            "mutate": [plugins.name_of(type(m)) for m in made.mutate] if made else [],
-            "check": plugins.name_of(type(made.check)) if made else None,
+            "mutate": [plugins.name_of(type(m)) for m in relation.mutate] if relation else [],
+            "check": plugins.name_of(type(relation.check)) if relation else None,
             "why": self.why,
         }
 
@@ -42,7 +42,7 @@ def checked(relations: Iterable[RuleStatement], ontology: Ontology) -> list[Bind
 
 def _checked(one: RuleStatement, ontology: Ontology) -> BindingResult:
     try:
-        made = one.relation(ontology)
+        relation = one.relation(ontology)
     except UsageError as error:
         return BindingResult(one, None, str(error))
-    return BindingResult(one, made)
+    return BindingResult(one, relation)

@@ -67,18 +67,18 @@ def cut(
         UsageError: no bag has enough frames for one.
         InfrastructureError: a bag is damaged.
     """
-    made = []
+    planned = []
     for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):
         firsts = range(0, min(recording.count, limit or recording.count) - frames + 1, frames)
         scenes = recording.scenes([first + reference for first in firsts], partial(progress, bag))
         for first, scene in zip(firsts, scenes.values(), strict=True):
-            made.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
-    if not made:
+            planned.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
+    if not planned:
         longest = max(recording.count for recording in recordings)
         raise UsageError(
             f"--frames {frames}: got {counted(longest, 'frame')} in the longest bag, less than one case; take fewer"
         )
-    return made
+    return planned
 
 
 def left_out(recordings: Sequence[Recording], frames: int) -> list[str]:
@@ -111,10 +111,10 @@ def choose(
     return found
 
 
-def name_of(entry: Entry, ontology: Ontology, beside: Path | None) -> str:
+def name_of(entry: Entry, ontology: Ontology, path: Path | None) -> str:
     """Return the name of a store's relation for `mt replay`.
 
-    One that does not ship is written to the directory ``beside`` (None: nowhere), and named by its file there.
+    One that does not ship is written to the directory ``path`` (None: nowhere), and named by its file there.
 
     Raises:
         InfrastructureError: the file cannot be written.
@@ -123,13 +123,13 @@ def name_of(entry: Entry, ontology: Ontology, beside: Path | None) -> str:
     if ontology == load_ontology() and (ids := ids_of(entry)):
         return ids[0]
     relation = replace(of_entry(entry).relation(ontology), id=f"relation_{entry.index}")
-    if beside is None:
+    if path is None:
         return relation.id
     try:
-        beside.mkdir(parents=True, exist_ok=True)
-        return f"{beside.name}/{write_relation(beside, relation).name}"
+        path.mkdir(parents=True, exist_ok=True)
+        return f"{path.name}/{write_relation(path, relation).name}"
     except OSError as error:
-        raise cannot_write(beside, error) from error
+        raise cannot_write(path, error) from error
 
 
 def _names(recordings: Sequence[Recording]) -> list[str]:

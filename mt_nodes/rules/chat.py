@@ -65,28 +65,28 @@ class Chat:
             NoAnswer: every attempt failed; says how the last did.
             UsageError: the server refuses the request or the key.
         """
-        told, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
-        text, finish, usage = told
+        completion, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
+        text, finish, usage = completion
         return ModelReply(text, finish, *usage, seconds, attempts)
 
     def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Completion:
         for form in range(self._form, len(_FORMS)):
             try:
-                told = self._once(messages, _response_format(_FORMS[form], schema))
+                completion = self._once(messages, _response_format(_FORMS[form], schema))
             except self._service.refusal as error:
                 if getattr(error, "status_code", None) not in _OTHER_FORM or form + 1 == len(_FORMS):
                     raise self._service.refused(error) from error
             else:
                 self._form = form
-                return told
+                return completion
         raise AssertionError("unreachable: the last form returns or raises")
 
     def _once(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Completion:
-        said = [{"role": role, "content": content} for role, content in messages]
+        plain = [{"role": role, "content": content} for role, content in messages]
         # In the body, not as arguments of the library: servers have parameters of their own.
         body = {**self.model.parameters, **response_format}
         create = self._service.client.chat.completions.with_streaming_response.create
-        asking = partial(create, model=self.model.model, messages=said, extra_body=body)
+        asking = partial(create, model=self.model.model, messages=plain, extra_body=body)
         return _read_completion(*self._service.body(asking, LARGEST_BYTES))
 
 
@@ -95,8 +95,8 @@ _Completion = tuple[str, str, tuple["int | None", "int | None"]]
 
 def _response_format(form: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     if form == "schema":
-        told = {"name": "answer", "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": told}}
+        definition = {"name": "answer", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": definition}}
     return {"response_format": {"type": "json_object"}} if form == "json" else {}
 
 

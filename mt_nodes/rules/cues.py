@@ -82,8 +82,8 @@ def opposes(tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology) -
     """Whether a sentence or part of it begins with an action that other rules forbid, such as ignoring something."""
     hits = _hits(tokens, free, ontology, ())
     denied = _negated(tokens, free, [indices for _, indices in hits])
-    told = [text for (text, at), no in zip(hits, denied, strict=True) if not no and _leads(tokens, at[0])]
-    return any(text in one.says_not for text in told for one in ontology.behaviours.values())
+    affirmed = [text for (text, at), no in zip(hits, denied, strict=True) if not no and _leads(tokens, at[0])]
+    return any(text in one.says_not for text in affirmed for one in ontology.behaviours.values())
 
 
 def _leads(tokens: Sequence[Token], i: int) -> bool:
@@ -113,8 +113,8 @@ def _idle(tokens: Sequence[Token], start: int, others: Sequence[int], text: str,
     """Whether a negated phrase demands nothing: somebody else acts, or there is no obligation."""
     near = tokens[max(0, start - _SCOPE) : start]
     excused = any(token.forms & _DUTIES for token in near if token.clause == tokens[start].clause)
-    asked = any(text in one.says for one in ontology.behaviours.values())
-    return (excused and not asked) or _of_another(tokens, start, others)
+    demanded = any(text in one.says for one in ontology.behaviours.values())
+    return (excused and not demanded) or _of_another(tokens, start, others)
 
 
 def _of_another(tokens: Sequence[Token], start: int, others: Sequence[int]) -> bool:
@@ -164,7 +164,7 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
     """Return for each phrase whether a negation shortly before it applies to it.
     A negation before another phrase joined to it by "or" also applies.
     """
-    told: list[bool] = []
+    negated: list[bool] = []
     aside = _parentheses(tokens)
     for n, indices in enumerate(hits):
         end = hits[n - 1][-1] if n else -1
@@ -182,15 +182,15 @@ def _negated(tokens: Sequence[Token], free: Sequence[bool], hits: Sequence[tuple
             if i == end:
                 between = {token.text for token in tokens[end + 1 : indices[0]]}
                 manner = bool(between) and between <= _MANNER
-                no = told[-1] and (manner or bool(between & _ALTERNATIVES))
+                no = negated[-1] and (manner or bool(between & _ALTERNATIVES))
                 break
             if free[i] and tokens[i].forms & _NEGATIONS and not _of_number(tokens, i, indices[0]):
                 no = True
                 break
         inner = (i for i in range(indices[0], indices[-1]) if free[i] and tokens[i].forms & _NEGATIONS)
         within = any(not _of_number(tokens, i, indices[-1]) for i in inner)
-        told.append(no or within or _forbidden(tokens, free, indices))
-    return told
+        negated.append(no or within or _forbidden(tokens, free, indices))
+    return negated
 
 
 def _parentheses(tokens: Sequence[Token]) -> frozenset[int]:

@@ -115,18 +115,18 @@ def _read_vectors(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
 
 def _matrix(rows: Sequence[Any]) -> Floats:
     try:
-        told = np.array(rows)
+        numbers = np.array(rows)
     except ValueError as error:
         raise ServiceFailure("got vectors of several lengths, expected one length") from error
-    if told.ndim != 2 or told.dtype.kind not in "fi" or not told.size:
-        raise ServiceFailure(f"got vectors of {told.dtype} {told.shape}, expected lists of numbers")
+    if numbers.ndim != 2 or numbers.dtype.kind not in "fi" or not numbers.size:
+        raise ServiceFailure(f"got vectors of {numbers.dtype} {numbers.shape}, expected lists of numbers")
     with np.errstate(over="ignore"):
-        made = told.astype(np.float32)
-    if not np.isfinite(made).all():
+        vectors = numbers.astype(np.float32)
+    if not np.isfinite(vectors).all():
         raise ServiceFailure("got vectors with numbers that are none (NaN or infinite)")
-    if not np.any(made, axis=1).all():
+    if not np.any(vectors, axis=1).all():
         raise ServiceFailure("got a vector of zeros, which is near to nothing")
-    return made.astype(np.float64)
+    return vectors.astype(np.float64)
 
 
 class FaissIndex:
@@ -160,9 +160,9 @@ class FaissIndex:
             return []
         if not query.strip():
             return ranked(range(count), np.zeros(count), limit)
-        asked = unit(self._embed([query]))
-        single = asked.astype(np.float32)
+        vector = unit(self._embed([query]))
+        single = vector.astype(np.float32)
         near, _ = self._flat.search(single, min(limit, count))
         _, _, found = self._flat.range_search(single, float(near[0, -1]) - _MARGIN)
         rows = np.sort(found)
-        return ranked(rows, cosines(self._vectors[rows], asked[0]), limit)
+        return ranked(rows, cosines(self._vectors[rows], vector[0]), limit)

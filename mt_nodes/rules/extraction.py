@@ -154,9 +154,9 @@ def _scored(rule: Rule, one: CandidateReading, check: SelfCheck | None) -> Candi
 
 
 def _chosen(rule: Rule, candidates: tuple[CandidateReading, ...]) -> Extraction:
-    said = [one for one in candidates if one.reading.statements]
-    meanings = [_meaning(one) for one in said]
-    best = min(said, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
+    nonempty = [one for one in candidates if one.reading.statements]
+    meanings = [_meaning(one) for one in nonempty]
+    best = min(nonempty, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
     return Extraction(rule, candidates, best)
 
 

@@ -109,8 +109,8 @@ def _document(text: str, name: str) -> Mapping[str, Any]:
     except CompositeParserException as error:
         first = error.errors[0]
         more = f" (and {len(error.errors) - 1} more)" if len(error.errors) > 1 else ""
-        told = str(first).partition(": ")[2].replace("#", "")
-        raise UsageError(f"{name}:{first.location['line']}: not valid Gherkin: {told}{more}") from error
+        title = str(first).partition(": ")[2].replace("#", "")
+        raise UsageError(f"{name}:{first.location['line']}: not valid Gherkin: {title}{more}") from error
     except ParserError as error:
         raise UsageError(f"{name}: not valid Gherkin: {error}") from error
 
@@ -125,7 +125,7 @@ def _scenarios(document: Mapping[str, Any], name: str) -> Iterator[Mapping[str, 
 
 
 def _statement(scenario: Mapping[str, Any], name: str, ontology: Ontology) -> Statement:
-    told: dict[str, str] = {}
+    parts: dict[str, str] = {}
     conditions: list[str] = []
     lines: dict[str, int] = {}
     for step in scenario["steps"]:
@@ -134,23 +134,23 @@ def _statement(scenario: Mapping[str, Any], name: str, ontology: Ontology) -> St
         if "condition" in words:
             conditions.append(words["condition"])
         for key in words.keys() - {"condition"}:
-            if key in told:
+            if key in parts:
                 raise UsageError(f"{where}: got a second '{step['keyword'].strip()}' step, expected one")
-        told |= words
+        parts |= words
         lines |= dict.fromkeys(words, _line(step))
     for key, step_name in (("road", "Given"), ("element", "When"), ("behaviour", "Then")):
-        if key not in told:
+        if key not in parts:
             raise UsageError(f"{name}:{_line(scenario)}: got a scenario without a '{step_name}' step, expected one")
     rules = tuple(tag["name"].removeprefix("@") for tag in scenario["tags"])
     condition = conditions[0] if len(conditions) == 1 else " and ".join(f"({one})" for one in conditions)
     road, element, behaviour = (
-        _known(told[key], key, ontology, f"{name}:{lines[key]}") for key in ("road", "element", "behaviour")
+        _known(parts[key], key, ontology, f"{name}:{lines[key]}") for key in ("road", "element", "behaviour")
     )
-    made = Statement(road, told["verb"], element, behaviour, told.get("place") or "", condition, rules)
-    ontology.refuse_unknown(replace(made, condition=""), f"{name}:{lines['element']}")
+    statement = Statement(road, parts["verb"], element, behaviour, parts.get("place") or "", condition, rules)
+    ontology.refuse_unknown(replace(statement, condition=""), f"{name}:{lines['element']}")
     if condition:
         refuse_unknown_names(condition, ontology.predicates, ontology.elements, f"{name}:{lines['condition']}")
-    return made
+    return statement
 
 
 def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
@@ -172,10 +172,10 @@ def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
     name = "_".join(words.lower().replace("-", " ").split())
     if name in terms:
         return name
-    said = next((term.name for term in terms.values() if words.lower() in term.says), "")
-    if not said:
+    found = next((term.name for term in terms.values() if words.lower() in term.says), "")
+    if not found:
         raise UsageError(f"{where}: no {kind} '{words}'{suggest(name, terms)}")
-    return said
+    return found
 
 
 def _line(node: Mapping[str, Any]) -> int:

@@ -119,10 +119,10 @@ class Matcher:
         if executions is not None:
             entries = [replace(entry, executions=executions[entry.index]) for entry in entries]
         nearest = store.nearest(scene.query, entries, self.limit or len(entries))
-        looked = [self._candidate(store, entry, near, scene) for entry, near in nearest]
-        fitting = [c for c in looked if c.applies]
-        chosen = self._drawn(case, fitting) if fitting else None
-        candidates = tuple(self._explained(c, chosen, len(fitting)) for c in looked)
+        judged = [self._candidate(store, entry, near, scene) for entry, near in nearest]
+        applicable = [c for c in judged if c.applies]
+        chosen = self._drawn(case, applicable) if applicable else None
+        candidates = tuple(self._explained(c, chosen, len(applicable)) for c in judged)
         return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
 
     def _candidate(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
@@ -133,18 +133,18 @@ class Matcher:
             found = _applicable(entry, needs, scene, self.edit_facts(entry))
         return Candidate(entry.index, entry.text, near, entry.executions, found.holds, found.source)
 
-    def _drawn(self, case: str, fitting: Sequence[Candidate]) -> Candidate:
+    def _drawn(self, case: str, applicable: Sequence[Candidate]) -> Candidate:
         """Return the least often run, of these the nearest, of these a random one."""
-        best = min((c.executions, -c.near) for c in fitting)
-        equal = sorted((c for c in fitting if (c.executions, -c.near) == best), key=lambda c: c.index)
+        best = min((c.executions, -c.near) for c in applicable)
+        equal = sorted((c for c in applicable if (c.executions, -c.near) == best), key=lambda c: c.index)
         lot = generator(self.seed, f"rule_matching_{case}", 0, None, 0).integers(len(equal))
         return equal[int(lot)]
 
-    def _explained(self, candidate: Candidate, chosen: Candidate | None, fitting: int) -> Candidate:
+    def _explained(self, candidate: Candidate, chosen: Candidate | None, applicable: int) -> Candidate:
         if chosen is None or not candidate.applies:
             return candidate
         if candidate is chosen:
-            return replace(candidate, why=f"{CHOSEN}: of {fitting} that apply the least often run, then the nearest")
+            return replace(candidate, why=f"{CHOSEN}: of {applicable} that apply the least often run, then the nearest")
         if candidate.executions > chosen.executions:
             return replace(candidate, why=f"applies, but was run {candidate.executions} times, others less often")
         if candidate.near < chosen.near:

@@ -109,7 +109,7 @@ class Answers:
                     "model": model.model,
                     "parameters": model.parameters,
                     "sample": question.sample,
-                    "messages": [[role, self._store_text(said)] for role, said in question.messages],
+                    "messages": [[role, self._store_text(content)] for role, content in question.messages],
                     "schema": self._store_text(_plain(question.schema)),
                     **asdict(reply),
                 }
@@ -121,9 +121,9 @@ class Answers:
             self._replies[question.key] = reply
         return ModelAnswer(question.key, question.prompt_id, reply, cached=False)
 
-    def _store_text(self, said: Content) -> str:
+    def _store_text(self, content: Content) -> str:
         """Store a text, or the parts of a message, unless it is there, and return its id."""
-        text = said if isinstance(said, str) else _plain(said)
+        text = content if isinstance(content, str) else _plain(content)
         name = _id(text)
         if name not in self._texts:
             self._file.append({"kind": "text", "id": name, "text": text})

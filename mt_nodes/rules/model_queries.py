@@ -80,10 +80,10 @@ class Asker:
             UsageError: the server refuses the request or the key.
         """
         question = Question(self._chat.model, messages, schema, sample)
-        kept = self._answers.find(question)
-        if kept:
+        stored = self._answers.find(question)
+        if stored:
             self.usage.cached += 1
-            return kept
+            return stored
         try:
             reply = self._chat.ask(messages, schema)
         except NoAnswer as error:
@@ -114,16 +114,16 @@ class Asker:
         Raises:
             NoAnswer, InfrastructureError, UsageError: as for :meth:`ask`.
         """
-        asked = messages
+        conversation = messages
         for nth in range(TRIES):
             # After the same bad answer the question is the same: it needs another sample.
-            answer = self.ask(asked, schema, turn * TRIES + nth)
+            answer = self.ask(conversation, schema, turn * TRIES + nth)
             try:
                 return read(whole(answer.reply)), answer
             except BadAnswer as error:
                 if nth + 1 == TRIES:
                     return error, answer
-                asked = prompts.again(messages, answer.reply.text[:_SHOWN], str(error))
+                conversation = prompts.again(messages, answer.reply.text[:_SHOWN], str(error))
         raise AssertionError("unreachable: the last try returns")
 
 

@@ -79,8 +79,8 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Lang
     Raises:
         UsageError: naming the missing or wrong variable, and its form.
     """
-    told = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
-    return models_of_environment({**environ, MODEL: ",".join(told)})
+    given = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
+    return models_of_environment({**environ, MODEL: ",".join(given)})
 
 
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
@@ -115,16 +115,16 @@ def _model(name: str, data: Any, where: str, environ: Mapping[str, str]) -> Lang
     )
 
 
-def _url(told: str, where: str) -> str:
+def _url(url: str, where: str) -> str:
     """Return a base URL; refuses one with a password, which would end up in files and errors."""
     try:
-        parts = urlsplit(told)
+        parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
     except ValueError:
         fits = False
     if not fits:
         raise UsageError(f"{where}: got no usable URL, expected such as http://localhost:8000/v1, without a password")
-    return told.rstrip("/")
+    return url.rstrip("/")
 
 
 def _free(name: str, where: str) -> str:

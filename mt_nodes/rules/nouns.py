@@ -141,9 +141,9 @@ def _is_bound(tokens: Sequence[Token], start: int) -> bool:
     """Whether a qualified subject has an obligation: "vehicles let into the zone must"."""
     rest = [token.text for token in tokens[start:] if token.clause == tokens[start - 1].clause]
     duty = next((i for i, word in enumerate(rest) if word in _MODALS), 0)
-    told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _RELATIVES)
+    bound = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _RELATIVES)
     deed = next((word for word in rest[duty + 1 :] if word not in _MODAL_ADVERBS), "")
-    return told and rest[duty - 1] != "you" and deed not in _DUE_TO_OTHERS
+    return bound and rest[duty - 1] != "you" and deed not in _DUE_TO_OTHERS
 
 
 def _is_met(tokens: Sequence[Token], i: int) -> bool:
@@ -175,9 +175,9 @@ def _torn(
     tokens: Sequence[Token], phrase: Phrase, term: Term, indices: tuple[int, ...], whole: Sequence[tuple[int, ...]]
 ) -> bool:
     """Whether a phrase of parts or of a general term takes a word of another name: "bus" of "bus stop"."""
-    mine = set(indices)
+    own = set(indices)
     loose = len(phrase.parts) > 1 or (isinstance(term, Element) and term.general)
-    if loose and any(0 < len(mine & set(row)) < len(row) for row in whole):
+    if loose and any(0 < len(own & set(row)) < len(row) for row in whole):
         return True
     # "An ambulance behind you" does not name a vehicle behind you.
     return tokens[indices[0]].text in _VEHICLE_HEADS and any(

@@ -104,9 +104,9 @@ def _load(own: tuple[Path, ...]) -> Ontology:
             before, after = (read[section], entries) if section == "behaviours" else (entries, read[section])
             read[section] = {**before, **after, **entries}
     elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
-    made = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
-    _refuse_discord(made, own[-1] if own else Path("ontology"))
-    return made
+    ontology = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
+    _refuse_discord(ontology, own[-1] if own else Path("ontology"))
+    return ontology
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -129,11 +129,11 @@ def _entries(section: str, entries: Any, where: str) -> dict[str, Any]:
     entries = mapping(entries, where)
     if section == "words":
         return {str(name): texts(entries, name, where) for name in entries}
-    made = {}
+    result = {}
     for name, data in entries.items():
         entry = mapping(data, f"{where}.{name}", "{says: [some words]}")
-        made[str(name)] = _MAKERS.get(section, _element)(str(name), entry, f"{where}.{name}", section)
-    return made
+        result[str(name)] = _MAKERS.get(section, _element)(str(name), entry, f"{where}.{name}", section)
+    return result
 
 
 def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> RoadTerm:
@@ -144,23 +144,23 @@ def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> RoadTerm:
 
 def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> Element:
     refuse_unknown(data, _ELEMENT_KEYS, where)
-    told = data.get("manipulation", name)
-    shown = told if isinstance(told, dict) else {"": told}
-    if isinstance(told, dict):
-        refuse_unknown(told, REGIONS, f"{where}.manipulation")
-        shown = {**told, "": next(iter(told.values()), "")}
+    manipulation = data.get("manipulation", name)
+    by_region = manipulation if isinstance(manipulation, dict) else {"": manipulation}
+    if isinstance(manipulation, dict):
+        refuse_unknown(manipulation, REGIONS, f"{where}.manipulation")
+        by_region = {**manipulation, "": next(iter(manipulation.values()), "")}
     if "unsupported" in data:
         if "manipulation" in data:
             raise UsageError(f"{where}: got manipulation and unsupported, expected one of them")
-        shown = {}
-    for one in shown.values():
+        by_region = {}
+    for one in by_region.values():
         if one not in manipulations():
             hint = suggest(str(one), manipulations(), "see `mt list manipulations`, or say why under `unsupported`")
             raise UsageError(f"{where}: no manipulation '{one}'{hint}")
     words: dict[str, Any] = {key: text(data, key, where) for key in _WORDS}
     flags: dict[str, Any] = {key: flag(data, key, where) for key in _FLAGS}
     says, bare = _says(name, data, where), texts(data, "bare", where)
-    return Element(name, says, _regions(data, where), category, shown, bare=bare, **words, **flags)
+    return Element(name, says, _regions(data, where), category, by_region, bare=bare, **words, **flags)
 
 
 def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
@@ -168,7 +168,7 @@ def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behavi
     checks = named_items(data.get("check") or [], f"{where}.check")
     if len(checks) != 1:
         raise UsageError(f"{where}.check: got {len(checks)} checks, expected one")
-    made = Behaviour(
+    behaviour = Behaviour(
         name,
         _says(name, data, where),
         says_not=texts(data, "says_not", where),
@@ -177,10 +177,10 @@ def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behavi
         check=checks[0],
         in_world=next(iter(named_items(data.get("in_world") or [], f"{where}.in_world")), ("", {})),
     )
-    made.make_check(where)
-    if made.in_world[0]:
-        made.make_check_in_world(where)
-    return made
+    behaviour.make_check(where)
+    if behaviour.in_world[0]:
+        behaviour.make_check_in_world(where)
+    return behaviour
 
 
 def _predicate(name: str, data: Mapping[str, Any], where: str, _: str) -> Predicate:

@@ -60,16 +60,18 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=_NOTHING_NAMED)
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
-    cue, asked = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology)
+    cue, subjects = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology)
     wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
-    chosen = reasons(tokens, asked, wish, cue.indices[0] if cue else len(tokens))
+    chosen = reasons(tokens, subjects, wish, cue.indices[0] if cue else len(tokens))
     asks, opposed = chosen[0].element.asks, opposes(tokens, free, ontology)
     if opposed and asks not in ("", wish):  # "ignore all that was said and go on at a red light"
         cue = None
-    wanted = "slow_down" if quantities.is_limit(tokens) else "" if opposed else asks
-    if cue is None and not wanted:
+    demanded = "slow_down" if quantities.is_limit(tokens) else "" if opposed else asks
+    if cue is None and not demanded:
         return Reading(why=f"it names {chosen[0].element.name}, but nothing that the ego-vehicle should do about it")
-    behaviour = _behaviour(tokens, cue, [*chosen, *asked], ontology, strict) if cue else ontology.behaviours[wanted]
+    behaviour = (
+        _behaviour(tokens, cue, [*chosen, *subjects], ontology, strict) if cue else ontology.behaviours[demanded]
+    )
     road = road_of(tokens, nouns.places, chosen[0].element, ANY_ROAD)
     place = _place(tokens, chosen, ontology)
     conditions = _conditions(tokens, things, chosen, behaviour, ontology)
@@ -93,10 +95,10 @@ def _demand_in(
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
         here = asked_about or named
-        told = {tokens[one.start].sentence for one in things} - {sentence}
+        other_sentences = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
-            asks += [cue for cue in cues if not told and tokens[cue.indices[0]].sentence > sentence]
+            asks += [cue for cue in cues if not other_sentences and tokens[cue.indices[0]].sentence > sentence]
             return _first(tokens, asks, ontology), here
         # "A crash ahead? Slow down, and switch your hazard lights on."
         words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
@@ -114,10 +116,10 @@ def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[ElementMentio
 def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
     """Return the cue of the highest rank; a turning ego is not asked to turn."""
     ranks = list(ontology.behaviours)
-    told = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
+    chosen = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
     # Prohibitions and purposes have lower priority than demands: "do not go on, turn right to let them pass".
     return min(
-        told,
+        chosen,
         key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
         default=None,
     )
@@ -157,19 +159,19 @@ def _conditions(
     ontology: Ontology,
 ) -> list[str]:
     """Return the conditions on the source: numbers, phrases of predicates, and further weather and light."""
-    told = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
+    conditions = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
     for predicate in ontology.predicates.values():
         if any(_says(tokens, text, ontology) for text in predicate.denies):
-            told.append(f"not {predicate.name}")
+            conditions.append(f"not {predicate.name}")
         elif any(_says(tokens, text, ontology) for text in predicate.says):
-            told.append(predicate.name)
+            conditions.append(predicate.name)
     about = {one.element.name for one in chosen}
     environment = [one.element for one in things if one.element.category == "environment"]
-    beside = [element for element in environment if element.name not in about]
-    told += [_opposite(element.needs) for element in beside if element.needs]
+    further = [element for element in environment if element.name not in about]
+    conditions += [_opposite(element.needs) for element in further if element.needs]
     needs = [one.element.needs for one in chosen]
-    driving = any("speed_kmh >" in one for one in (*told, *needs)) or any("_gap_" in one for one in told)
-    return told if driving else ["moving", *told]
+    driving = any("speed_kmh >" in one for one in (*conditions, *needs)) or any("_gap_" in one for one in conditions)
+    return conditions if driving else ["moving", *conditions]
 
 
 def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:

@@ -55,7 +55,7 @@ class Templates:
             except TemplateSyntaxError as error:
                 raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
 
-    def render(self, name: str, **told: Any) -> str:
+    def render(self, name: str, **values: Any) -> str:
         """Return a filled-in template.
 
         Raises:
@@ -64,7 +64,7 @@ class Templates:
         from jinja2 import TemplateError
 
         try:
-            return self._templates[name].render(told).strip()
+            return self._templates[name].render(values).strip()
         except TemplateError as error:
             raise UsageError(f"{self.folder / name}.md: cannot be filled in: {error.message}") from error
 
@@ -90,13 +90,13 @@ class Prompts:
 
     def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
         """Return the messages after an invalid answer."""
-        asked = self._made("again.user", why=why)
-        return (*messages, ("assistant", answer or "(nothing)"), ("user", asked))
+        text = self._made("again.user", why=why)
+        return (*messages, ("assistant", answer or "(nothing)"), ("user", text))
 
     def self_check(self, rule: str, sentences: Iterable[str]) -> tuple[Message, ...]:
         """Return the questions about statements of a rule."""
-        asked = self._made("self_check.user", rule=rule, sentences=list(sentences))
-        return ("system", self._made("self_check.system")), ("user", asked)
+        text = self._made("self_check.user", rule=rule, sentences=list(sentences))
+        return ("system", self._made("self_check.system")), ("user", text)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
@@ -108,11 +108,11 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     examples = []
     for number, row in enumerate(read_list(path), 1):
         where = f"{path}[{number}]"
-        told = mapping(row, where, "{rule: …, answer: {…}}")
-        answer = mapping(told.get("answer"), f"{where}.answer")
-        examples.append(Example(text(told, "rule", where, None), json.dumps(answer, ensure_ascii=False)))
+        example = mapping(row, where, "{rule: …, answer: {…}}")
+        answer = mapping(example.get("answer"), f"{where}.answer")
+        examples.append(Example(text(example, "rule", where, None), json.dumps(answer, ensure_ascii=False)))
     return tuple(examples)
 
 
-def _quoted(told: str) -> str:
-    return json.dumps(told, ensure_ascii=False)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -30,11 +30,11 @@ def conditions(tokens: Sequence[Token], keeps: bool) -> tuple[str, ...]:
 
     A speed limit binds only faster vehicles, a minimum speed only those at or above it, a gap only shorter ones.
     """
-    told = [one for i, value, kind in _amounts(tokens) if (one := _condition(tokens, i, value, kind, keeps))]
+    found = [one for i, value, kind in _amounts(tokens) if (one := _condition(tokens, i, value, kind, keeps))]
     words = [token.text for token in tokens]
     if any(pair == ("walking", "pace") for pair in pairwise(words)):
-        told.append(f"speed_kmh > {WALKING_KMH:g}")
-    return tuple(dict.fromkeys(told))
+        found.append(f"speed_kmh > {WALKING_KMH:g}")
+    return tuple(dict.fromkeys(found))
 
 
 def is_limit(tokens: Sequence[Token]) -> bool:

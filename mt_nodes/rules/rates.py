@@ -34,8 +34,8 @@ class RatedCase:
 
     def violated(self, stack: str) -> bool:
         """Whether it is valid and a stack violates its relation."""
-        judged = self.judgements.get(stack)
-        return bool(self.validation.valid) and judged is not None and judged.outcome is Outcome.VIOLATED
+        judgement = self.judgements.get(stack)
+        return bool(self.validation.valid) and judgement is not None and judgement.outcome is Outcome.VIOLATED
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,12 @@ def _tests(
     methods: Mapping[str, Sequence[RatedCase] | None], ours: str, hits: Mapping[str, Callable[[RatedCase], bool | None]]
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Return p-values of other methods against ours, plain and corrected, by method and quantity."""
-    mine = methods.get(ours) or ()
+    own = methods.get(ours) or ()
     others = {name: cases for name, cases in methods.items() if name != ours and cases}
     found = {
-        (name, asked): difference_p(mine, cases, hit) for name, cases in others.items() for asked, hit in hits.items()
+        (name, quantity): difference_p(own, cases, hit)
+        for name, cases in others.items()
+        for quantity, hit in hits.items()
     }
     known = {key: p for key, p in found.items() if p is not None}
     adjusted = holm(list(known.values()))

@@ -52,8 +52,8 @@ def reasons(
     Args:
         behaviour: the demanded one. cue: index of the demanding word, the number of words if there is none.
     """
-    meant = _antecedents(tokens, things)
-    weights = [_weight(tokens, one) + 2.0 * (one.start in meant) for one in things]
+    antecedents = _antecedents(tokens, things)
+    weights = [_weight(tokens, one) + 2.0 * (one.start in antecedents) for one in things]
     near = [one for one in things if one.start > cue and tokens[one.start].clause == tokens[cue].clause]
     for i, one in enumerate(things):
         # "In rain, keep away from trucks" is about trucks.
@@ -61,18 +61,18 @@ def reasons(
         weights[i] -= 0.5 * (rest and any(other.element.category == "objects" for other in near))
         # An ego that has to wait in spite of a green light waits for something else.
         weights[i] -= 2.5 * bool(behaviour and one.element.asks and one.element.asks != behaviour)
-    apart = False
+    separate = False
     for i, (one, following) in enumerate(pairwise(things)):
-        joined = i > 0 and apart and _joined(tokens, one, following)
+        joined = i > 0 and separate and _joined(tokens, one, following)
         hides = _hides(tokens, one, following)
         weights[i] -= 1.5 * hides
         weights[i + 1] += 2.0 * hides
         weights[i + 1] -= 1.5 * _is_of(tokens, one, following)
-        apart = joined or _left_by(tokens, one, following) or _gives_place(tokens, one, following)
-        weights[i + 1] -= 2.5 * apart
+        separate = joined or _left_by(tokens, one, following) or _gives_place(tokens, one, following)
+        weights[i + 1] -= 2.5 * separate
     best = weights.index(max(weights))
-    told = (i for i in (best, best - 1) if 0 <= i < len(things) - 1 and _means(tokens, things[i], things[i + 1]))
-    if (general := next(told, None)) is not None:
+    links = (i for i in (best, best - 1) if 0 <= i < len(things) - 1 and _means(tokens, things[i], things[i + 1]))
+    if (general := next(links, None)) is not None:
         things, best = [*things[:general], *things[general + 1 :]], general
     first = last = best
     while first > 0 and _joined(tokens, things[first - 1], things[first]):
@@ -89,8 +89,8 @@ def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
     if one.element.name.endswith("_light") and following.element.category == "objects":
         return bool(row) and row[0].text in _BEARERS and len(row) < BETWEEN and not between & _LIGHT_SEPARATORS
     named = "such" in between or (bool(between & _MEANS) and not between & _JOINS)
-    alike = one.element.general and following.element.category == one.element.category
-    return alike and len(row) <= BETWEEN and named
+    same_category = one.element.general and following.element.category == one.element.category
+    return same_category and len(row) <= BETWEEN and named
 
 
 def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
@@ -177,11 +177,11 @@ def _let_by_others(clause: Sequence[Token]) -> bool:
 def _joined(tokens: Sequence[Token], left: ElementMention, right: ElementMention) -> bool:
     """Whether only "and", "or", commas and qualifiers stand between two elements of one category."""
     between = tokens[max(i for i in left.indices if i < right.start) + 1 : right.start]
-    alike = left.element.category == right.element.category
-    alike &= left.element.category == "environment" or not (left.element.weak or right.element.weak)
+    same_category = left.element.category == right.element.category
+    same_category &= left.element.category == "environment" or not (left.element.weak or right.element.weak)
     words = {token.text for token in between}
     joins = bool(words & _JOINS) and not ("as" in words and "well" not in words)
-    return alike and joins and len(between) <= BETWEEN and all(map(_is_quiet, between))
+    return same_category and joins and len(between) <= BETWEEN and all(map(_is_quiet, between))
 
 
 def _is_quiet(token: Token) -> bool:

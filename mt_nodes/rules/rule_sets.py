@@ -120,6 +120,6 @@ def _rule(name: str, data: Any, texts: Mapping[str, Any], where: str) -> Rule:
         )
     if seen_in and seen_in not in texts:
         raise UsageError(f"{where}.seen_in: no text '{seen_in}'{suggest(seen_in, map(str, texts))}")
-    told = text(row, "text", where, None)
+    rule_text = text(row, "text", where, None)
     seen = str(texts[seen_in]) if seen_in else ""
-    return Rule(name, told, text(row, "section", where), source, seen, text(row, "same_as", where))
+    return Rule(name, rule_text, text(row, "section", where), source, seen, text(row, "same_as", where))

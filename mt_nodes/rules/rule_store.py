@@ -141,12 +141,12 @@ class Store:
 
     def find(self, words: str, limit: int = 20) -> list[Entry]:
         """Return the relations that contain all of some words, in any form, best first."""
-        asked = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
-        if not asked:
+        phrase = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
+        if not phrase:
             return []
         query = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
         with self._telling():
-            rows = self._db.execute(query, (asked, limit)).fetchall()
+            rows = self._db.execute(query, (phrase, limit)).fetchall()
         known = {entry.index: entry for entry in self.entries()}
         return [known[index] for (index,) in rows]
 
@@ -177,28 +177,36 @@ class Store:
             self._db.execute("PRAGMA journal_mode = WAL")
 
     def _insert_or_merge(self, entry: Entry) -> int:
-        said = entry.statement
-        key = [getattr(entry if name in ("region", "origin") else said, name) for name in _KEY]
+        statement = entry.statement
+        key = [getattr(entry if name in ("region", "origin") else statement, name) for name in _KEY]
         where = " AND ".join(f"{name} = ?" for name in _KEY)
         there = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
         if there is None:
             return self._insert(entry)
-        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *said.rules])))
+        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *statement.rules])))
         if rules != there[1]:
             self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, there[0]))
         return int(there[0])
 
     def _insert(self, entry: Entry) -> int:
-        said = entry.statement
+        statement = entry.statement
         values = (
-            *(entry.text, said.road, said.verb, said.element, said.place, said.behaviour, said.condition),
-            *(json.dumps(list(said.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
+            *(
+                entry.text,
+                statement.road,
+                statement.verb,
+                statement.element,
+                statement.place,
+                statement.behaviour,
+                statement.condition,
+            ),
+            *(json.dumps(list(statement.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
             entry.executions,
         )
         columns = _COLUMNS.removeprefix("id, ")
         marks = ", ".join("?" * len(values))
-        made = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
-        return int(made.lastrowid or 0)
+        cursor = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
+        return int(cursor.lastrowid or 0)
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
@@ -209,21 +217,21 @@ class Store:
             raise _error_of(error, self.path, self._wait_s) from error
 
 
-def meaning(said: Statement, ontology: Ontology) -> str:
+def meaning(statement: Statement, ontology: Ontology) -> str:
     """Return the words of a statement and all of their phrases in rules: the text for similarity.
 
     Any road says nothing about a scene, nor do the phrases of a behaviour.
     """
-    places = (ontology.roads[said.road],) if said.road != ANY_ROAD else ()
-    terms = (*places, ontology.elements[said.element])
+    places = (ontology.roads[statement.road],) if statement.road != ANY_ROAD else ()
+    terms = (*places, ontology.elements[statement.element])
     known = [phrase for term in terms for phrase in (words_of(term.name), *term.says)]
-    return " ".join([*known, words_of(said.behaviour), words_of(said.condition)])
+    return " ".join([*known, words_of(statement.behaviour), words_of(statement.condition)])
 
 
 def _entry(row: Sequence[Any]) -> Entry:
     index, _, road, verb, element, place, behaviour, condition, rules, region, origin, prompt, answer, executions = row
-    said = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
-    return Entry(said, region, origin, prompt, answer, index, executions)
+    statement = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
+    return Entry(statement, region, origin, prompt, answer, index, executions)
 
 
 def _uri(path: Path, write: bool) -> str:

@@ -51,8 +51,8 @@ class SceneFacts:
     @property
     def known(self) -> dict[str, Any]:
         """Known predicates, for the evaluation of conditions."""
-        beside = (ROADS, OBJECTS, STEERING)
-        return {name: fact.value for name, fact in self.facts.items() if fact.known and name not in beside}
+        extra = (ROADS, OBJECTS, STEERING)
+        return {name: fact.value for name, fact in self.facts.items() if fact.known and name not in extra}
 
     @property
     def roads(self) -> tuple[str, ...]:

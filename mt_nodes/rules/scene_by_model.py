@@ -61,20 +61,20 @@ class SceneReader:
             InfrastructureError: it has failed several times in a row, or answers cannot be stored.
         """
         middle = len(bundles) // 2
-        shown = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
-        asked = middle + 1 if len(shown) > 1 else 1
+        pictured = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
+        number = middle + 1 if len(pictured) > 1 else 1
         try:
-            pictures = [_data_url(bundle.images[0]) for bundle in shown if bundle.images]
+            pictures = [_data_url(bundle.images[0]) for bundle in pictured if bundle.images]
         except UsageError as error:
             return self._nothing(str(error))
         if not pictures:
             return self._nothing("there is no picture")
-        messages, answers = self._messages(pictures, asked), []
+        messages, answers = self._messages(pictures, number), []
         for turn in range(self.samples):
-            told, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
-            if isinstance(told, BadAnswer):
-                return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {told}")
-            answers.append(told)
+            answer, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
+            if isinstance(answer, BadAnswer):
+                return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {answer}")
+            answers.append(answer)
         return {name: self._agreed([one[name] for one in answers]) for name in answers[0]}
 
     @cached_property
@@ -92,21 +92,21 @@ class SceneReader:
     def _read(self, answer: str) -> dict[str, Any]:
         return read_answer(answer, self.ontology)
 
-    def _messages(self, pictures: Sequence[str], asked: int) -> tuple[Message, ...]:
+    def _messages(self, pictures: Sequence[str], number: int) -> tuple[Message, ...]:
         known = {"roads": _roads(self.ontology), "objects": _objects(self.ontology)}
         head = self._templates.render(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
-        text = {"type": "text", "text": self._templates.render(_USER, count=len(pictures), asked=asked)}
+        text = {"type": "text", "text": self._templates.render(_USER, count=len(pictures), asked=number)}
         return ("system", head), ("user", (text, *({"type": "image_url", "image_url": {"url": p}} for p in pictures)))
 
     def _agreed(self, values: Sequence[Any]) -> Fact:
         """Return the common value of all answers, unknown if they differ."""
-        who, first = f"model '{self.asker.name}'", values[0]
+        source, first = f"model '{self.asker.name}'", values[0]
         if any(value != first for value in values):
-            told = ", ".join(dict.fromkeys(_text_of(value) for value in values))
-            return unknown(f"{who} says different things of the same picture: {told}")
+            answers = ", ".join(dict.fromkeys(_text_of(value) for value in values))
+            return unknown(f"{source} says different things of the same picture: {answers}")
         if first is None:
-            return unknown(f"{who} cannot tell by the picture")
-        return Fact(first, f"{who} by the picture, {len(values)} of {len(values)} answers")
+            return unknown(f"{source} cannot tell by the picture")
+        return Fact(first, f"{source} by the picture, {len(values)} of {len(values)} answers")
 
     def _nothing(self, why: str) -> Facts:
         return dict.fromkeys((*NAMES, ROADS, OBJECTS), unknown(why))
@@ -129,22 +129,22 @@ def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
     Raises:
         BadAnswer: it does not fit :func:`answer_schema`, or the ontology.
     """
-    told = json_in(answer)
-    if set(told) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(told[key], list) for key in (ROADS, OBJECTS)):
+    data = json_in(answer)
+    if set(data) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(data[key], list) for key in (ROADS, OBJECTS)):
         raise BadAnswer(
             f"expected an object with exactly the keys {', '.join((*NAMES, ROADS, OBJECTS))}; two are lists"
         )
     for key, known in NAMES.items():
-        _refuse_unknown(told[key], (*known, _UNKNOWN), key)
-    for road in told[ROADS]:
+        _refuse_unknown(data[key], (*known, _UNKNOWN), key)
+    for road in data[ROADS]:
         _refuse_unknown(road, _roads(ontology), ROADS)
     counts: dict[str, int] = {}
-    for row in told[OBJECTS]:
+    for row in data[OBJECTS]:
         name, count = _counted(row, ontology)
         counts[name] = counts.get(name, 0) + count
     return {
-        **{key: None if told[key] == _UNKNOWN else told[key] for key in NAMES},
-        ROADS: tuple(road for road in _roads(ontology) if road in told[ROADS]) or None,
+        **{key: None if data[key] == _UNKNOWN else data[key] for key in NAMES},
+        ROADS: tuple(road for road in _roads(ontology) if road in data[ROADS]) or None,
         OBJECTS: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
     }
 

@@ -65,13 +65,15 @@ def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tu
         colours = {name: colour_at(programme, time_s) for name, programme in lights.items()}
         actors = trace.actors[row]
         state = WorldState(time_s, EgoState(*trace.ego[row].tolist()), actors, np.zeros(len(actors)), colours)
-        said: dict[str, Detections | Odometry | SignalStates] = {
+        messages: dict[str, Detections | Odometry | SignalStates] = {
             "objects": teller.objects(state, 0, generator(0, "facts", 0, None, 0)),
             "odometry": teller.odometry(state, 0),
             "signals": teller.signals(state, 0),
         }
-        told = tuple(WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
-        bundle = Bundle(0, 0, 0, told=told)
+        world_messages = tuple(
+            WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in messages.items()
+        )
+        bundle = Bundle(0, 0, 0, told=world_messages)
         yield world_facts(scenario, road, bundle), bundle
 
 
@@ -82,12 +84,12 @@ def _throughout(seen: list[Facts]) -> Facts:
         "path_clear": all,
         "lead_gap_m": min,
     }
-    made = {}
+    always = {}
     for name, join in together.items():
         values = [facts[name].value for facts in seen if name in facts and facts[name].known]
         if len(values) == len(seen):
-            made[name] = Fact(join(values), _SOURCE)
-    return made
+            always[name] = Fact(join(values), _SOURCE)
+    return always
 
 
 def _of_the_drive(
@@ -97,17 +99,17 @@ def _of_the_drive(
     ego = EgoState(*source.trace.ego[row].tolist())
     lane = lane_of(road, Pose(ego.x_m, ego.y_m, ego.yaw_rad))
     names = {(True, False): "rightmost", (False, True): "leftmost", (True, True): "middle", (False, False): "only"}
-    made: Facts = {"ego_lane": Fact(names[bool(lane.left), bool(lane.right)], f"map '{road.name}'")}
+    facts: Facts = {"ego_lane": Fact(names[bool(lane.left), bool(lane.right)], f"map '{road.name}'")}
     if "intersection" in (world["roads"].value or ()):
-        made |= _turning(source, stretch)
+        facts |= _turning(source, stretch)
     gap = world.get("lead_gap_m")
     if gap is not None and ego.speed_mps > 0.0:
-        made["time_gap_s"] = Fact(gap.value / ego.speed_mps, _SOURCE)
+        facts["time_gap_s"] = Fact(gap.value / ego.speed_mps, _SOURCE)
     if effects.at is not None and effects.changed:
         to_line_m = float(np.hypot(effects.at.x_m - ego.x_m, effects.at.y_m - ego.y_m))
         needs_m = ego.speed_mps * _LATE_S + ego.speed_mps**2 / (2.0 * _BRAKES_MPS2)
-        made["can_stop_before_line"] = Fact(needs_m <= to_line_m - source.scenario.ego.vehicle.front_m, _SOURCE)
-    return made
+        facts["can_stop_before_line"] = Fact(needs_m <= to_line_m - source.scenario.ego.vehicle.front_m, _SOURCE)
+    return facts
 
 
 def _turning(source: ScenarioTrace, stretch: RoadStretch) -> Facts:
@@ -117,10 +119,10 @@ def _turning(source: ScenarioTrace, stretch: RoadStretch) -> Facts:
     if _STRAIGHT_RAD < abs(turn) < _TURNS_RAD:
         return {}
     heading = "straight" if abs(turn) <= _STRAIGHT_RAD else "left" if turn > 0.0 else "right"
-    told = {
+    changes = {
         "ego_turning": heading != "straight",
         "ego_turning_left": heading == "left",
         "ego_turning_right": heading == "right",
         "ego_heading": heading,
     }
-    return {name: Fact(value, "the source's way") for name, value in told.items()}
+    return {name: Fact(value, "the source's way") for name, value in changes.items()}

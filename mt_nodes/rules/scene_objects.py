@@ -18,9 +18,9 @@ NEAR_M, SURE = 60.0, 0.5
 
 def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
     """Return the number of near objects in the middle of a case by class, most frequent first."""
-    told = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
-    if told is not None:
-        return Fact(_counts(told), f"objects as the world tells them, within {NEAR_M:g} m")
+    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    if detections is not None:
+        return Fact(_counts(detections), f"objects as the world tells them, within {NEAR_M:g} m")
     answer = outputs[len(outputs) // 2] if outputs else None
     if answer is not None and answer.detections is not None:
         return Fact(_counts(answer.detections), f"detections of the stack within {NEAR_M:g} m")

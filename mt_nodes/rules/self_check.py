@@ -64,7 +64,7 @@ class SelfCheck:
 def _nos(judge: Asker, messages: Any, sample: int) -> int:
     answer = judge.ask(messages, SCHEMA, sample)
     try:
-        told = json_in(whole(answer.reply))
+        data = json_in(whole(answer.reply))
     except BadAnswer:
         return len(QUESTIONS)
-    return sum(told.get(question) != "yes" for question in QUESTIONS)
+    return sum(data.get(question) != "yes" for question in QUESTIONS)

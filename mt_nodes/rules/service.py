@@ -71,7 +71,7 @@ class Service:
         self._attempts, self._sleep, self._clock = attempts, sleep, clock
         self._next_at, self._lock = 0.0, Lock()
 
-    def insist(self, once: Callable[[], _T]) -> tuple[_T, float, int]:
+    def insist(self, try_once: Callable[[], _T]) -> tuple[_T, float, int]:
         """Return the first successful result of a function, the seconds that it took, and the number of tries.
 
         Raises:
@@ -81,7 +81,7 @@ class Service:
         for attempt in range(1, self._attempts + 1):
             self._wait_turn()
             try:
-                return once(), self._clock() - began, attempt
+                return try_once(), self._clock() - began, attempt
             except ServiceFailure as failed:
                 why = str(failed)
                 pause = wait_s if failed.wait_s is None else failed.wait_s
@@ -111,8 +111,8 @@ class Service:
 
     def says(self, what: str) -> str:
         """Return a message about the server, without its key."""
-        told = f"model '{self.model.name}' at {self.model.url}: {what}"
-        return told.replace(self.model.key, "***") if self.model.key else told
+        text = f"model '{self.model.name}' at {self.model.url}: {what}"
+        return text.replace(self.model.key, "***") if self.model.key else text
 
     def _wait_turn(self) -> None:
         if not self.model.per_minute:
@@ -150,11 +150,11 @@ class Service:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds in ``Retry-After``, given as a number or a date (RFC 9110, 10.2.3)."""
-    told = headers.get("retry-after", "").strip()
-    if told.isascii() and told.isdigit():
-        return float(told)
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
     try:
-        until = parsedate_to_datetime(told)
+        until = parsedate_to_datetime(value)
     except ValueError:
         return None
     return max(0.0, (until - datetime.now(timezone.utc)).total_seconds()) if until.tzinfo else None

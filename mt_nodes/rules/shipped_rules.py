@@ -84,10 +84,10 @@ def readings() -> Mapping[str, tuple[tuple[Rule, Reading], ...]]:
 def born() -> Mapping[str, RuleStatement]:
     """Return every statement of the shipped rules by the id of its relation, including those that nothing shows."""
     return {
-        (name := relation_id(region, rule.id, nth)): RuleStatement(name, said, load_rule_set(region), nth)
+        (name := relation_id(region, rule.id, nth)): RuleStatement(name, statement, load_rule_set(region), nth)
         for region, rows in readings().items()
         for rule, reading in rows
-        for nth, said in enumerate(reading.statements, 1)
+        for nth, statement in enumerate(reading.statements, 1)
     }
 
 
@@ -138,9 +138,9 @@ def load_rule_relation(name: str, loop: bool = False) -> Relation:
 def shipped_entries() -> list[Entry]:
     """Return the relations of the shipped store, each once, with all of their rules."""
     return [
-        Entry(said, region)
+        Entry(statement, region)
         for region in readings()
-        for said in merged(one.statement for one in in_store().values() if one.rules.region == region)
+        for statement in merged(one.statement for one in in_store().values() if one.rules.region == region)
     ]
 
 
@@ -174,7 +174,7 @@ def scratch_store(entries: list[Entry], ontology: Ontology | None = None, indexe
     """Yield a temporary store of some relations, numbered in order."""
     with (
         TemporaryDirectory(prefix="mt_rules_") as place,
-        Store(Path(place) / "rules.sqlite", ontology=ontology, indexer=indexer) as made,
+        Store(Path(place) / "rules.sqlite", ontology=ontology, indexer=indexer) as store,
     ):
-        made.add(entries)
-        yield made
+        store.add(entries)
+        yield store

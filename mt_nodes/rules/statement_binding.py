@@ -128,10 +128,10 @@ def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[st
 
 def _mutations(statement: Statement, ontology: Ontology, region: str, limits: Facts) -> tuple[Mutation, ...]:
     element = ontology.elements[statement.element]
-    made = find(element.manipulation_for(region)).mutations()
+    mutations = find(element.manipulation_for(region)).mutations()
     # A group keeps its arrangement; signs and lights stand at their usual places.
-    place = statement.place if len(made) == 1 and element.category == "objects" else ""
-    return tuple(_fitted(_placed(one, place), limits) for one in made)
+    place = statement.place if len(mutations) == 1 and element.category == "objects" else ""
+    return tuple(_fitted(_placed(one, place), limits) for one in mutations)
 
 
 def _placed(mutation: Mutation, place: str) -> Mutation:
@@ -163,11 +163,11 @@ def _own_facts(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]
     """Return the follow-up's own facts: the number on a sign, and the visibility."""
     facts: dict[str, float] = {}
     for one in mutations:
-        told: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
-        if (unit := SPEEDS_KMH.get(told.get("kind", ""))) and "value" in told:
-            facts["sign_value_kmh"] = told["value"] * unit
-        if "visibility_m" in limits and "visibility_m" in told:
-            facts["visibility_m"] = told["visibility_m"]
+        values: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
+        if (unit := SPEEDS_KMH.get(values.get("kind", ""))) and "value" in values:
+            facts["sign_value_kmh"] = values["value"] * unit
+        if "visibility_m" in limits and "visibility_m" in values:
+            facts["visibility_m"] = values["visibility_m"]
     return facts
 
 
@@ -176,10 +176,10 @@ def limits_of(condition: ConditionNode) -> dict[str, float]:
     if condition.kind == "compare":
         left, _, right = condition.parts
         return {left.parts[0]: right.parts[0]} if (left.kind, right.kind) == ("name", "number") else {}
-    told: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for part in condition.parts if condition.kind == "both" else ():
-        told |= limits_of(part)
-    return told
+        limits |= limits_of(part)
+    return limits
 
 
 def _requires(mutations: Sequence[Mutation]) -> tuple[str, ...]:

@@ -84,8 +84,8 @@ def load_golden(path: Path) -> Golden:
 def parser_score(name: str, golden: Golden, ontology: Ontology) -> Score:
     """Return the parser's score on a golden set: of a shipped region's rules by name, else of texts."""
     rules = load_rule_set(name).rules if name in shipped_rule_sets() else {}
-    told = {key: rules[key].text if key in rules else key for key in golden}
-    got = {key: frozenset(map(words, read_rule(said, ontology).statements)) for key, said in told.items()}
+    texts = {key: rules[key].text if key in rules else key for key in golden}
+    got = {key: frozenset(map(words, read_rule(text, ontology).statements)) for key, text in texts.items()}
     return score(got, golden)
 
 
@@ -94,12 +94,15 @@ def origin_scores(entries: Sequence[Entry], golden: Mapping[str, Golden]) -> dic
     found: dict[str, dict[str, Score]] = {}
     for origin, region in sorted({(e.origin, e.region) for e in entries}):
         if origin != PARSER and region in golden:
-            mine = [e.statement for e in entries if (e.origin, e.region) == (origin, region)]
-            got = {rule: frozenset(words(said) for said in mine if rule in said.rules) for rule in golden[region]}
+            statements = [e.statement for e in entries if (e.origin, e.region) == (origin, region)]
+            got = {
+                rule: frozenset(words(statement) for statement in statements if rule in statement.rules)
+                for rule in golden[region]
+            }
             found.setdefault(origin, {})[region] = score(got, golden[region])
     return found
 
 
-def words(said: Statement) -> str:
+def words(statement: Statement) -> str:
     """Return a statement in the form of golden sets."""
-    return f"{said.road} {said.verb} {said.element} {said.behaviour}"
+    return f"{statement.road} {statement.verb} {statement.element} {statement.behaviour}"

@@ -56,14 +56,14 @@ def words_of(name: str) -> str:
     return name.replace("_", " ")
 
 
-def sentence(said: Statement) -> str:
+def sentence(statement: Statement) -> str:
     """Return a statement in one sentence of the paper's form."""
-    given = f", and {said.condition}" if said.condition else ""
+    given = f", and {statement.condition}" if statement.condition else ""
     return (
-        f"Given the ego-vehicle approaches to {words_of(said.road)}{given}, when {TOOL} {_change(said)}, "
-        f"then ego-vehicle should {words_of(said.behaviour)}"
+        f"Given the ego-vehicle approaches to {words_of(statement.road)}{given}, when {TOOL} {_change(statement)}, "
+        f"then ego-vehicle should {words_of(statement.behaviour)}"
     )
 
 
-def _change(said: Statement) -> str:
-    return " ".join(part for part in (said.verb, words_of(said.element), said.place) if part)
+def _change(statement: Statement) -> str:
+    return " ".join(part for part in (statement.verb, words_of(statement.element), statement.place) if part)

@@ -66,11 +66,11 @@ class Reader:
         rules, count = row.get("rules") or (), row.get("executions") or 0
         if not isinstance(rules, (list, tuple)) or not isinstance(count, int) or count < 0:
             raise UsageError(f"{where}: got rules {rules!r} and executions {count!r}, expected a list and a count")
-        said = Statement(rules=tuple(map(str, rules)), **texts)
-        self.ontology.refuse_unknown(said, where)
+        statement = Statement(rules=tuple(map(str, rules)), **texts)
+        self.ontology.refuse_unknown(statement, where)
         region, origin = str(row.get("region") or self.region), str(row.get("origin") or self.origin)
         prompt, answer = (str(row.get(key) or "") for key in ("prompt_id", "answer_id"))
-        return Entry(said, region, origin, prompt, answer, executions=count)
+        return Entry(statement, region, origin, prompt, answer, executions=count)
 
 
 def write(entries: Sequence[Entry], path: Path) -> None:
@@ -94,8 +94,8 @@ def _as_csv(entries: Iterable[Entry]) -> str:
     writer.writerow(COLUMNS)
     for e in entries:
         paper = (e.index, e.text, e.road_type, e.manipulation, e.expected_behaviour, e.executions)
-        beside = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
-        writer.writerow((*paper, *beside))
+        further = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
+        writer.writerow((*paper, *further))
     return text.getvalue()
 
 
@@ -119,7 +119,7 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
     if not count.isascii() or not count.isdigit():
         raise UsageError(f"{where}: Execution Count: got '{count}', expected a whole number")
     verb, element, place = _parts(row["Manipulation"], where)
-    told = {
+    fields = {
         "road": _name(row["Road Type"]),
         "verb": verb,
         "element": element,
@@ -133,7 +133,7 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
         "answer_id": row.get("Answer", ""),
         "executions": int(count),
     }
-    return reader.entry(told, where)
+    return reader.entry(fields, where)
 
 
 def _parts(change: str, where: str) -> tuple[str, str, str]:
@@ -152,8 +152,8 @@ def _name(words: str) -> str:
 def _as_yaml(entries: Iterable[Entry]) -> str:
     rows = []
     for e in entries:
-        told = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
-        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in told.items() if v})
+        fields = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
+        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in fields.items() if v})
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -171,7 +171,7 @@ def _as_feature(entries: Iterable[Entry]) -> str:
 
 
 def _from_feature(reader: Reader, path: Path) -> list[Entry]:
-    return [Entry(said, reader.region, reader.origin) for said in read_feature_file(path, reader.ontology)]
+    return [Entry(statement, reader.region, reader.origin) for statement in read_feature_file(path, reader.ontology)]
 
 
 _FORMATS: dict[str, tuple[Callable[[Reader, Path], list[Entry]], Callable[[Sequence[Entry]], str]]] = {

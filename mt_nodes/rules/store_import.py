@@ -58,7 +58,7 @@ def take_in(
 def statements_of(found: Sequence[Taken], rules: RuleSet) -> list[Statement]:
     """Return the chosen statements of a rule set."""
     chosen = [one.chosen for of, one in found if of is rules and one.chosen]
-    return [said for one in chosen for said in one.reading.statements]
+    return [statement for one in chosen for statement in one.reading.statements]
 
 
 def write_relations(

@@ -77,12 +77,12 @@ def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", stri
     Raises:
         BadAnswer: it does not fit :func:`answer_schema`, or a statement does not fit the ontology or the rule.
     """
-    told = json_in(answer)
-    rows = told.get("statements")
+    data = json_in(answer)
+    rows = data.get("statements")
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise BadAnswer(f'got no usable "statements", expected a list of at most {_MOST}')
     if not rows:
-        why = told.get("why_none")
+        why = data.get("why_none")
         return Reading(why=str(why)[:200] if isinstance(why, str) and why.strip() else "the model finds no statement")
     checked = [_statement(row, n, text, ontology, rule, strict) for n, row in enumerate(rows, 1)]
     return Reading(merged(checked))
@@ -99,12 +99,12 @@ def json_in(answer: str) -> dict[str, Any]:
     bare = _THOUGHTS.sub("", answer).strip()
     fenced = _FENCED.search(bare)
     try:
-        told = json.loads(fenced[1] if fenced else bare)
+        data = json.loads(fenced[1] if fenced else bare)
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"got no valid JSON ({error}), expected one JSON object and nothing else") from error
-    if not isinstance(told, dict):
-        raise BadAnswer(f"got {type(told).__name__}, expected one JSON object")
-    return told
+    if not isinstance(data, dict):
+        raise BadAnswer(f"got {type(data).__name__}, expected one JSON object")
+    return data
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,35 +136,35 @@ def _statement(row: Any, number: int, text: str, ontology: Ontology, rule: str, 
             raise BadAnswer(
                 f"{where}.{kind}: '{row[kind][:60]}' is not in the ontology{suggest(row[kind][:60], names)}"
             )
-    made = ontology.elements[element]
-    said = Statement(
-        row["road"], made.verb, element, behaviour, row["place"], row["condition"], (rule,) if rule else ()
+    element_found = ontology.elements[element]
+    statement = Statement(
+        row["road"], element_found.verb, element, behaviour, row["place"], row["condition"], (rule,) if rule else ()
     )
     try:
-        ontology.refuse_unknown(said, where)
+        ontology.refuse_unknown(statement, where)
     except UsageError as error:
         raise BadAnswer(str(error)) from error
     _refuse_unsaid(row, where, text, ontology)
     _refuse_condition(row["condition"], where, text, ontology)
-    meant = ontology.behaviours[behaviour].reads_as
-    place = row["place"] if made.category == "objects" else ""
+    reads_as = ontology.behaviours[behaviour].reads_as
+    place = row["place"] if element_found.category == "objects" else ""
     return Statement(
-        said.road,
-        said.verb,
+        statement.road,
+        statement.verb,
         element,
-        behaviour if strict or not meant else meant,
+        behaviour if strict or not reads_as else reads_as,
         place,
-        conjunction("moving", row["condition"], made.needs),
-        said.rules,
+        conjunction("moving", row["condition"], element_found.needs),
+        statement.rules,
     )
 
 
 def _refuse_unsaid(row: Mapping[str, str], where: str, text: str, ontology: Ontology) -> None:
     """Refuse quotes that are not in the rule, or that the ontology reads as something else."""
-    said = _plain(text_before_orders(text))
+    plain = _plain(text_before_orders(text))
     for key in ("element_words", "behaviour_words"):
         quote = _plain(row[key])
-        if len(quote) < 2 or not re.search(rf"(?<!\w){re.escape(quote)}(?!\w)", said):
+        if len(quote) < 2 or not re.search(rf"(?<!\w){re.escape(quote)}(?!\w)", plain):
             raise BadAnswer(
                 f"{where}.{key}: '{row[key][:80]}' are no words of the rule; quote them as they stand there"
             )
@@ -177,11 +177,11 @@ def _refuse_unsaid(row: Mapping[str, str], where: str, text: str, ontology: Onto
         raise BadAnswer(
             f"{where}: '{row['element_words'][:80]}' names {' and '.join(sorted(named))}, not {row['element']}"
         )
-    asked = _behaviours(row["behaviour_words"], row["behaviour"], ontology)
-    alike = {row["behaviour"], ontology.behaviours[row["behaviour"]].reads_as}
-    if asked and not asked & alike:
+    found = _behaviours(row["behaviour_words"], row["behaviour"], ontology)
+    accepted = {row["behaviour"], ontology.behaviours[row["behaviour"]].reads_as}
+    if found and not found & accepted:
         raise BadAnswer(
-            f"{where}: '{row['behaviour_words'][:80]}' asks for {' and '.join(sorted(asked))}, not {row['behaviour']}; "
+            f"{where}: '{row['behaviour_words'][:80]}' asks for {' and '.join(sorted(found))}, not {row['behaviour']}; "
             "quote all of the words that ask for it, a 'not' among them"
         )
 
@@ -207,8 +207,8 @@ def _behaviours(quote: str, claimed: str, ontology: Ontology) -> set[str]:
     cues = cues_in(tokens, [True] * len(tokens), (), ontology)
     if any(cue.negated for cue in cues) and not claimed.startswith("turn"):
         return set()
-    asked = {cue.behaviour for cue in cues}
-    return asked | {ontology.behaviours[name].reads_as for name in asked} - {""}
+    behaviours = {cue.behaviour for cue in cues}
+    return behaviours | {ontology.behaviours[name].reads_as for name in behaviours} - {""}
 
 
 def _refuse_condition(condition: str, where: str, text: str, ontology: Ontology) -> None:
@@ -216,11 +216,11 @@ def _refuse_condition(condition: str, where: str, text: str, ontology: Ontology)
     if condition.strip() and known(tree, {}).kind in ("true", "false"):
         raise BadAnswer(f"{where}.condition: '{condition[:80]}' is always so or never; leave it empty")
     tokens = ontology.lexicon.tokens(text_before_orders(text))
-    told = {float(token.text.replace(",", ".")) for token in tokens if re.fullmatch(r"\d+(?:[.,]\d+)?", token.text)}
+    numbers = {float(token.text.replace(",", ".")) for token in tokens if re.fullmatch(r"\d+(?:[.,]\d+)?", token.text)}
     for one in quantities.conditions(tokens, keeps=False):
-        told |= set(_numbers(parse(one)))
+        numbers |= set(_numbers(parse(one)))
     for number in _numbers(tree):
-        if number and not any(abs(number - one) <= _ROUNDING * abs(one) for one in told):
+        if number and not any(abs(number - one) <= _ROUNDING * abs(one) for one in numbers):
             raise BadAnswer(f"{where}.condition: the rule has no number {number:g}")
 
 

@@ -50,10 +50,10 @@ class Validation:
         return {"valid": self.valid, **factors}
 
 
-def scenario_alignment(said: Statement, source: SceneFacts, followup: SceneFacts) -> Factor:
+def scenario_alignment(statement: Statement, source: SceneFacts, followup: SceneFacts) -> Factor:
     """Return whether both scenes are on the relation's road."""
     for name, scene in (("source", source), ("follow-up", followup)):
-        fits = on_road(said.road, scene)
+        fits = on_road(statement.road, scene)
         if not fits.holds:
             return Factor(fits.holds, f"{name}: {fits.source}")
     return Factor(True, fits.source)
@@ -70,14 +70,14 @@ def on_road(road: str, scene: SceneFacts) -> Factor:
     return Factor(False, f"is for {road}, the case approaches {', '.join(scene.roads)}")
 
 
-def logical_alignment(said: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
+def logical_alignment(statement: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
     """Return whether a relation makes sense for a source: its condition and its element's needs hold there.
 
     Args:
         needs: condition of the element (:attr:`mt_nodes.rules.terms.Element.needs`).
         edit: known facts of the change, such as the number on the added sign.
     """
-    condition = conjunction(STATE, said.condition, needs)
+    condition = conjunction(STATE, statement.condition, needs)
     facts = {**scene.known, **edit}
     holds = evaluate(condition, facts)
     if holds is None:

@@ -33,10 +33,10 @@ def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
         return why
     if statement.road not in ROADS:
         return f"no map has a {statement.road}"
-    made = find(ontology.elements[statement.element].manipulation_for(region))
-    if not made.in_world:
-        return made.not_in_world
-    if statement.road != ANY_ROAD and not all("at" in _names(change) for change in made.changes()):
+    manipulation = find(ontology.elements[statement.element].manipulation_for(region))
+    if not manipulation.in_world:
+        return manipulation.not_in_world
+    if statement.road != ANY_ROAD and not all("at" in _names(change) for change in manipulation.changes()):
         return f"it is everywhere, and not at one {statement.road}"
     return "" if ontology.behaviours[statement.behaviour].in_world[0] else f"nothing judges {statement.behaviour} there"
 
@@ -71,17 +71,17 @@ def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth:
 
 def _fitted(change: ScenarioChange, statement: Statement, limits: Facts) -> ScenarioChange:
     """Return a change at the rule's road and place, with its number on the sign, or with its visibility."""
-    made: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     if "at" in _names(change) and statement.road != ANY_ROAD:
-        made |= {"at": statement.road, "ahead_m": _AHEAD_M}
+        params |= {"at": statement.road, "ahead_m": _AHEAD_M}
     if "where" in _names(change) and (where := _PLACES.get(statement.place)):
-        made |= {"where": where, "speed_mps": 0.0}
+        params |= {"where": where, "speed_mps": 0.0}
     if isinstance(change, SignPutUp) and (number := number_on(change.face, limits)):
-        made["value"] = number
+        params["value"] = number
     visibility = limits.get("visibility_m")
     if isinstance(change, EnvironmentChanged) and change.what == "fog" and isinstance(visibility, float):
-        made["to"] = fog_of(CLEARLY_BELOW * visibility)
-    return replace(change, **made) if made else change  # type: ignore[type-var]
+        params["to"] = fog_of(CLEARLY_BELOW * visibility)
+    return replace(change, **params) if params else change  # type: ignore[type-var]
 
 
 def _change_facts(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
@@ -110,5 +110,5 @@ def _requires(changes: Sequence[ScenarioChange]) -> tuple[str, ...]:
     return tuple(needs)
 
 
-def _names(made: object) -> frozenset[str]:
-    return frozenset(field.name for field in fields(made))  # type: ignore[arg-type]
+def _names(value: object) -> frozenset[str]:
+    return frozenset(field.name for field in fields(value))  # type: ignore[arg-type]

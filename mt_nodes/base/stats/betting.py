@@ -37,13 +37,13 @@ class Stakes:
     def log_factors(self, observed: Floats, mean: float, low: float) -> Floats:
         """Return (..., S) logarithms of the factor by which an observation multiplies each stake's capital."""
         with np.errstate(divide="ignore"):  # all was staked and lost
-            made: Floats = np.log1p(self.shares * ((observed - mean) / (mean - low))[..., None])
-        return made
+            factors: Floats = np.log1p(self.shares * ((observed - mean) / (mean - low))[..., None])
+        return factors
 
     def log_capital(self, logs: Floats) -> Floats:
         """Return (...) the logarithm of the total capital, from the (..., S) logarithms of the stakes."""
-        made: Floats = np.logaddexp.reduce(logs + self.log_weights, axis=-1)
-        return made
+        capital: Floats = np.logaddexp.reduce(logs + self.log_weights, axis=-1)
+        return capital
 
 
 _MIDDLES: Floats = np.linspace(0.5, 39.5, 40) / 40.0
@@ -82,8 +82,8 @@ class Bet:
     @property
     def e_value(self) -> Any:
         """The current e-value, ``shape``: a float, or an array."""
-        made = np.exp(np.minimum(BOLD.log_capital(self._logs), _MOST_LOG))
-        return made if made.ndim else float(made)
+        capital = np.exp(np.minimum(BOLD.log_capital(self._logs), _MOST_LOG))
+        return capital if capital.ndim else float(capital)
 
 
 def mean_sequence(observed: Sequence[float] | Floats, alpha: float = ALPHA) -> tuple[float, float]:
@@ -121,7 +121,9 @@ def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
     return math.exp(min(float(log_e), _MOST_LOG))
 
 
-def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
+def difference_sequence(
+    first_only: int, second_only: int, equal_pairs: int, alpha: float = ALPHA
+) -> tuple[float, float]:
     """Return a confidence sequence for Pr[first] - Pr[second] with error probability alpha.
 
     Both events are observed in each run, or each in one of two runs that form a pair and may depend on each other. Per
@@ -130,24 +132,24 @@ def difference_sequence(first_only: int, second_only: int, alike: int, alpha: fl
     Raises:
         ValueError: a count is negative.
     """
-    if min(first_only, second_only, alike) < 0:
-        raise ValueError(f"got counts {first_only}, {second_only}, {alike}, expected 0 or more")
-    if not first_only + second_only + alike:
+    if min(first_only, second_only, equal_pairs) < 0:
+        raise ValueError(f"got counts {first_only}, {second_only}, {equal_pairs}, expected 0 or more")
+    if not first_only + second_only + equal_pairs:
         return -1.0, 1.0
-    counts = np.array([first_only, second_only, alike])
+    counts = np.array([first_only, second_only, equal_pairs])
     low, high = (_lower(signs, counts, -1.0, alpha / 2.0, EVEN) for signs in (_SIGNS, -_SIGNS))
     return low, -high
 
 
 def _lower(values: Floats, counts: npt.NDArray[np.intp], low: float, alpha: float, stakes: Stakes = BOLD) -> float:
     """Return the largest mean below which all means are refuted; the capital falls as the mean grows."""
-    refuted, kept = low, float(np.average(values, weights=counts))
+    refuted, plausible = low, float(np.average(values, weights=counts))
     for _ in range(_HALVINGS):
-        middle = 0.5 * (refuted + kept)
+        middle = 0.5 * (refuted + plausible)
         if middle <= low:
             break
         if stakes.log_capital(counts @ stakes.log_factors(values, middle, low)) >= -math.log(alpha):
             refuted = middle
         else:
-            kept = middle
+            plausible = middle
     return refuted

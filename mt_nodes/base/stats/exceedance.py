@@ -112,8 +112,8 @@ def _binomial_p(clusters: Clusters, rate: float) -> float:
     if not hits:
         return 1.0
     effective = min(float(trials), effective_trials(clusters))
-    struck = effective * hits / trials
-    return float(special.betainc(struck, effective - struck + 1.0, rate))
+    successes = effective * hits / trials
+    return float(special.betainc(successes, effective - successes + 1.0, rate))
 
 
 def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Exceedance:

@@ -71,15 +71,15 @@ def effective_trials(clusters: Clusters) -> float:
     """Return how many independent trials are as informative about a proportion as clusters (M, 2), hits and trials."""
     count, (hits, trials) = len(clusters), clusters.sums[:, :2].sum(axis=0).tolist()
     share = hits / trials
-    struck = min(np.count_nonzero(clusters.sums[:, 0]), np.count_nonzero(clusters.sums[:, 0] < clusters.sums[:, 1]))
-    if not struck or count == 1:
+    mixed = min(np.count_nonzero(clusters.sums[:, 0]), np.count_nonzero(clusters.sums[:, 0] < clusters.sums[:, 1]))
+    if not mixed or count == 1:
         return float(count)
     residuals = clusters.sums[:, 0] - share * clusters.sums[:, 1]
     variance = count / (count - 1) * float(residuals @ residuals) / trials**2
     independent = share * (1.0 - share) / trials
     # By chance clusters spread less than independent pairs would; t allows for that, but not for no spread at all.
-    shown = float(share * (1.0 - share) / max(variance, independent / 4))
-    return shown if struck >= MIN_STRUCK else min(shown, float(count))
+    effective = float(share * (1.0 - share) / max(variance, independent / 4))
+    return effective if mixed >= MIN_STRUCK else min(effective, float(count))
 
 
 def sign_test_p(lost: int, gained: int) -> float:

@@ -30,10 +30,10 @@ class Confirm:
             UsageError: it is none.
         """
         found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
-        made = cls(*map(int, found.groups())) if found else None
-        if made is None or not 1 <= made.fails <= made.plays <= _MOST:
+        confirm = cls(*map(int, found.groups())) if found else None
+        if confirm is None or not 1 <= confirm.fails <= confirm.plays <= _MOST:
             raise UsageError(f"--confirm: got '{text}', expected K/N with 1 ≤ K ≤ N ≤ {_MOST}, such as 3/3 or 4/5")
-        return made
+        return confirm
 
 
 #: What is required of a stack that failed in each of :data:`FIRST` plays, and of one that did not.

@@ -70,17 +70,19 @@ class CameraAndLidarAgree(Check):
         """Compare detection and box of every added object; each gets at most one of both, used only once."""
         seen, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
         volumes = in_boxes(effects.added, seen.frame_id, bundle)
-        shown = [box for box in effects.image_boxes if box.topic == image.topic]
-        outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in shown])
+        expected_boxes = [box for box in effects.image_boxes if box.topic == image.topic]
+        outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in expected_boxes])
         objects = ImageBoxes.make(boxes.frame_id, None, self._projected(volumes, bundle, image))
-        detected, said = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
+        detected, projected = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
         found = _partners(pair(outlines, answers, self.min_iou))
         agreed, disagreements = 0, []
         for volume, outline in zip(*pair(objects, outlines, min_iou=0.0), strict=True):
             one, other = detected.get(volume), found.get(outline)
-            if shown[outline].visible < self.least_visible or (one is None and other is None):
+            if expected_boxes[outline].visible < self.least_visible or (one is None and other is None):
                 continue
-            overlap = 0.0 if one is None or other is None else float(iou(said[[one]], answers.box_px[[other]])[0, 0])
+            overlap = (
+                0.0 if one is None or other is None else float(iou(projected[[one]], answers.box_px[[other]])[0, 0])
+            )
             agreed += overlap >= self.min_iou
             if overlap < self.min_iou:
                 disagreements.append(f"{volumes.label[volume]} {_disagreement(one, other, overlap)}")

@@ -101,8 +101,8 @@ def first_sustained(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None
     """Return the first row from which a flag is set for at least ``lasts_s`` without a break; None if there is none."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     begins, ends = edges[::2], edges[1::2] - 1
-    lasting = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
-    return int(lasting[0]) if len(lasting) else None
+    sustained = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
+    return int(sustained[0]) if len(sustained) else None
 
 
 def comes_within(stretch: SeriesWindow, flags: Flags, within_s: float, does: str) -> Judgement:

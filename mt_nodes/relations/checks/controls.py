@@ -30,8 +30,8 @@ COMMANDED = "commanded"
 
 
 def _with_commands(judgement: Judgement, expected: float, after: float) -> Judgement:
-    said = [round(expected, DECIMALS), round(after, DECIMALS)]
-    return replace(judgement, detail={**judgement.detail, COMMANDED: said})
+    rounded = [round(expected, DECIMALS), round(after, DECIMALS)]
+    return replace(judgement, detail={**judgement.detail, COMMANDED: rounded})
 
 
 def _missing_in_followup(what: str, unit: str) -> Judgement:

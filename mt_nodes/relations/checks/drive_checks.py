@@ -123,8 +123,8 @@ class CollisionsNotMore(TraceCheck):
         ]
         hit = ", ".join(sorted(before)) or "nobody"
         reason = f"the source hits {hit}, the follow-up {', '.join(followup.hit) or 'nobody'}"
-        gone = len(set(before) - set(followup.hit))
-        return at_most(float(len(worse)), 0.0, "collisions", reason, lost=len(worse), gained=gone)
+        avoided = len(set(before) - set(followup.hit))
+        return at_most(float(len(worse)), 0.0, "collisions", reason, lost=len(worse), gained=avoided)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class ConfidenceNotRaised(ObstacleCheck):
             return nothing_to_judge("every score is 1: the stack gives none", "score")
         rise = after.score - before.score
         measured = float(rise.mean() if self.of == "mean" else rise.max())
-        who = "" if self.of == "mean" else f" of {describe(before, np.arange(len(rise)) == rise.argmax())}"
+        whose = "" if self.of == "mean" else f" of {describe(before, np.arange(len(rise)) == rise.argmax())}"
         margin = self.by_at_most - measured
         return Judgement(
             Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS,
@@ -134,7 +134,7 @@ class ConfidenceNotRaised(ObstacleCheck):
             bound=self.by_at_most,
             margin=margin,
             unit="score",
-            reason=f"the {self.of if not who else 'score'}{who} of {len(rise)} obstacles rose by {measured:+.3f}",
+            reason=f"the {self.of if not whose else 'score'}{whose} of {len(rise)} obstacles rose by {measured:+.3f}",
             detail={"counts": compared.counts, "mean": [round(float(d.score.mean()), 4) for d in (before, after)]},
         )
 

@@ -206,14 +206,14 @@ class ObstacleCheck(ScoredCheck):
         return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
 
 
-def _placed(judged: Judgement, compared: Comparison) -> Judgement:
+def _placed(judgement: Judgement, compared: Comparison) -> Judgement:
     """Return the demanded or added obstacles by range and bearing cell and by class."""
-    if not judged.outcome.decided:
-        return judged
+    if not judgement.outcome.decided:
+        return judgement
     added, demanded = compared.added.take(compared.added_kept), compared.source.take(compared.demanded)
     xy = np.concatenate([demanded.center_m[:, :2], added.center_m[:, :2]])
     cells = counted_cells(xy, np.concatenate([demanded.label, added.label]))
-    return replace(judged, detail={**judged.detail, JUDGED_IN: cells})
+    return replace(judgement, detail={**judgement.detail, JUDGED_IN: cells})
 
 
 def describe(obstacles: Detections, rows: Mask) -> str:

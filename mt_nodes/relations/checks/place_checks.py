@@ -72,8 +72,8 @@ class SlowsDownThere(ThereCheck):
         if before < self.from_mps:
             return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
         if stretch.limit_mps > 0.0 and before - self.by_at_least_mps < stretch.limit_mps:
-            said = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
-            return nothing_to_judge(f"the source drives {said}: not {self.by_at_least_mps:g} less is asked", "m/s")
+            speeds = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
+            return nothing_to_judge(f"the source drives {speeds}: not {self.by_at_least_mps:g} less is asked", "m/s")
         reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"
         fall = -float(faster_by(stretch.before_mps, stretch.after_mps).mean())
         return at_least(fall, self.by_at_least_mps, "m/s", reason)

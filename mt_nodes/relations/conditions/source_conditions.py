@@ -159,5 +159,5 @@ class KnownToBe(Condition):
             return None
         if holds is None:
             return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
-        told = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
-        return f"it is not so that {self.condition} ({', '.join(told)})"
+        values = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
+        return f"it is not so that {self.condition} ({', '.join(values)})"

@@ -147,8 +147,8 @@ def evaluate(text: str, facts: Facts) -> bool | None:
 def missing(text: str, facts: Facts) -> tuple[str, ...]:
     """Return the names of predicates whose values would decide an unknown condition."""
     left = known(parse(text), facts)
-    asked = (*left.names, *(HAS for _ in left.elements))
-    return tuple(dict.fromkeys(name for name in asked if name not in facts))
+    needed = (*left.names, *(HAS for _ in left.elements))
+    return tuple(dict.fromkeys(name for name in needed if name not in facts))
 
 
 def known(node: ConditionNode, facts: Facts) -> ConditionNode:
@@ -177,8 +177,8 @@ def conjunction(*texts: str) -> str:
     parts: list[ConditionNode] = []
     for tree in map(parse, texts):
         parts += tree.parts if tree.kind == "both" else () if tree == TRUE else (tree,)
-    told = tuple(dict.fromkeys(parts))
-    return "" if not told else written(told[0] if len(told) == 1 else ConditionNode("both", told))
+    distinct = tuple(dict.fromkeys(parts))
+    return "" if not distinct else written(distinct[0] if len(distinct) == 1 else ConditionNode("both", distinct))
 
 
 def written(node: ConditionNode) -> str:

@@ -13,17 +13,17 @@ _STATED = {"clear": (True, True), "fog": (True, False), "rain": (False, None), "
 def with_derived(facts: Facts) -> Facts:
     """Return the facts of one source and those that follow from them, unless the source states them itself."""
     time, weather, roads = (facts.get(name, unknown("")) for name in ("time_of_day", "weather", "roads"))
-    made = manoeuvre(facts)
+    derived = manoeuvre(facts)
     if time.known:
-        made["dark"] = Fact(time.value == "night", time.source)
-        made["scene_bright"] = Fact(time.value == "day", time.source)
+        derived["dark"] = Fact(time.value == "night", time.source)
+        derived["scene_bright"] = Fact(time.value == "day", time.source)
     if weather.value in _STATED:
         clear, good = _STATED[weather.value]
-        made["weather_clear"] = Fact(clear, weather.source)
-        made["visibility_good"] = Fact(good, weather.source)
+        derived["weather_clear"] = Fact(clear, weather.source)
+        derived["visibility_good"] = Fact(good, weather.source)
     if roads.value:
-        made["road_type"] = Fact(roads.value[0], roads.source)
-    return first_known(facts, made)
+        derived["road_type"] = Fact(roads.value[0], roads.source)
+    return first_known(facts, derived)
 
 
 def unless_denied(facts: Facts, surer: Facts) -> Facts:

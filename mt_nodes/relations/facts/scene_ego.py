@@ -37,43 +37,43 @@ def ego_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m
         ("LiDAR clouds laid upon each other", lambda: motion_by_clouds(bundles)),
         ("command of the stack", lambda: outputs[middle].control if middle < len(outputs) else None),
     )
-    made: Facts = {}
+    facts: Facts = {}
     for source, way in ways:
-        if len(made) < len(NAMES) and (control := way()) is not None:
-            made = first_known(made, _facts(control, source, wheelbase_m))
+        if len(facts) < len(NAMES) and (control := way()) is not None:
+            facts = first_known(facts, _facts(control, source, wheelbase_m))
     return first_known(
-        made, dict.fromkeys(NAMES, unknown(f"none of {', '.join(source for source, _ in ways)} says it"))
+        facts, dict.fromkeys(NAMES, unknown(f"none of {', '.join(source for source, _ in ways)} says it"))
     )
 
 
 def manoeuvre(facts: Mapping[str, Fact]) -> Facts:
     """Return whether the ego moves and turns, from speed and steering."""
-    made: Facts = {}
+    derived: Facts = {}
     speed, steering = (facts.get(name, unknown("")) for name in NAMES)
     if speed.known:
-        made["moving"] = Fact(abs(speed.value) > MOVING_KMH, speed.source)
+        derived["moving"] = Fact(abs(speed.value) > MOVING_KMH, speed.source)
     if steering.known and not _STRAIGHT_RAD < abs(steering.value) < _TURNS_RAD:
         heading = "straight" if abs(steering.value) <= _STRAIGHT_RAD else "left" if steering.value > 0.0 else "right"
-        made["ego_turning"] = Fact(heading != "straight", steering.source)
-        made["ego_turning_left"] = Fact(heading == "left", steering.source)
-        made["ego_turning_right"] = Fact(heading == "right", steering.source)
-        made["ego_heading"] = Fact(heading, steering.source)
-    return made
+        derived["ego_turning"] = Fact(heading != "straight", steering.source)
+        derived["ego_turning_left"] = Fact(heading == "left", steering.source)
+        derived["ego_turning_right"] = Fact(heading == "right", steering.source)
+        derived["ego_heading"] = Fact(heading, steering.source)
+    return derived
 
 
 def _odometry(bundle: Bundle) -> Control | None:
-    said = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
-    return Control(None, speed_mps=said.speed_mps, yaw_rate_radps=said.yaw_rate_radps) if said else None
+    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
+    return Control(None, speed_mps=odometry.speed_mps, yaw_rate_radps=odometry.yaw_rate_radps) if odometry else None
 
 
 def _facts(control: Control, source: str, wheelbase_m: float) -> Facts:
     turn = steering_rad(control, wheelbase_m)
-    made = {}
+    facts = {}
     if math.isfinite(control.speed_mps):
-        made["speed_kmh"] = Fact(_KMH_PER_MPS * control.speed_mps, source)
+        facts["speed_kmh"] = Fact(_KMH_PER_MPS * control.speed_mps, source)
     if math.isfinite(turn):
-        made["steering_rad"] = Fact(turn, source)
-    return made
+        facts["steering_rad"] = Fact(turn, source)
+    return facts
 
 
 def _moved(bundles: Sequence[Bundle]) -> Control | None:

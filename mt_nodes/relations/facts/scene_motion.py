@@ -71,8 +71,8 @@ def _around(bundle: Bundle) -> Floats | None:
         return None
     with np.errstate(invalid="ignore"):
         away = np.hypot(xyz[:, 0], xyz[:, 1])
-        kept = xyz[(xyz[:, 2] > _ABOVE_M) & (away > _NEAR_M) & (away < _FAR_M) & np.isfinite(xyz[:, 2])]
-    return kept if len(kept) > 500 else None
+        points = xyz[(xyz[:, 2] > _ABOVE_M) & (away > _NEAR_M) & (away < _FAR_M) & np.isfinite(xyz[:, 2])]
+    return points if len(points) > 500 else None
 
 
 def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float] | None:
@@ -83,8 +83,8 @@ def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float
     target.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(_NORMAL_M, _NORMAL_POINTS))
     best = None
     for speed in _TRIED_MPS:
-        laid = _registered(source, target, speed * elapsed_s)
-        best = laid if best is None or laid.fitness > best.fitness else best
+        registered = _registered(source, target, speed * elapsed_s)
+        best = registered if best is None or registered.fitness > best.fitness else best
         if best.fitness >= _SURELY:
             break
     if best is None or best.fitness < _FITTING:

@@ -55,9 +55,9 @@ def order_of(key: int, count: int) -> npt.NDArray[np.int64]:
 @cached
 def cut_normals(key: int, count: int, cut: float) -> npt.NDArray[np.float32]:
     """Return standard normal numbers (count,), cut at so many standard deviations."""
-    rng, made = generator_of(key), np.empty(count, dtype=np.float32)
+    rng, normals = generator_of(key), np.empty(count, dtype=np.float32)
     for start in range(0, count, _PIECE):
-        piece = made[start : start + _PIECE]
+        piece = normals[start : start + _PIECE]
         rng.standard_normal(dtype=np.float32, out=piece)
         np.clip(piece, -cut, cut, out=piece)
-    return made
+    return normals

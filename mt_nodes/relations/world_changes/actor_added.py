@@ -72,8 +72,8 @@ class ActorAdded(ScenarioChange):
         rows = way.tried(rng, self.at, self.ahead_m)
         there, lanes = taken(setting), lanes_of(setting.road)
         for row in rows[:_TRIED]:
-            made = self._actors(setting, way, row, lanes)
-            if made and self._free(setting, made, there):
+            added = self._actors(setting, way, row, lanes)
+            if added and self._free(setting, added, there):
                 return {"row": row}
         what, many = " and ".join(self.kind), f"{len(rows)} places"
         raise NotApplicable(
@@ -84,33 +84,33 @@ class ActorAdded(ScenarioChange):
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
         """Add the actors."""
         way, row = OwnWay.of(setting), int(draw["row"])
-        made = self._actors(setting, way, row, lanes_of(setting.road))
+        added = self._actors(setting, way, row, lanes_of(setting.road))
         ahead = row - way.front_m
         moves = self.where == "oncoming" or (self.where == "way" and self.speed_mps > 0.0)
-        names = tuple(actor.name for actor in made)
+        names = tuple(actor.name for actor in added)
         effects = WorldEffects(added=names, at=None if moves else way.at(row), numbers={"ahead_m": ahead})
-        return replace(setting, scenario=_with(setting.scenario, made)), effects
+        return replace(setting, scenario=_with(setting.scenario, added)), effects
 
-    def _free(self, setting: Setting, made: tuple[Actor, ...], there: shapely.Geometry) -> bool:
+    def _free(self, setting: Setting, added: tuple[Actor, ...], there: shapely.Geometry) -> bool:
         """Return whether they are clear of everything else, and where they may stand."""
-        places = shapely.union_all([outline(actor) for actor in made])
+        places = shapely.union_all([outline(actor) for actor in added])
         if there.distance(places) < _CLEAR_M:
             return False
-        return not problems(_with(setting.scenario, made), setting.road)
+        return not problems(_with(setting.scenario, added), setting.road)
 
     def _actors(self, setting: Setting, way: OwnWay, row: int, lanes: shapely.Geometry) -> tuple[Actor, ...]:
         """Return the actors to add at a row of the way, none if there is no such place."""
         names, ahead_m = unused_names(setting.scenario, "added", len(self.kind)), 0.0
-        made: list[Actor] = []
+        added: list[Actor] = []
         for name, kind in zip(names, self.kind, strict=True):
             half = _half_m(kind, self.turned_rad)[0]
-            ahead_m += half if made else 0.0
+            ahead_m += half if added else 0.0
             one = self._actor(name, kind, way, row + round(ahead_m), lanes)
             if one is None or row + round(ahead_m) >= len(way.pose):
                 return ()
-            made.append(one)
+            added.append(one)
             ahead_m += half + _APART_M + 0.5  # rows are whole metres
-        return tuple(made)
+        return tuple(added)
 
     def _actor(self, name: str, kind: str, way: OwnWay, row: int, lanes: shapely.Geometry) -> Actor | None:
         if self.where == "oncoming":
@@ -125,8 +125,8 @@ class ActorAdded(ScenarioChange):
         if near is None or far is None:
             return None
         if self.where == "roadside":
-            beside = near + self.beside_m + _half_m(kind, self.turned_rad)[1]
-            return Actor(name, kind, _turned(way.at(row, side * beside), self.turned_rad))
+            lateral_m = near + self.beside_m + _half_m(kind, self.turned_rad)[1]
+            return Actor(name, kind, _turned(way.at(row, side * lateral_m), self.turned_rad))
         half = _half_m(kind, pi / 2.0)[1]
         begin, end = way.at(row, side * (near + self.beside_m + half)), way.at(row, -side * (far + half + 1.0))
         trigger = Trigger(ego_within_s=_STEPS_OUT_S)

@@ -167,8 +167,8 @@ def _lane_distance_m(setting: Setting, place: Pose) -> float:
 
 def _spaced(places: Floats, least_m: float, count: int) -> Floats:
     """Return the first ``count`` places (N, 2) that are far enough from all before them."""
-    kept: list[Floats] = []
+    chosen: list[Floats] = []
     for place in places:
-        if len(kept) < count and (not kept or np.linalg.norm(np.array(kept) - place, axis=1).min() >= least_m):
-            kept.append(place)
-    return np.array(kept).reshape(-1, 2)
+        if len(chosen) < count and (not chosen or np.linalg.norm(np.array(chosen) - place, axis=1).min() >= least_m):
+            chosen.append(place)
+    return np.array(chosen).reshape(-1, 2)

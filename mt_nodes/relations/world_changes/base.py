@@ -64,10 +64,10 @@ class WorldEffects:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the effects as recorded in the ledger; leaves out empty ones."""
-        told = {
+        fields = {
             name: plain(getattr(self, name)) for name in ("added", "changed", "at", "numbers") if getattr(self, name)
         }
-        return told if self.carried.stays else {"carried": plain(self.carried), **told}
+        return fields if self.carried.stays else {"carried": plain(self.carried), **fields}
 
 
 class ScenarioChange(ABC):

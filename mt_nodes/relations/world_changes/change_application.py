@@ -39,8 +39,8 @@ def applied(
     window: Window = WHOLE,
 ) -> ChangedWorld:
     """Apply changes with given draws, one after the other, and revert parts of the world."""
-    made, effects = setting, WorldEffects()
+    changed, effects = setting, WorldEffects()
     for change, draw in zip(changes, draws, strict=True):
-        made, more = change.apply(made, draw)
+        changed, more = change.apply(changed, draw)
         effects = effects.merged(more)
-    return ChangedWorld(restored(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)
+    return ChangedWorld(restored(setting, changed, back), left_of(effects, back), tuple(draws), tuple(back), window)

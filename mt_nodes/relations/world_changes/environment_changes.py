@@ -36,8 +36,8 @@ class EnvironmentChanged(ScenarioChange):
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
         """Nothing is random."""
         before = setting.scenario.environment
-        made = replace(before, **{self.what: self.to})
-        if self.what == "hour" and light_of(made).darkness <= light_of(before).darkness:
+        after = replace(before, **{self.what: self.to})
+        if self.what == "hour" and light_of(after).darkness <= light_of(before).darkness:
             raise NotApplicable(f"at {before.hour:g} o'clock it is as dark already")
         if self.what != "hour" and (there := getattr(before, self.what)) >= self.to:
             raise NotApplicable(f"there is {self.what} of {there:g} already")

@@ -42,8 +42,8 @@ def restored(source: Setting, followup: Setting, back: Collection[str]) -> Setti
     if not back:
         return followup
     was, now = parts_of(source), parts_of(followup)
-    kept = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
-    return _of_parts(followup, source, {name: part for name, part in kept.items() if part is not None})
+    parts = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
+    return _of_parts(followup, source, {name: part for name, part in parts.items() if part is not None})
 
 
 def without(setting: Setting, names: Collection[str]) -> Setting:
@@ -59,8 +59,10 @@ def things(setting: Setting) -> tuple[str, ...]:
 
 def left_of(effects: WorldEffects, back: Sequence[str]) -> WorldEffects:
     """Return the remaining effects after parts were reverted: without the names of reverted actors."""
-    gone = {name.partition(" ")[2] for name in back}
-    added, changed = (tuple(name for name in names if name not in gone) for names in (effects.added, effects.changed))
+    reverted = {name.partition(" ")[2] for name in back}
+    added, changed = (
+        tuple(name for name in names if name not in reverted) for names in (effects.added, effects.changed)
+    )
     return replace(effects, added=added, changed=changed)
 
 
@@ -75,6 +77,6 @@ def _of_parts(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setti
     held = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}
     weather, signals = ({n.partition(" ")[2]: p for n, p in parts.items() if n.startswith(f"{k} ")} for k in _NAMED)
     road = source.scenario.road if parts["road"] is source.road else scenario.road
-    made: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
-    made |= {**held, "environment": replace(scenario.environment, **weather)}
-    return Setting(replace(scenario, **made), parts["road"], parts["noise"])
+    fields: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
+    fields |= {**held, "environment": replace(scenario.environment, **weather)}
+    return Setting(replace(scenario, **fields), parts["road"], parts["noise"])

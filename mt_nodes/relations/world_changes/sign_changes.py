@@ -104,8 +104,8 @@ class SignalShows(ScenarioChange):
         before_m = row - way.front_m - float(rng.uniform(*_YELLOW_M))
         speed = max(setting.scenario.ego.speed_mps, 0.1)
         time_s = round(before_m / speed, 1)
-        if time_s <= 0.0 or (shown := colour_at(own, time_s)) != "green":
-            when = f"{shown} at {time_s:g} s" if time_s > 0.0 else "too near from the beginning"
+        if time_s <= 0.0 or (current := colour_at(own, time_s)) != "green":
+            when = f"{current} at {time_s:g} s" if time_s > 0.0 else "too near from the beginning"
             raise NotApplicable(f"{signal.name} is {when}, expected green, which yellow follows")
         return {"from_s": time_s}
 
@@ -115,12 +115,12 @@ class SignalShows(ScenarioChange):
         own = programmes(setting.road, setting.scenario.signals)
         from_s = float(draw.get("from_s", 0.0))
         same = [name for name, programme in own.items() if programme == own[signal.name]]
-        made = dict.fromkeys(same, self._programme(own[signal.name], from_s))
+        changed = dict.fromkeys(same, self._programme(own[signal.name], from_s))
         if self.colour == "green":
-            made |= {name: (("red", _ALWAYS_S),) for name in own if name not in same}
-        scenario = replace(setting.scenario, signals={**setting.scenario.signals, **made})
+            changed |= {name: (("red", _ALWAYS_S),) for name in own if name not in same}
+        scenario = replace(setting.scenario, signals={**setting.scenario.signals, **changed})
         numbers = {"ahead_m": row - way.front_m, **({"from_s": from_s} if from_s else {})}
-        effects = WorldEffects(changed=tuple(sorted(made)), at=way.at(row), numbers=numbers)
+        effects = WorldEffects(changed=tuple(sorted(changed)), at=way.at(row), numbers=numbers)
         return replace(setting, scenario=scenario), effects
 
     def _programme(self, own: Programme, from_s: float) -> Programme:

@@ -97,8 +97,8 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
         clouds = ", ".join(c.topic for c in bundle.known_clouds) or "no cloud"
-        wanted = f"expected {_LEAST_COLUMNS:.0%} or more"
-        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {wanted}")
+        expected = f"expected {_LEAST_COLUMNS:.0%} or more"
+        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {expected}")
     filled = _filled(range_m, measured)
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
@@ -212,8 +212,8 @@ def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
     # One cell lower, because the topmost may show the edge.
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
-    alike = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
-    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & alike)
+    similar = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
+    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & similar)
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 

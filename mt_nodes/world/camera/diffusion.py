@@ -88,11 +88,11 @@ class EditCache:
         """
         path = self._path(key)
         _, data = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))
-        beside = path.with_suffix(f".{os.getpid()}.part")
+        partial = path.with_suffix(f".{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(data.tobytes())
-            beside.replace(path)  # whole or not at all, whoever else writes it
+            partial.write_bytes(data.tobytes())
+            partial.replace(path)  # whole or not at all, whoever else writes it
         except OSError as error:
             raise InfrastructureError(f"{path}: the edit cannot be kept: {error}") from error
 
@@ -118,9 +118,9 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
         given |= {"mask_image": _as_pil(mask, size), "height": size[1], "width": size[0]}
     inpaints = "mask_image" in inspect.signature(type(pipeline).__call__).parameters
     if inpaints != (mask is not None):
-        wanted = "one that inpaints" if mask is not None else "one that edits by instruction"
-        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {wanted}")
-    made = pipeline(
+        expected = "one that inpaints" if mask is not None else "one that edits by instruction"
+        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {expected}")
+    output = pipeline(
         prompt=request.prompt,
         num_inference_steps=request.steps,
         guidance_scale=request.guidance,
@@ -128,7 +128,7 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
         output_type="np",
         **given,
     ).images[0]
-    full = np.rint(np.clip(np.asarray(made, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
+    full = np.rint(np.clip(np.asarray(output, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
     return np.asarray(cv2.resize(full, (width, height), interpolation=cv2.INTER_CUBIC))
 
 

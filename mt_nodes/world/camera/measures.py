@@ -44,8 +44,8 @@ def noise(picture: Picture, where: Mask | None = None) -> float:
     standard deviation of a normal distribution: edges do not count.
     """
     luma = picture.luma()
-    apart = cv2.absdiff(luma, cv2.medianBlur(luma, 3))
-    inside = apart if where is None else apart[where != 0]
+    difference_px = cv2.absdiff(luma, cv2.medianBlur(luma, 3))
+    inside = difference_px if where is None else difference_px[where != 0]
     counts = np.bincount(inside.reshape(-1))
     half = np.cumsum(counts) / max(1, counts.sum())
     middle = int(np.searchsorted(half, 0.5))
@@ -86,8 +86,8 @@ def share_at_least(picture: Picture, level: float, where: Mask | None = None) ->
 
 def difference(old: Picture, new: Picture) -> npt.NDArray[Any]:
     """Return the largest difference of each pixel (H, W) over its channels, in samples."""
-    apart = cv2.absdiff(old.pixels, new.pixels)
-    return apart if apart.ndim == 2 else np.asarray(reduce(cv2.max, cv2.split(apart)))
+    difference_px = cv2.absdiff(old.pixels, new.pixels)
+    return difference_px if difference_px.ndim == 2 else np.asarray(reduce(cv2.max, cv2.split(difference_px)))
 
 
 def largest_difference(old: Picture, new: Picture, where: Mask | None = None) -> float:
@@ -97,8 +97,8 @@ def largest_difference(old: Picture, new: Picture, where: Mask | None = None) ->
 
 def mean_difference(old: Picture, new: Picture, where: Mask | None = None) -> float:
     """Return the mean absolute difference of the samples."""
-    apart = cv2.mean(cv2.absdiff(old.pixels, new.pixels), mask=where)
-    return float(np.mean(apart[: 1 if old.order == "mono" else 3])) / old.full_scale
+    mean = cv2.mean(cv2.absdiff(old.pixels, new.pixels), mask=where)
+    return float(np.mean(mean[: 1 if old.order == "mono" else 3])) / old.full_scale
 
 
 def share_changed(old: Picture, new: Picture, by: float, where: Mask | None = None) -> float:

@@ -87,14 +87,14 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> P
     shares = _stretched(_whole(np.ascontiguousarray(share, np.float32)), picture, cell_px)
     out = np.empty_like(picture.pixels)
     for start in range(0, picture.size[0], _STRIPE):
-        part, made = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]
+        part, result = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]
         level = cv2.LUT(shares[start : start + _STRIPE], level_of)
         if len(tables) > 1:
             planes = zip(cv2.split(part), tables, strict=True)
-            cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=made)
+            cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=result)
         else:
             flat, levels = part.reshape(len(part), -1), _like_light(level, part).reshape(len(part), -1)
-            cv2.LUT(_places(flat, levels), tables[0], dst=made.reshape(flat.shape))
+            cv2.LUT(_places(flat, levels), tables[0], dst=result.reshape(flat.shape))
     return out
 
 

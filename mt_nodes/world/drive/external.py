@@ -161,9 +161,9 @@ class ExternalWorld(World):
     def _tick(self) -> None:
         super()._tick()
         known = {hit.name for hit in self.collisions}
-        told = [name for name in self._simulator.collisions() if name not in known]
-        self.collisions += tuple(self._reported_collision(name) for name in dict.fromkeys(told))
-        if told and self._stop_at_collision:
+        hit_names = [name for name in self._simulator.collisions() if name not in known]
+        self.collisions += tuple(self._reported_collision(name) for name in dict.fromkeys(hit_names))
+        if hit_names and self._stop_at_collision:
             self.ended = "collision"
 
     def _reported_collision(self, name: str) -> Collision:

@@ -44,8 +44,8 @@ class Fleet:
         self._pull = np.maximum(pulled, self._pull - car.brake_jerk_mps3 * step)
 
         curved = np.tan(wheel) / car.wheelbase_m
-        asked = np.hypot(self._pull, speed * speed * curved)
-        share = np.minimum(1.0, self._most_mps2 / np.maximum(asked, 1e-300))
+        demanded = np.hypot(self._pull, speed * speed * curved)
+        share = np.minimum(1.0, self._most_mps2 / np.maximum(demanded, 1e-300))
         after, way = _braked(speed, self._pull * share, step)
         # The tyres limit the curvature; a car that stood before the step follows its wheels.
         turn = np.where(speed > 0.0, curved * share * way, after * curved * step / 2.0)
@@ -70,9 +70,9 @@ class _Late:
         self._share = 1.0 - float(np.exp(-step_s / lag_s)) if lag_s > 0.0 else 1.0
         self._now = 0
 
-    def towards(self, asked: Floats, value: Floats) -> Floats:
+    def towards(self, demanded: Floats, value: Floats) -> Floats:
         """Return (M,) the actuators' positions after a step, without their own limits."""
-        self._asked[self._now] = asked
+        self._asked[self._now] = demanded
         self._now = (self._now + 1) % len(self._asked)
         return np.asarray(value + self._share * (self._asked[self._now] - value))
 

@@ -36,13 +36,13 @@ def jittered(scenario: Scenario, road: RoadMap, rng: np.random.Generator, share:
     """
     for tries in range(_TRIES):
         size = share / 2**tries
-        made = replace(
+        changed = replace(
             scenario,
             ego=_ego(scenario.ego, road, rng, size),
             actors=tuple(_actor(actor, rng, size) if _goes(actor) else actor for actor in scenario.actors),
         )
-        if not (found := problems(made, road)):
-            return made
+        if not (found := problems(changed, road)):
+            return changed
     raise UsageError(f"scenario '{scenario.name}' cannot be repeated: {'; '.join(map(str, found))}")
 
 

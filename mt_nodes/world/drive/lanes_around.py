@@ -32,12 +32,12 @@ class LanesAround:
 
     def along(self, way: Floats) -> list[Strip]:
         """Return the pieces of lanes along a way (K, 3) of poses, one per metre."""
-        looked = way[:: int(2 * _STEP_M)]
-        rows = self._around(looked)
+        sampled = way[:: int(2 * _STEP_M)]
+        rows = self._around(sampled)
         poses = self._poses[rows]
-        off = poses[:, None, :2] - looked[:, :2]
+        off = poses[:, None, :2] - sampled[:, :2]
         nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
-        there, off = looked[nearest], off[np.arange(len(off)), nearest]
+        there, off = sampled[nearest], off[np.arange(len(off)), nearest]
         c, s = np.cos(there[:, 2]), np.sin(there[:, 2])
         ahead, left = c * off[:, 0] + s * off[:, 1], c * off[:, 1] - s * off[:, 0]
         turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - there[:, 2]))))
@@ -47,10 +47,10 @@ class LanesAround:
         direction = np.where(own, 0, np.where(same, 1, 2))
         return list(self._strips(rows[near], direction[near]))
 
-    def _around(self, looked: Floats) -> npt.NDArray[np.intp]:
+    def _around(self, sampled: Floats) -> npt.NDArray[np.intp]:
         """Return the rows that may be near a way, which excludes most of a map."""
         beyond = _BESIDE_M + 2 * _STEP_M
-        low, high = looked[:, :2].min(axis=0) - beyond, looked[:, :2].max(axis=0) + beyond
+        low, high = sampled[:, :2].min(axis=0) - beyond, sampled[:, :2].max(axis=0) + beyond
         return np.flatnonzero(((self._poses[:, :2] >= low) & (self._poses[:, :2] <= high)).all(axis=1))
 
     def _strips(self, rows: npt.NDArray[np.intp], direction: npt.NDArray[np.int_]) -> Iterator[Strip]:

@@ -127,11 +127,11 @@ def _repainted(paint: Paint, colours: Mapping[Rgb, Rgb]) -> Paint:
     pairs = [(np.array(old, np.float32), np.array(new, np.float32)) for old, new in colours.items()]
 
     def other(surface: Surface) -> SurfaceColours:
-        made = paint(surface)
-        places = [(np.flatnonzero((made.albedo == old).all(axis=1)), new) for old, new in pairs]
+        painted = paint(surface)
+        places = [(np.flatnonzero((painted.albedo == old).all(axis=1)), new) for old, new in pairs]
         for rows, new in places:
-            made.albedo[rows] = new
-        return made
+            painted.albedo[rows] = new
+        return painted
 
     return other
 

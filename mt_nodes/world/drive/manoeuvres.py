@@ -72,12 +72,12 @@ class Manoeuvres:
 def extremes(vehicle: Vehicle, most_mps2: float) -> Manoeuvres:
     """Return the set for a car on tyres with this limit."""
     named = [*_straight(vehicle), *_circle(most_mps2), *_swerves(vehicle, most_mps2)]
-    lasting = np.array([[phases[min(i, len(phases) - 1)] for i in range(_PHASES)] for _, phases in named])
+    phase_s = np.array([[phases[min(i, len(phases) - 1)] for i in range(_PHASES)] for _, phases in named])
     return Manoeuvres(
         tuple(name for name, _ in named),
-        np.cumsum(lasting[..., 0], axis=1),
-        lasting[..., 1],
-        lasting[..., 2],
+        np.cumsum(phase_s[..., 0], axis=1),
+        phase_s[..., 1],
+        phase_s[..., 2],
         most_mps2,
         vehicle,
     )

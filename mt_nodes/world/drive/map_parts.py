@@ -90,10 +90,10 @@ def finished(
     named = {lane.name: lane for lane in lanes}
     roads = [lane for lane in named.values() if lane.on_road]
     bands = [(lane.line_m, lane.width_m) for lane in roads] + list(parking)
-    laid = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
-    surface = shapely.union(laid, laid.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
+    paved = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
+    surface = shapely.union(paved, paved.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
     kerbs = _kerbs(surface, roads)
-    ground = laid.convex_hull.buffer(MARGIN_M, join_style="mitre")
+    ground = paved.convex_hull.buffer(MARGIN_M, join_style="mitre")
     polygons = [shapely.orient_polygons(part) for part in shapely.get_parts(surface)]
     return RoadMap(
         name=name,
@@ -131,17 +131,17 @@ def _kerbs(surface: shapely.Geometry, lanes: Sequence[Lane]) -> list[Floats]:
 def _houses(kerbs: Sequence[Floats], surface: shapely.Geometry) -> tuple[Building, ...]:
     """Return houses along the kerbs where there is room."""
     length, depth = _HOUSE_M
-    free_of, kept = surface.buffer(_SETBACK_M - 0.5), list[shapely.Polygon]()
+    free_of, houses = surface.buffer(_SETBACK_M - 0.5), list[shapely.Polygon]()
     for kerb in kerbs:
         stations = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(kerb, axis=0), axis=1))])
         for station in np.arange(_HOUSE_EVERY_M / 2.0, stations[-1], _HOUSE_EVERY_M):
             pose = along(kerb, float(station), -(_SETBACK_M + depth / 2.0))
             house = rectangle(pose, length, depth)
-            if not any(house.intersects(other) for other in (free_of, *kept)):
-                kept.append(house)
+            if not any(house.intersects(other) for other in (free_of, *houses)):
+                houses.append(house)
     # Multiples of the golden ratio: heights of neighbours differ.
-    heights = [7.0 + 7.0 * ((0.6180339887 * i) % 1.0) for i in range(len(kept))]
-    corners = [outline(shapely.orient_polygons(house).exterior.coords[:-1]) for house in kept]
+    heights = [7.0 + 7.0 * ((0.6180339887 * i) % 1.0) for i in range(len(houses))]
+    corners = [outline(shapely.orient_polygons(house).exterior.coords[:-1]) for house in houses]
     return tuple(Building(*both) for both in zip(corners, heights, strict=True))
 
 

@@ -96,8 +96,8 @@ def _along(outline: Any, road: RoadMap) -> float:
     x, y = np.diff(shapely.get_coordinates(outline), axis=0).T
     sides = np.arctan2(y, x)
     middle = outline.centroid
-    met = [o for o in road.lanes.values() if o.on_road and shapely.LineString(o.line_m).intersects(outline)]
-    ways = np.array([o.pose_at(o.station_of(middle.x, middle.y)[0]).yaw_rad for o in met])
+    crossing = [o for o in road.lanes.values() if o.on_road and shapely.LineString(o.line_m).intersects(outline)]
+    ways = np.array([o.pose_at(o.station_of(middle.x, middle.y)[0]).yaw_rad for o in crossing])
     return float(sides[np.argmax(np.abs(np.cos(sides[:, None] - ways)).sum(axis=1))])
 
 

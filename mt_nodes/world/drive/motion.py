@@ -80,8 +80,8 @@ class Motion:
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
         could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
-        wanted = np.where(self._going, np.minimum(self._target_speed(piece), could), 0.0)
-        speed = np.minimum(np.maximum(wanted, before - self._hard * step), before + self._up * step)
+        target = np.where(self._going, np.minimum(self._target_speed(piece), could), 0.0)
+        speed = np.minimum(np.maximum(target, before - self._hard * step), before + self._up * step)
         onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
         speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
         self.travelled_m = onward
@@ -104,12 +104,12 @@ class Motion:
         middle = (ego.x_m + ahead_m * np.cos(ego.yaw_rad), ego.y_m + ahead_m * np.sin(ego.yaw_rad))
         me = np.array([[*middle, ego.yaw_rad, ego.speed_mps, car.front_m + car.rear_m, car.width_m]])
         others = np.concatenate([np.column_stack([self.rows, self._length_m, self._width_m]), me, self._standing])
-        ahead, beside, piece = self._paths.before(own, self.travelled_m[own], others[:, :2])
+        ahead, lateral, piece = self._paths.before(own, self.travelled_m[own], others[:, :2])
         turned = others[:, 2] - self._paths.yaw_rad[own[:, None], piece]
         along, across = np.abs(np.cos(turned)), np.abs(np.sin(turned))
-        beside -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
+        lateral -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
         gap = ahead - (along * others[:, 4] + across * others[:, 5] + self._length_m[own, None]) / 2.0
-        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (beside < _BESIDE_M)
+        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (lateral < _BESIDE_M)
         in_way[np.arange(len(own)), own] = False
         onward = np.maximum(others[:, 3] * np.cos(turned), 0.0)
         stops_m = gap - _BEHIND_M + onward * (onward / (2.0 * _GENTLE_MPS2) - _BEHIND_S)
@@ -162,10 +162,10 @@ class _Lights:
         """Move stopping points (N,) back to lights at which actors can and must stop."""
         if not self._names:
             return
-        shown = np.array([colours[name] for name in self._names])
+        current = np.array([colours[name] for name in self._names])
         room = self._station_m - travelled_m[self._actor]
-        most = np.where(shown == "yellow", _YELLOW_MPS2, hard_mps2[self._actor])
+        most = np.where(current == "yellow", _YELLOW_MPS2, hard_mps2[self._actor])
         needed = speed_mps[self._actor] ** 2 / (2.0 * most)
         # A vehicle that waits at a line may be slightly beyond it.
-        stop = (shown != "green") & (room > -0.1) & (room >= needed - 0.1)
+        stop = (current != "green") & (room > -0.1) & (room >= needed - 0.1)
         np.minimum.at(stop_m, self._actor[stop], self._station_m[stop])

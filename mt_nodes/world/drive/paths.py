@@ -58,26 +58,26 @@ class Paths:
         return np.asarray(self.begin_m[rows, piece] + onward[:, None] * self.along[rows, piece])
 
     def before(
-        self, who: npt.NDArray[np.intp], station_m: Floats, places_m: Floats
+        self, actors: npt.NDArray[np.intp], station_m: Floats, places_m: Floats
     ) -> tuple[Floats, Floats, npt.NDArray[np.intp]]:
         """Return where actors' remaining ways pass places, at which distance, and on which piece.
 
         Args:
-            who: (D,) rows of actors. station_m: (D,) distances covered. places_m: (M, 2).
+            actors: (D,) rows of actors. station_m: (D,) distances covered. places_m: (M, 2).
 
         Returns:
             (D, M) each: distance ahead, lateral distance there, the piece.
         """
-        left = np.maximum(station_m[:, None] - self.station_m[who], 0.0)
-        here = places_m[None, :, None] - self.begin_m[who][:, None]
-        onward = np.einsum("dmki,dki->dmk", here, self.along[who])
-        onward = np.clip(onward, left[:, None], np.maximum(left, self.length_m[who])[:, None])
-        away = here - onward[..., None] * self.along[who][:, None]
-        beside = np.where((left < self.length_m[who])[:, None], np.hypot(away[..., 0], away[..., 1]), np.inf)
-        piece = beside.argmin(axis=2)
-        rows = np.arange(len(who))[:, None]
-        ahead = np.take_along_axis(onward, piece[..., None], 2)[..., 0] + self.station_m[who][rows, piece]
-        nearest = np.take_along_axis(beside, piece[..., None], 2)[..., 0]
+        left = np.maximum(station_m[:, None] - self.station_m[actors], 0.0)
+        here = places_m[None, :, None] - self.begin_m[actors][:, None]
+        onward = np.einsum("dmki,dki->dmk", here, self.along[actors])
+        onward = np.clip(onward, left[:, None], np.maximum(left, self.length_m[actors])[:, None])
+        away = here - onward[..., None] * self.along[actors][:, None]
+        lateral = np.where((left < self.length_m[actors])[:, None], np.hypot(away[..., 0], away[..., 1]), np.inf)
+        piece = lateral.argmin(axis=2)
+        rows = np.arange(len(actors))[:, None]
+        ahead = np.take_along_axis(onward, piece[..., None], 2)[..., 0] + self.station_m[actors][rows, piece]
+        nearest = np.take_along_axis(lateral, piece[..., None], 2)[..., 0]
         return ahead - station_m[:, None], nearest, piece
 
 

@@ -118,8 +118,8 @@ class Camera:
         """Return the light (n, 3) of standing objects."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         normal = facing(self.scenery.solids.flat.take(triangle, axis=0), look.directions.take(rows, axis=0))
-        met = triangle, places, look.range_m.take(rows)
-        albedo, glow = painted(self.scenery.solids, *met, self._pixel_rad, lights)
+        hits = triangle, places, look.range_m.take(rows)
+        albedo, glow = painted(self.scenery.solids, *hits, self._pixel_rad, lights)
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 

@@ -48,9 +48,9 @@ class Actuator:
         self._late = deque([value] * round(dead_s / step_s))
         self._share = 1.0 - exp(-step_s / lag_s) if lag_s > 0.0 else 1.0
 
-    def towards(self, asked: float) -> float:
+    def towards(self, demanded: float) -> float:
         """Return the actuator's position after a step, without its own limits."""
-        self._late.append(asked)
+        self._late.append(demanded)
         return self.value + self._share * (self._late.popleft() - self.value)
 
 
@@ -62,10 +62,10 @@ class Tyres:
 
     def given(self, along_mps2: float, across_mps2: float) -> tuple[float, float]:
         """Return the part of an acceleration along and across the road that the tyres provide."""
-        asked = hypot(along_mps2, across_mps2)
-        if asked <= self.most_mps2:
+        demanded = hypot(along_mps2, across_mps2)
+        if demanded <= self.most_mps2:
             return along_mps2, across_mps2
-        share = self.most_mps2 / asked
+        share = self.most_mps2 / demanded
         return along_mps2 * share, across_mps2 * share
 
 

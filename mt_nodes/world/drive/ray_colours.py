@@ -28,10 +28,10 @@ def painted(
         own = solids.own_places(number, places.take(rows, axis=0))
         pixel_m = float(range_m.take(rows).mean()) * pixel_rad
         reflectivity = solids.reflectivity.take(triangle.take(rows)).astype(np.float32)
-        made = paint(Surface(own, reflectivity, pixel_m))
-        albedo[rows] = made.albedo
-        if made.glow is not None:
-            glow[rows] = made.glow
+        colours = paint(Surface(own, reflectivity, pixel_m))
+        albedo[rows] = colours.albedo
+        if colours.glow is not None:
+            glow[rows] = colours.glow
     return albedo, glow
 
 

@@ -79,8 +79,8 @@ def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[n
     sure = tuple(not (wait or watch) for wait, watch in zip(waits, watches, strict=True))
     if any(watches) or any(wait and actor.obeys_signals for wait, actor in zip(waits, scenario.actors, strict=True)):
         ends = [len(egos) - 1, *until[1:].tolist()]
-        apart = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
-        whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in apart]
+        separate = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
+        whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in separate]
         return Others(tuple(np.stack([rows[:, i] for rows in whole], axis=1) for i in range(len(sure))), sure)
     # An actor that waits for the ego alone moves as if triggered at once, only later.
     at_once = [
@@ -113,12 +113,12 @@ def _triggered(actor: Actor, front_m: float, egos: Floats) -> npt.NDArray[np.int
     x, y, yaw, speed = np.moveaxis(egos, -1, 0)
     away = np.hypot(actor.start.x_m - x - front_m * np.cos(yaw), actor.start.y_m - y - front_m * np.sin(yaw))
     trigger = actor.trigger
-    met = (np.arange(len(egos)) * STEP_S >= trigger.after_s - 5e-10)[:, None] & np.ones(away.shape, dtype=bool)
+    fulfilled = (np.arange(len(egos)) * STEP_S >= trigger.after_s - 5e-10)[:, None] & np.ones(away.shape, dtype=bool)
     if trigger.ego_within_m is not None:
-        met &= away <= trigger.ego_within_m
+        fulfilled &= away <= trigger.ego_within_m
     if trigger.ego_within_s is not None:
-        met &= (away <= trigger.ego_within_s * speed) & (speed > 0.0)
-    return np.where(met.any(axis=0), met.argmax(axis=0), len(egos))
+        fulfilled &= (away <= trigger.ego_within_s * speed) & (speed > 0.0)
+    return np.where(fulfilled.any(axis=0), fulfilled.argmax(axis=0), len(egos))
 
 
 def _driver(states: Floats) -> Callable[[int], EgoState]:

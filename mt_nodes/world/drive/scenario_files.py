@@ -29,10 +29,10 @@ def scenarios_of(
     from mt_nodes.world.scenarios.language import load_scenarios  # a parser is heavy
 
     path = resources.find("scenarios", name, SUFFIXES)
-    made = load_scenarios(path, parameters or {}, seed, strict)
-    for scenario in made:
+    scenarios = load_scenarios(path, parameters or {}, seed, strict)
+    for scenario in scenarios:
         try:
             checked(scenario, load_map(scenario.road))
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
-    return made
+    return scenarios

@@ -38,9 +38,9 @@ def cast_sparingly(
 
     lattice = np.flatnonzero(on_lattice)
     cast(lattice)
-    met = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
-    alike, label = (values.take(cell) for values in (_agrees(met, shape), met))
-    known = alike & ~fine & ~on_lattice
+    node_label = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
+    agrees, label = (values.take(cell) for values in (_agrees(node_label, shape), node_label))
+    known = agrees & ~fine & ~on_lattice
     rows = np.flatnonzero(known & (label != _SKY))
     triangle[rows] = label.take(rows)
     range_m[rows] = solids.planes_m(origin_m, directions.take(rows, axis=0), triangle.take(rows))

@@ -35,8 +35,8 @@ class Teller:
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
         self._names = [actor.name for actor in scenario.actors] + [thing.name for thing in scenario.obstacles]
         self._labels = [KINDS[actor.kind].label for actor in scenario.actors] + ["unknown"] * len(scenario.obstacles)
-        told = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
-        self._traits = told + [""] * len(scenario.obstacles)
+        persons = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
+        self._traits = persons + [""] * len(scenario.obstacles)
         sizes = [size_of(actor) for actor in scenario.actors] + [thing.size_m for thing in scenario.obstacles]
         self._sizes = np.array(sizes, dtype=np.float64).reshape(-1, 3)
         poses = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad, 0.0) for thing in scenario.obstacles]

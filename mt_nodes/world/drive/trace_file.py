@@ -38,7 +38,7 @@ def load_trace(path: Path) -> Trace:
     try:
         with np.load(path, allow_pickle=False) as file:
             about, columns = json.loads(str(file["about"])), {name: file[name] for name in _COLUMNS}
-        collisions = tuple(Collision(**told) for told in about["collisions"])
+        collisions = tuple(Collision(**fields) for fields in about["collisions"])
         return Trace(
             scenario=about["scenario"],
             names=tuple(about["names"]),
@@ -61,8 +61,8 @@ def sha256_of_trace(trace: Trace) -> str:
 
 
 def _about(trace: Trace) -> str:
-    told: dict[str, Any] = {"scenario": trace.scenario, "names": trace.names, "ended": trace.ended}
-    return json.dumps({**told, "collisions": [asdict(collision) for collision in trace.collisions]})
+    about: dict[str, Any] = {"scenario": trace.scenario, "names": trace.names, "ended": trace.ended}
+    return json.dumps({**about, "collisions": [asdict(collision) for collision in trace.collisions]})
 
 
 def _columns(trace: Trace) -> dict[str, Any]:

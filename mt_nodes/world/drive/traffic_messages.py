@@ -94,24 +94,24 @@ def _classes() -> dict[str, Any]:
         "SimulationResponse": {f: (number, _ANSWERS.get(f, "Response")) for f, (number, _) in REQUESTS.items()},
     }
     for name, fields in _FIELDS.items():
-        made = file.message_type.add(name=name)
+        message = file.message_type.add(name=name)
         for kind, field, digits in (text.split() for text in fields.split(", ")):
-            _add(made, kind, field, int(digits))
+            _add(message, kind, field, int(digits))
     for name, cases in envelopes.items():
-        made = file.message_type.add(name=name)
-        made.oneof_decl.add(name="what")
+        message = file.message_type.add(name=name)
+        message.oneof_decl.add(name="what")
         for field, (number, kind) in cases.items():
-            _add(made, kind, field, number).oneof_index = 0
+            _add(message, kind, field, number).oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     found = {name: pool.FindMessageTypeByName(f"{PACKAGE}.{name}") for name in (*_FIELDS, *envelopes)}
     return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in found.items()}
 
 
-def _add(made: Any, kind: str, field: str, number: int) -> Any:
+def _add(message: Any, kind: str, field: str, number: int) -> Any:
     """Add a field to a message's description."""
     repeated, kind = kind.endswith("*"), kind.rstrip("*")
-    row = made.field.add(name=field, number=number, label=3 if repeated else 1)
+    row = message.field.add(name=field, number=number, label=3 if repeated else 1)
     if kind in _FIELDS:
         row.type, row.type_name = row.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
     else:

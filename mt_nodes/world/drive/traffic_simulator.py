@@ -180,8 +180,8 @@ class TrafficSimulator:
         return {"position": position, "orientation": dict(zip("xyzw", quaternion_of_yaw(there.yaw_rad), strict=True))}
 
     def _light(self, name: str) -> dict[str, Any]:
-        shown = {"color": api.COLOURS[self._shown[name]], "shape": api.CIRCLE, "status": api.SHINES, "confidence": 1.0}
-        return {"id": self.settings.lights[name], "traffic_light_status": [shown]}
+        bulb = {"color": api.COLOURS[self._shown[name]], "shape": api.CIRCLE, "status": api.SHINES, "confidence": 1.0}
+        return {"id": self.settings.lights[name], "traffic_light_status": [bulb]}
 
     def _ask(self, what: str, **fields: Any) -> Any:
         """Send a request and return its reply.

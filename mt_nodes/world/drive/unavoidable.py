@@ -203,13 +203,13 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     ego, other = egos[k, m], rows[k, m if rows.shape[1] > 1 else 0]
     close = ~(_separated(outline_m, ego, body.corners_m, other) | _separated(body.corners_m, other, outline_m, ego))
     k, m, ego, other = k[close], m[close], ego[close], other[close]
-    first, looked = np.full(egos.shape[1], len(egos)), 1
+    first, step = np.full(egos.shape[1], len(egos)), 1
     while len(k):  # the earliest of each that nobody looked at yet, and twice as many the next time
-        now = _place_among(m) < looked
+        now = _place_among(m) < step
         touch = shapely.intersects(_placed(outline_m, ego[now]), _placed(body.corners_m, other[now]))
         np.minimum.at(first, m[now][touch], k[now][touch])
         left = ~now & (first[m] == len(egos))
-        k, m, ego, other, looked = k[left], m[left], ego[left], other[left], 2 * looked
+        k, m, ego, other, step = k[left], m[left], ego[left], other[left], 2 * step
     return first
 
 
@@ -220,8 +220,8 @@ def _separated(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> 
     c, s = np.cos(own[:, 2, None]), np.sin(own[:, 2, None])
     ahead, left = c * x + s * y, c * y - s * x
     low, high = own_m.min(axis=0) - _ROUNDED_M, own_m.max(axis=0) + _ROUNDED_M
-    apart = (ahead.min(axis=1) > high[0]) | (ahead.max(axis=1) < low[0])
-    return np.asarray(apart | (left.min(axis=1) > high[1]) | (left.max(axis=1) < low[1]))
+    separated = (ahead.min(axis=1) > high[0]) | (ahead.max(axis=1) < low[0])
+    return np.asarray(separated | (left.min(axis=1) > high[1]) | (left.max(axis=1) < low[1]))
 
 
 def _place_among(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -41,18 +41,18 @@ def refusal(command: Control) -> str:
 def commanded_acceleration_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
     """Return the demanded acceleration at a speed, within the limits of engine and brakes."""
     if not isnan(command.acceleration_mps2):
-        asked = command.acceleration_mps2
+        demanded = command.acceleration_mps2
     elif not isnan(command.speed_mps):
-        asked = SPEED_GAIN_1PS * (command.speed_mps - speed_mps)
+        demanded = SPEED_GAIN_1PS * (command.speed_mps - speed_mps)
     else:
         throttle, brake = (0.0 if isnan(share) else min(share, 1.0) for share in (command.throttle, command.brake))
-        asked = throttle * vehicle.acceleration_mps2 - brake * vehicle.brake_mps2
-    return min(max(asked, -vehicle.brake_mps2), vehicle.acceleration_mps2)
+        demanded = throttle * vehicle.acceleration_mps2 - brake * vehicle.brake_mps2
+    return min(max(demanded, -vehicle.brake_mps2), vehicle.acceleration_mps2)
 
 
 def commanded_steering_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
     """Return the demanded angle of the road wheels at a speed, within their limits."""
-    asked = command.steering_rad
-    if isnan(asked):
-        asked = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))
-    return min(max(asked, -vehicle.steering_rad), vehicle.steering_rad)
+    demanded = command.steering_rad
+    if isnan(demanded):
+        demanded = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))
+    return min(max(demanded, -vehicle.steering_rad), vehicle.steering_rad)

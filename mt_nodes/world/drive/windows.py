@@ -20,7 +20,7 @@ def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDA
     Args:
         to_camera: (4, 4) points to the camera's optical frame: x right, y down, z ahead.
     """
-    shown = np.zeros((sensor.height, sensor.width), bool)
+    visible = np.zeros((sensor.height, sensor.width), bool)
     middle = np.array([(sensor.width - 1) / 2.0, (sensor.height - 1) / 2.0])
     for points in hulls_m @ to_camera[:3, :3].T + to_camera[:3, 3]:
         before = _before(points)
@@ -29,8 +29,8 @@ def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDA
         places = before[:, :2] / before[:, 2:] * sensor.focal_px + middle
         low, high = np.floor(places.min(axis=0)) - 1.0, np.ceil(places.max(axis=0)) + 2.0
         (left, top), (right, bottom) = np.clip([low, high], 0, (sensor.width, sensor.height)).astype(int).tolist()
-        shown[top:bottom, left:right] = True
-    return shown
+        visible[top:bottom, left:right] = True
+    return visible
 
 
 def _before(points: Floats) -> Floats:

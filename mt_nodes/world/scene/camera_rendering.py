@@ -73,16 +73,16 @@ class CameraSensor:
 
 
 def photograph(
-    pieces: list[Piece], laid: Mesh, ego_m: float, sensor: CameraSensor, rng: np.random.Generator
+    pieces: list[Piece], mesh: Mesh, ego_m: float, sensor: CameraSensor, rng: np.random.Generator
 ) -> npt.NDArray[np.uint8]:
     """Return a picture (H, W, 3), blue, green, red in 8 bits.
 
     Args:
-        pieces: the objects along the straight street. laid: the same as one mesh, in its actual shape.
-        ego_m: x of the ego in the frame of ``laid``; it stands at y = 0 and looks along x.
+        pieces: the objects along the straight street. mesh: the same as one mesh, in its actual shape.
+        ego_m: x of the ego in the frame of ``mesh``; it stands at y = 0 and looks along x.
         rng: of the noise.
     """
-    hits = _Hits.of(laid, ego_m, sensor)
+    hits = _Hits.of(mesh, ego_m, sensor)
     colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]
     _painted(colours, pieces, hits, sensor)
     seen = np.empty((sensor.height * sensor.width, 3), dtype=np.float32)
@@ -107,10 +107,10 @@ class _Hits:
     lit: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, laid: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
+    def of(cls, mesh: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
         scene = open3d().t.geometry.RaycastingScene()
         eye = np.array([ego_m + sensor.forward_m, 0.0, sensor.height_m])
-        scene.add_triangles(tensor((laid.vertices_m - eye).astype(np.float32)), tensor(laid.triangles))
+        scene.add_triangles(tensor((mesh.vertices_m - eye).astype(np.float32)), tensor(mesh.triangles))
         rays = np.zeros((sensor.height * sensor.width, 6), dtype=np.float32)
         rays[:, 3:] = sensor.rays.reshape(-1, 3)
         answer = scene.cast_rays(tensor(rays))

@@ -57,15 +57,15 @@ def generate_drive(
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
         pieces, ego_m = street.pieces(time_s), EGO_SPEED_MPS * time_s
-        laid = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
-        points = scan(laid, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
+        mesh = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
+        points = scan(mesh, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
-        made = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
+        bundle = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
         if camera is not None:
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 
-            pixels = photograph(pieces, laid, ego_m, camera, generator(seed, "camera", 0, index, "noise"))
+            pixels = photograph(pieces, mesh, ego_m, camera, generator(seed, "camera", 0, index, "noise"))
             info = camera.info(CAMERA_INFO_TOPIC, stamp, "camera")
             image = Image(IMAGE_TOPIC, stamp, "camera", pixels, "bgr8")
-            made = replace(made, images=(image,), camera_infos=(info,))
-        yield made
+            bundle = replace(bundle, images=(image,), camera_infos=(info,))
+        yield bundle

@@ -273,9 +273,9 @@ def smooth_normals(mesh: Mesh) -> Singles:
     facing = np.cross(b - a, c - a)
     unit = facing / np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-12)
     corner, other = _meeting(mesh.triangles.ravel().astype(np.int64))
-    mine, theirs = corner // 3, other // 3
-    even = np.einsum("ij,ij->i", unit[mine], unit[theirs]) > _SMOOTH_COS
-    sums = [np.bincount(corner, even * facing[theirs, axis], minlength=3 * len(unit)) for axis in range(3)]
+    triangle, other_triangle = corner // 3, other // 3
+    even = np.einsum("ij,ij->i", unit[triangle], unit[other_triangle]) > _SMOOTH_COS
+    sums = [np.bincount(corner, even * facing[other_triangle, axis], minlength=3 * len(unit)) for axis in range(3)]
     normals = np.stack(sums, axis=1).reshape(-1, 3, 3)
     return np.asarray(normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-12), np.float32)
 

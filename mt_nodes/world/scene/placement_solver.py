@@ -94,8 +94,8 @@ def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[in
             return number, accepts(place)
         except NoRoom as reason:
             reasons[str(reason)] += 1
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    raise NotApplicable(f"no free ground for {what}: of {reasons.total()} places tried {told}")
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    raise NotApplicable(f"no free ground for {what}: of {reasons.total()} places tried {counts}")
 
 
 def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -> Matrix:

@@ -30,10 +30,10 @@ _STEEL, _BLACK = (0.32, 0.33, 0.34), (0.015, 0.015, 0.015)
 
 def sign_mesh(sign: str) -> Mesh:
     """Return a sign on its post."""
-    made = SIGNS[sign]
+    shape = SIGNS[sign]
     middle = _middle_m(sign)
     # A prism is extruded along y: rotated so that its side looks along x.
-    side = prism([(-right, up) for right, up in made.outline], _PLATE_M, RETRO_REFLECTIVE)
+    side = prism([(-right, up) for right, up in shape.outline], _PLATE_M, RETRO_REFLECTIVE)
     vertices = side.vertices_m[:, [1, 0, 2]] + (_PLATE_X_M, 0.0, middle)
     plate = Mesh(vertices, side.triangles[:, ::-1], side.reflectivity)
     return merged([rod((0.0, 0.0, 0.0), (0.0, 0.0, middle + 0.2), 0.038, STEEL), plate])
@@ -68,10 +68,10 @@ def light_body(signal: str) -> RaycastBody:
 @lru_cache(maxsize=64)
 def sign_figure(sign: str, value: int) -> Figure:
     """Return a sign for cameras; ``value`` is its number, if it has one; 0 for the usual one."""
-    made = SIGNS[sign]
-    face = face_of(sign, value or made.value)
+    shape = SIGNS[sign]
+    face = face_of(sign, value or shape.value)
     front = _PLATE_X_M - _PLATE_M / 4.0
-    return Figure(sign_mesh(sign), _faced(front, _middle_m(sign), made.size_m, face, None, _STEEL))
+    return Figure(sign_mesh(sign), _faced(front, _middle_m(sign), shape.size_m, face, None, _STEEL))
 
 
 @lru_cache

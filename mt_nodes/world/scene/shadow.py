@@ -25,9 +25,9 @@ def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64]
     away = corners_m - sensor_m
     axis = away.mean(axis=0)
     bearing = np.arctan2(axis[1], axis[0])
-    apart = np.arctan2(away[:, 1], away[:, 0]) - bearing
-    apart -= 2.0 * np.pi * np.rint(apart / (2.0 * np.pi))
-    right, left = apart.min() - _MARGIN_RAD, apart.max() + _MARGIN_RAD
+    offset_rad = np.arctan2(away[:, 1], away[:, 0]) - bearing
+    offset_rad -= 2.0 * np.pi * np.rint(offset_rad / (2.0 * np.pi))
+    right, left = offset_rad.min() - _MARGIN_RAD, offset_rad.max() + _MARGIN_RAD
     sides = bearing + np.array([right, left])
     rim_m = to_m / np.cos(min((left - right) / 2, _WIDEST_RAD))
     rim = sensor_m + rim_m * np.column_stack([np.cos(sides), np.sin(sides)])

@@ -68,10 +68,10 @@ class RaycastBody:
     def around(self, cloud: Cloud, pose: Matrix) -> Rows:
         """Return the rows (n,) of returns within the cone around the object; ``pose`` is body to cloud."""
         center, radius = move(pose, self.center_m[None])[0], _SLACK * self.radius_m
-        apart = float(np.linalg.norm(center))
-        if apart <= radius:
+        distance_m = float(np.linalg.norm(center))
+        if distance_m <= radius:
             return returns_at(cloud, np.arange(len(cloud)))[0]
-        return within_cone(cloud, center / apart, float(np.sqrt(1.0 - (radius / apart) ** 2)))
+        return within_cone(cloud, center / distance_m, float(np.sqrt(1.0 - (radius / distance_m) ** 2)))
 
     def cast(self, cloud: Cloud, pose: Matrix) -> Hits:
         """Cast the cloud's rays to the object; ``pose`` is object to cloud."""
@@ -85,8 +85,8 @@ class RaycastBody:
         ``own_m`` of these hits is the range of the neighbouring return: beyond it, something else may be in the way.
         """
         x, y, _ = move(pose, self.center_m[None])[0].tolist()
-        apart = float(np.hypot(x, y))
-        half = float(np.arcsin(min(1.0, self.radius_m / apart))) if apart > 0 else np.pi
+        distance_m = float(np.hypot(x, y))
+        half = float(np.arcsin(min(1.0, self.radius_m / distance_m))) if distance_m > 0 else np.pi
         rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
         hits = self._hits(np.arange(len(rays.rows)), rays.direction, rays.clear_m, pose)
         chosen = hits.rows

@@ -55,22 +55,22 @@ SIGNALS: dict[str, LightState] = {
 @lru_cache
 def faces_of(signal: str) -> tuple[Singles, Singles]:
     """Return albedo and glow (h, w, 3) of a light, cached."""
-    made = SIGNALS[signal]
-    albedo, glow = Canvas(made.size_m, _HOUSING), Canvas(made.size_m, (0.0, 0.0, 0.0))
-    for row in range(made.lenses):
-        center = (0.0, _PITCH_M * ((made.lenses - 1) / 2.0 - row))
-        own = made.colour if row == made.row else _COLOURS[row]
+    shape = SIGNALS[signal]
+    albedo, glow = Canvas(shape.size_m, _HOUSING), Canvas(shape.size_m, (0.0, 0.0, 0.0))
+    for row in range(shape.lenses):
+        center = (0.0, _PITCH_M * ((shape.lenses - 1) / 2.0 - row))
+        own = shape.colour if row == shape.row else _COLOURS[row]
         red, green, blue = _SHINES[own]
         albedo.disc(center, _LENS_M, (_DARK * red, _DARK * green, _DARK * blue))
-        if row == made.row:
-            _shine(glow, center, made)
+        if row == shape.row:
+            _shine(glow, center, shape)
     return albedo.face(), np.asarray(glow.face())
 
 
-def _shine(glow: Canvas, center: Point, made: LightState) -> None:
-    colour = _SHINES[made.colour]
-    if made.arrow_to is None:
+def _shine(glow: Canvas, center: Point, state: LightState) -> None:
+    colour = _SHINES[state.colour]
+    if state.arrow_to is None:
         glow.disc(center, _LENS_M, colour)
         return
-    (x, y), (dx, dy) = center, (_LENS_M * made.arrow_to[0], _LENS_M * made.arrow_to[1])
+    (x, y), (dx, dy) = center, (_LENS_M * state.arrow_to[0], _LENS_M * state.arrow_to[1])
     arrow(glow, (x - dx, y - dy), (x + dx, y + dy), 0.035, colour)

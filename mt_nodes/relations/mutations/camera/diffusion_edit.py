@@ -61,11 +61,11 @@ class Edited(EachImage):
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Use the cached edit, or request and cache it; outside of the affected area the picture stays."""
         cache, key = EditCache.at(self.cache), self._key(view)
-        made = cache.get(key)
-        if made is None:
-            made = edit(self.request(), view.picture.rgb8(), self.affected(view, draw))
-            cache.put(key, made)
-        pixels = made if view.picture.order == "rgb" else made[..., ::-1]
+        edited = cache.get(key)
+        if edited is None:
+            edited = edit(self.request(), view.picture.rgb8(), self.affected(view, draw))
+            cache.put(key, edited)
+        pixels = edited if view.picture.order == "rgb" else edited[..., ::-1]
         where = self.affected(view, draw)
         if where is None:
             return np.ascontiguousarray(pixels)
@@ -74,8 +74,12 @@ class Edited(EachImage):
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the edit changes the affected area; no measure here can tell what it shows."""
         where: Mask | None = self.affected(old, draw)
-        apart = measures.mean_difference(old.picture, new.picture, where)
-        return None if apart >= 0.01 else f"samples differ by {apart:.4f} of full scale on average, expected 0.01"
+        difference = measures.mean_difference(old.picture, new.picture, where)
+        return (
+            None
+            if difference >= 0.01
+            else f"samples differ by {difference:.4f} of full scale on average, expected 0.01"
+        )
 
     def _key(self, view: View) -> str:
         picture: Picture = view.picture

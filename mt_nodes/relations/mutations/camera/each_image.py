@@ -63,8 +63,8 @@ class View:
     @property
     def info(self) -> CameraInfo | None:
         """The image's calibration: by frame, or by a topic next to its own; None if there is none."""
-        beside = self.image.topic.rpartition("/")[0]
-        found = [i for i in self.bundle.camera_infos if i.topic.rpartition("/")[0] == beside]
+        namespace = self.image.topic.rpartition("/")[0]
+        found = [i for i in self.bundle.camera_infos if i.topic.rpartition("/")[0] == namespace]
         found += [i for i in self.bundle.camera_infos if i.frame_id == self.image.frame_id]
         return found[0] if found else None
 
@@ -150,16 +150,16 @@ class ChangesImages(Mutation):
             for topic, view in changing.items()
             if (changed := self.change_info(view, draws[topic])) is not None
         }
-        kept = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
-        return replace(bundle, images=images, camera_infos=kept), self.describe_images(changing, draws)
+        camera_infos = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
+        return replace(bundle, images=images, camera_infos=camera_infos), self.describe_images(changing, draws)
 
-    def prove_images(self, source: Bundle, made: Bundle, draw: Draw) -> str | None:
+    def prove_images(self, source: Bundle, followup: Bundle, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""
-        after = {image.topic: image for image in made.images}
+        after = {image.topic: image for image in followup.images}
         for image in source.images:
             if image.topic not in after:
                 return f"{image.topic}: the image is gone"
-            old, new = View.of(source, image), View.of(made, after[image.topic])
+            old, new = View.of(source, image), View.of(followup, after[image.topic])
             drawn = of_image(draw, image)
             if UNTOUCHED in drawn:
                 if after[image.topic] is not image:
@@ -180,9 +180,13 @@ class ChangesImages(Mutation):
         if where is None:
             return None
         outside = _outside(where, spread_px(old.image))
-        apart = measures.largest_difference(old.picture, new.picture, outside)
+        difference = measures.largest_difference(old.picture, new.picture, outside)
         bound = _loss(old, outside) + _CODEC_SLACK if lossy(old.image) else 0.0
-        return None if apart <= bound else f"a pixel that was to stay differs by {apart:.2%}, allowed {bound:.2%}"
+        return (
+            None
+            if difference <= bound
+            else f"a pixel that was to stay differs by {difference:.2%}, allowed {bound:.2%}"
+        )
 
 
 class EachImage(ChangesImages):
@@ -198,8 +202,8 @@ class EachImage(ChangesImages):
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every image."""
-        made, effects = self.apply_to_images(bundle, draw)
-        return Followup(((0, made),), effects)
+        changed, effects = self.apply_to_images(bundle, draw)
+        return Followup(((0, changed),), effects)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""

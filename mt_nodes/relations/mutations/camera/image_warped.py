@@ -45,7 +45,7 @@ class ImageWarped(EachImage):
         """Return the 3×3 matrix that takes a pixel (x, y, 1) of a picture (height, width) to its new place."""
 
     @abstractmethod
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Return the old places of pixels (N, 2) of the new picture, computed independently of :meth:`matrix`."""
 
     def follows(self) -> bool:
@@ -80,16 +80,16 @@ class ImageWarped(EachImage):
         """
         height, width = old.picture.size
         x, y = np.linspace(1.0, width - 2.0, _PROBES), np.linspace(1.0, height - 2.0, _PROBES)
-        shown = np.rint(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
-        came = self.origin(shown, (height, width))
+        new_px = np.rint(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
+        came = self.origin(new_px, (height, width))
         inside = ((came >= 2.0) & (came <= (width - 3.0, height - 3.0))).all(axis=1)
         if not inside.any():
             return "nothing of the picture is left"
         before, after = _averaged(old.picture), _averaged(new.picture)
-        is_now, was, beside = (
-            _at(luma, places[inside]) for luma, places in ((after, shown), (before, came), (before, came + 1.0))
+        is_now, was, neighbour = (
+            _at(luma, places[inside]) for luma, places in ((after, new_px), (before, came), (before, came + 1.0))
         )
-        off, pixel = float(np.abs(is_now - was).mean()), float(np.abs(beside - was).mean())
+        off, pixel = float(np.abs(is_now - was).mean()), float(np.abs(neighbour - was).mean())
         unit = old.picture.full_scale / 255.0
         bound = _ROUNDING * unit + _SHARE_OF_A_PIXEL * pixel + _loss(old)
         return None if off <= bound else f"places differ from where they came from by {off:.1f}, allowed {bound:.1f}"

@@ -35,10 +35,10 @@ class ImageMirrored(ImageWarped):
         """Return the reflection."""
         return np.array([[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Count columns from the other side."""
         columns = np.arange(size[1])[::-1]
-        return np.column_stack([columns[shown[:, 0].astype(np.int64)], shown[:, 1]]).astype(np.float64)
+        return np.column_stack([columns[new_px[:, 0].astype(np.int64)], new_px[:, 1]]).astype(np.float64)
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
@@ -72,10 +72,10 @@ class ImageRotated(ImageWarped):
         middle = (size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0
         return np.vstack([cv2.getRotationMatrix2D(middle, self.angle_deg, 1.0), [0.0, 0.0, 1.0]])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Rotate clockwise, as complex numbers (y points down)."""
         middle = complex((size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0)
-        arms = shown[:, 0] + 1j * shown[:, 1] - middle
+        arms = new_px[:, 0] + 1j * new_px[:, 1] - middle
         came = middle + arms * np.exp(1j * np.radians(self.angle_deg))
         return np.column_stack([came.real, came.imag])
 
@@ -112,9 +112,9 @@ class ImageTranslated(ImageWarped):
         wide = cv2.copyMakeBorder(view.picture.pixels, above, below, left, beyond, BORDERS[self.border])
         return np.asarray(wide[below : below + height, beyond : beyond + width])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Go back."""
-        return np.asarray(shown - np.array(self._shift_px(size)))
+        return np.asarray(new_px - np.array(self._shift_px(size)))
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
@@ -171,10 +171,10 @@ class ImageScaled(ImageWarped):
         large = cv2.resize(part, None, fx=self.factor, fy=self.factor)
         return np.asarray(large[row : row + height, column : column + width])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Shrink distances from the middle."""
         middle = np.array([size[1] - 1.0, size[0] - 1.0]) / 2.0
-        return middle + (shown - middle) / self.factor
+        return middle + (new_px - middle) / self.factor
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
@@ -229,11 +229,11 @@ class ImageSheared(ImageWarped):
         new, samples = np.empty_like(pixels), pixels[0, 0].size
         begin, length = ((first + reach) * samples).tolist(), width * samples
         for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
-            here, beside = old[:, at : at + length], old[:, at + samples : at + samples + length]
-            cv2.addWeighted(here, 1.0 - share, beside, share, 0.0, dst=row)
+            here, neighbour = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(here, 1.0 - share, neighbour, share, 0.0, dst=row)
         return new
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Shift rows back."""
-        above = (size[0] - 1.0) / 2.0 - shown[:, 1]
-        return np.column_stack([shown[:, 0] - self.shear * above, shown[:, 1]])
+        above = (size[0] - 1.0) / 2.0 - new_px[:, 1]
+        return np.column_stack([new_px[:, 0] - self.shear * above, new_px[:, 1]])

@@ -52,5 +52,9 @@ class JpegCompressed(EachImage):
                 f"detail went from {detail[0]:.4f} to {detail[1]:.4f}, blocks from {blocks[0]:.3f} to {blocks[1]:.3f}"
             )
         moved = abs(measures.brightness(new.picture) - measures.brightness(old.picture))
-        apart = measures.mean_difference(old.picture, new.picture)
-        return f"brightness moved by {moved:.3f}, samples by {apart:.3f}" if moved > 0.02 or apart > 0.2 else None
+        difference = measures.mean_difference(old.picture, new.picture)
+        return (
+            f"brightness moved by {moved:.3f}, samples by {difference:.3f}"
+            if moved > 0.02 or difference > 0.2
+            else None
+        )

@@ -157,10 +157,10 @@ class LensDirt(OnTheLens):
         """Compare contrast where blots are."""
         where = self.affected(old, draw)
         before, after = measures.contrast(old.picture, where), measures.contrast(new.picture, where)
-        apart = measures.mean_difference(old.picture, new.picture, where)
-        if after < before or apart > 0.02:
+        difference = measures.mean_difference(old.picture, new.picture, where)
+        if after < before or difference > 0.02:
             return None
-        return f"within the blots contrast went from {before:.4f} to {after:.4f}, samples by {apart:.4f}"
+        return f"within the blots contrast went from {before:.4f} to {after:.4f}, samples by {difference:.4f}"
 
 
 #: Darkening of a drop's rim, where it sends light away from the lens.
@@ -224,5 +224,9 @@ class LensDrops(OnTheLens):
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare samples where drops are."""
-        apart = measures.mean_difference(old.picture, new.picture, self.affected(old, draw))
-        return None if apart >= 0.01 else f"within the drops samples differ by {apart:.4f} of full scale, expected 0.01"
+        difference = measures.mean_difference(old.picture, new.picture, self.affected(old, draw))
+        return (
+            None
+            if difference >= 0.01
+            else f"within the drops samples differ by {difference:.4f} of full scale, expected 0.01"
+        )

@@ -55,8 +55,8 @@ class PixelsDithered(EachImage):
     def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
         """Change samples if pixels share them, else colours, which are the samples."""
         own = {image.topic: self._own(image, of_image(draw, image)["pattern_key"]) for image in bundle.images}
-        kept = replace(bundle, images=tuple(image for image in bundle.images if own[image.topic] is None))
-        plain = {image.topic: image for image in super().apply_to_images(kept, draw)[0].images}
+        rest = replace(bundle, images=tuple(image for image in bundle.images if own[image.topic] is None))
+        plain = {image.topic: image for image in super().apply_to_images(rest, draw)[0].images}
         return replace(bundle, images=tuple(own[i.topic] or plain[i.topic] for i in bundle.images)), Effects()
 
     def change_image(self, view: View, draw: Draw) -> Pixels:

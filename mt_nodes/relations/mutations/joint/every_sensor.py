@@ -45,8 +45,8 @@ class EverySensor(ChangesImages, EachCloud):
         if not bundle.images:
             return followup
         pictures, effects = self.apply_to_images(bundle, draw)
-        made = replace(followup.first, images=pictures.images, camera_infos=pictures.camera_infos)
-        return Followup(((0, made),), followup.effects.merged(effects))
+        changed = replace(followup.first, images=pictures.images, camera_infos=pictures.camera_infos)
+        return Followup(((0, changed),), followup.effects.merged(effects))
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud."""
@@ -56,10 +56,10 @@ class EverySensor(ChangesImages, EachCloud):
         """Prove clouds and images, each separately."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        made = followup.first
-        clouds = replace(made, images=source.images, camera_infos=source.camera_infos)
+        changed = followup.first
+        clouds = replace(changed, images=source.images, camera_infos=source.camera_infos)
         broken = EachCloud.guarantee(self, source, Followup(((0, clouds),), followup.effects), draw)
-        return broken or (self.prove_images(source, made, draw) if source.images else None)
+        return broken or (self.prove_images(source, changed, draw) if source.images else None)
 
 
 def surroundings(view: View) -> Surroundings:

@@ -54,7 +54,7 @@ class Streaks:
 
     def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
         """Return the cover (h, w) of a picture, 0 to 255."""
-        made = np.zeros(size, np.uint8)
+        layer = np.zeros(size, np.uint8)
         lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
         thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
         level = np.rint(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
@@ -63,8 +63,8 @@ class Streaks:
         for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
             shade = round(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
             some = list(lines[kinds == kind])
-            cv2.polylines(made, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
-        return made
+            cv2.polylines(layer, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        return layer
 
 
 def streaks(
@@ -143,8 +143,8 @@ def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, floa
     """Return the least and largest x / z and y / z along the edge of what a camera sees."""
     x, y = (np.linspace(0.0, end, 17) for end in (camera.width, camera.height))
     edge = [(a, b) for a in x for b in (0.0, camera.height)] + [(a, b) for a in (0.0, camera.width) for b in y]
-    looking = camera.directions(np.array(edge))
-    slopes = looking[:, :2] / np.maximum(looking[:, 2:], 1e-3)
+    directions = camera.directions(np.array(edge))
+    slopes = directions[:, :2] / np.maximum(directions[:, 2:], 1e-3)
     (left, top), (right, bottom) = slopes.min(axis=0).tolist(), slopes.max(axis=0).tolist()
     return (left, right), (top, bottom)
 

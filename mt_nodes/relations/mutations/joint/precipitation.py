@@ -130,8 +130,8 @@ class Precipitation(JointWeather):
         nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
         found = [self._hits(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
         found.append(nothing)
-        met, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
-        rows = met if isinstance(at, slice) else at[met]
+        hit_rows, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
+        rows = hit_rows if isinstance(at, slice) else at[hit_rows]
         return {"rows": smallest(rows), "echo_m": echo_m, "echo": echo}
 
     @property

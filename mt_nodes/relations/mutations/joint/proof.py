@@ -101,11 +101,11 @@ def _intensities(
 
 def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Compare the remaining power of some returns with the noise floor, and their intensities with the law."""
-    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
+    lost, remaining, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
     hard = np.flatnonzero(~fate.scattered[~fate.lost])
     hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
-    gone = lost[:: max(1, len(lost) // _LOOKED_AT)]
-    for rows, sign, says in ((gone, -1.0, "lost"), (kept[hard], 1.0, "kept")):
+    lost_sample = lost[:: max(1, len(lost) // _LOOKED_AT)]
+    for rows, sign, says in ((lost_sample, -1.0, "lost"), (remaining[hard], 1.0, "kept")):
         depths = weather.proof_depths(old, rows, draw)
         over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)
         wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
@@ -117,7 +117,7 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str
     if name is None:
         return None
     places = hard if isinstance(at, slice) else at[hard]
-    expected = old.points[name][kept[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
+    expected = old.points[name][remaining[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
     after = new.points[name][places].astype(np.float64)
     grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0
     off = np.abs(after - expected) > grain + (1e-4 + 2.0 * _SLACK_SHARE * depths) * expected + 1e-30

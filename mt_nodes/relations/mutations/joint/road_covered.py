@@ -141,14 +141,14 @@ class RoadCovered(CoveredRoadInPictures):
         return np.asarray(own * (1.0 - mean) ** 2 / (1.0 - own * mean) / self.road_reflectivity)
 
     def _powers(
-        self, old: Cloud, whole: Cloud, rows: Rows, told: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
+        self, old: Cloud, whole: Cloud, rows: Rows, powers: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
     ) -> str | None:
         """Compare the intensities of changed returns and the noise floor with the promise.
 
         Args:
-            told: (n,) of each return its range, the cover's return relative to bare road, and its share.
+            powers: (n,) of each return its range, the cover's return relative to bare road, and its share.
         """
-        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), told
+        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), powers
         group = np.empty(len(rows), np.int64)
         group[np.argsort(range_m, kind="stable")] = np.arange(len(rows)) // _GROUP
         np.minimum(group, max(len(rows) // _GROUP - 1, 0), out=group)

@@ -108,5 +108,5 @@ def _noise(seed: int, length_m: tuple[float, float]) -> Floats:
     frequency = 2.0 * np.pi * np.fft.fftfreq(_STEPS, TILE_M / _STEPS)
     along, across = (np.exp(-0.25 * np.square(frequency * m)) for m in length_m)
     white = np.random.default_rng(seed).standard_normal((_STEPS, _STEPS))
-    made = np.fft.ifft2(np.fft.fft2(white) * across[:, None] * along[None]).real
-    return np.asarray((made - made.mean()) / made.std())
+    smooth = np.fft.ifft2(np.fft.fft2(white) * across[:, None] * along[None]).real
+    return np.asarray((smooth - smooth.mean()) / smooth.std())

@@ -119,7 +119,7 @@ def boxes(
 
     With the same generator, a heavier shower of the same law has the same particles and more.
     """
-    made = []
+    result = []
     edges = class_edges_mm(spectrum, detection, classes)
     for low_mm, high_mm, speed_mps in zip(edges[:-1], edges[1:], fall_mps, strict=True):
         own = np.random.Generator(np.random.PCG64(rng.integers(2**63)))
@@ -130,8 +130,8 @@ def boxes(
         unit, places = _particles(own, count)
         order = np.argsort(places[2], kind="stable")
         diameter = spectrum.diameters_mm(unit, low_mm, high_mm)[order] * (spectrum.swell * 1e-3)
-        made.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
-    return tuple(made)
+        result.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
+    return tuple(result)
 
 
 def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:

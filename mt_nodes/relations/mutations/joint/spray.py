@@ -246,11 +246,11 @@ class Spray(EachCloud):
         self, old: Cloud, whole: Cloud, echoes: Echoes, plume: Plume, to_ego: Matrix
     ) -> str | None:
         """Check the weaker and lost returns, and some of the unchanged ones."""
-        chosen, gone = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
+        chosen, lost_mark = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
         chosen[echoes.rows], chosen[echoes.moved] = True, False
-        rows = np.flatnonzero(chosen | gone)
+        rows = np.flatnonzero(chosen | lost_mark)
         passed, (before, scale) = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
-        lost, power = gone[rows], passed * self._receiver.received(before, ranges_m(old, rows))
+        lost, power = lost_mark[rows], passed * self._receiver.received(before, ranges_m(old, rows))
         if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
             return "a return above the noise floor was lost, or one below it stayed"
         after = whole.points[old.intensity_field][rows[~lost]].astype(np.float64) / scale

@@ -190,8 +190,8 @@ class SunGlare(SunInPictures):
             margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
             margin *= (self.max_range_m / ranges_m(old, piece)) ** 2
             raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, piece, sun))
-            excess, gone = raised / np.maximum(2.0, margin), lost[piece]
-            if (excess[gone] < 1.0 - 1e-5).any() or (excess[~gone & ~moved[piece]] > 1.0 + 1e-5).any():
+            excess, lost_rows = raised / np.maximum(2.0, margin), lost[piece]
+            if (excess[lost_rows] < 1.0 - 1e-5).any() or (excess[~lost_rows & ~moved[piece]] > 1.0 + 1e-5).any():
                 return "a return above the raised noise floor was lost, or one below it stayed"
         return None
 

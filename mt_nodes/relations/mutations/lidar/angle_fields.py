@@ -84,10 +84,10 @@ def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
     for name, rule in _rules(old).items():
         values = new.points[name][at]
         along, across = _parts(new.points, name, at)
-        meant = rule.angles_rad(values)
+        angle_rad = rule.angles_rad(values)
         rounding = 0.5 / rule.unit if values.dtype.kind in "iu" else 0.0
         with np.errstate(invalid="ignore"):
-            sine, cosine = np.sin(meant), np.cos(meant)
+            sine, cosine = np.sin(angle_rad), np.cos(angle_rad)
         ahead, off = cosine * along + sine * across, np.abs(sine * along - cosine * across)
         wrong = ~(off <= (_PROOF_RAD + rounding) * ahead)
         if wrong.any():
@@ -119,10 +119,10 @@ def _rule(cloud: Cloud, name: str) -> _Rule | None:
 
 
 def _fit(values: Floats, angle_rad: Floats, unit: float, sign: float) -> tuple[float, _Rule]:
-    apart = np.exp(1j * (values / unit - sign * angle_rad))
-    offset = float(np.angle(np.median(apart.real) + 1j * np.median(apart.imag)))
+    offsets = np.exp(1j * (values / unit - sign * angle_rad))
+    offset = float(np.angle(np.median(offsets.real) + 1j * np.median(offsets.imag)))
     quarter = np.pi / 2.0 * np.rint(offset / (np.pi / 2.0))
-    off = np.sort(np.abs(np.angle(apart * np.exp(-1j * offset))))
+    off = np.sort(np.abs(np.angle(offsets * np.exp(-1j * offset))))
     low = 0.0 if values.min() >= 0.0 else -np.pi
     exact = float(quarter) if abs(offset - quarter) <= _SNAP_RAD else offset
     return float(off[int(_MOST * (len(off) - 1))]), _Rule(unit, sign, exact, low)

@@ -129,12 +129,12 @@ class DensityIncreased(EachCloud):
             piece = slice(start, start + _PIECE)
             some, others = (cloud.raw.take(rows[piece]).view(cloud.points.dtype) for rows in (earlier, later))
             near, far = _ranges_m(some), _ranges_m(others)
-            apart = np.zeros_like(near)
+            distance = np.zeros_like(near)
             for name in "xyz":
-                apart += np.square(np.subtract(others[name], some[name], dtype=apart.dtype))
+                distance += np.square(np.subtract(others[name], some[name], dtype=distance.dtype))
             # The law of cosines with the half angle, in differences: its usual form would need double precision.
             step, half = far - near, math.sin(math.radians(self.gap_deg) / 2.0)
-            yield (apart <= np.square(step) + 4.0 * half * half * near * far) & (np.abs(step) <= self.jump_m)
+            yield (distance <= np.square(step) + 4.0 * half * half * near * far) & (np.abs(step) <= self.jump_m)
 
 
 def _kind(points: Points) -> np.dtype[Any]:

@@ -90,9 +90,9 @@ class PointsDropped(RowsLost):
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Count them, and see that they were returns."""
         rows, empty = rows_of(draw), empty_returns(old)
-        wanted = max(1, round(self.share * int((~empty).sum())))
-        if len(rows) != wanted:
-            return f"{len(rows)} returns lost, expected {wanted}"
+        expected = max(1, round(self.share * int((~empty).sum())))
+        if len(rows) != expected:
+            return f"{len(rows)} returns lost, expected {expected}"
         return "an empty return was lost" if empty[rows].any() else None
 
 
@@ -120,8 +120,8 @@ class FarPointsDropped(RowsLost):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Draw for every return."""
         rows = returns(cloud)
-        kept = self.survival(ranges_m(cloud, rows))
-        return {"rows": smallest(rows[rng.random(len(rows)) >= kept])}
+        survival = self.survival(ranges_m(cloud, rows))
+        return {"rows": smallest(rows[rng.random(len(rows)) >= survival])}
 
     def survival(self, range_m: Floats) -> Floats:
         """Return the probability (n,) that returns at these ranges are kept."""
@@ -178,12 +178,12 @@ class SectorDropped(RowsLost):
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Measure each return's angle to the nearest drawn azimuth, from scalar products."""
-        apart = np.full(len(old), np.inf)
+        offset_rad = np.full(len(old), np.inf)
         for centre in draw["azimuth_rad"].tolist():
-            np.fmin(apart, cloud_offset_rad(old, centre), out=apart)
+            np.fmin(offset_rad, cloud_offset_rad(old, centre), out=offset_rad)
         lost = as_mask(old, rows_of(draw))
-        wrong = (lost != (apart <= self._half_rad)) & (np.abs(apart - self._half_rad) > _EDGE_RAD)
-        wrong &= ~empty_returns(old) & np.isfinite(apart)
+        wrong = (lost != (offset_rad <= self._half_rad)) & (np.abs(offset_rad - self._half_rad) > _EDGE_RAD)
+        wrong &= ~empty_returns(old) & np.isfinite(offset_rad)
         return f"{int(wrong.sum())} returns are on the wrong side of a sector's edge" if wrong.any() else None
 
     @property
@@ -220,10 +220,10 @@ class PointsDuplicated(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Remove the copies again and compare each with the return before it."""
-        rows, wanted = rows_of(draw), max(1, round(self.share * len(returns(old))))
-        if len(np.unique(rows)) != wanted or len(new) != len(old) + wanted:
-            return f"{len(new)} points, expected {len(old)} and {wanted} copies"
-        copies = rows + 1 + np.arange(wanted)
+        rows, expected = rows_of(draw), max(1, round(self.share * len(returns(old))))
+        if len(np.unique(rows)) != expected or len(new) != len(old) + expected:
+            return f"{len(new)} points, expected {len(old)} and {expected} copies"
+        copies = rows + 1 + np.arange(expected)
         if np.delete(new.raw, copies).tobytes() != old.raw.tobytes():
             return "an old point was changed, moved or lost"
         return None if new.raw[copies].tobytes() == old.raw[rows].tobytes() else "a copy differs from its return"

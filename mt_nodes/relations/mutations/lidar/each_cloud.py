@@ -173,8 +173,8 @@ def proof_of_changes(
             for name in names:
                 restored[name][at] = before[name][at]
         if whole.tobytes() != old.raw[piece].tobytes():
-            told = dict.fromkeys(name for _, fields in changes for name in fields if name)
-            return f"something else changed than {', '.join(told)} of the points drawn"
+            changed_fields = dict.fromkeys(name for _, fields in changes for name in fields if name)
+            return f"something else changed than {', '.join(changed_fields)} of the points drawn"
     return None
 
 

@@ -168,8 +168,8 @@ class GhostReflections(EachCloud):
         centre = way.mean(axis=1) / np.linalg.norm(way.mean(axis=1))
         before = self._behind(xyz, squares, plane, height, (centre, float((centre @ way).min()) - 1e-4))
         before = before[:: 1 + len(before) // _MOST]
-        shown, normal = xyz[:, before].astype(np.float64), plane[:3, None]
-        image = shown - 2.0 * (normal.T @ shown + plane[3]) * normal
+        reflected, normal = xyz[:, before].astype(np.float64), plane[:3, None]
+        image = reflected - 2.0 * (normal.T @ reflected + plane[3]) * normal
         image_m = np.sqrt(np.square(image).sum(axis=0))
         off, beam = cKDTree(way.T).query((image / image_m).T, distance_upper_bound=self.beam_rad)
         hit = np.flatnonzero(np.isfinite(off))
@@ -194,7 +194,7 @@ class GhostReflections(EachCloud):
         return np.flatnonzero(seen & (height < -_BEFORE_M) & (image_m < self.max_range_m))
 
     def _at_the_image(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
-        mirror, ghost, shown = (
+        mirror, ghost, reflected = (
             cloud.xyz[of].astype(np.float64) for cloud, of in ((old, rows), (new, at), (old, draw["images"]))
         )
         normal, slack = draw["plane"][:3], rounding_m(old, ranges_m(new, at)) + 1e-6
@@ -202,7 +202,7 @@ class GhostReflections(EachCloud):
             return "a ghost's beam does not hit the surface"
         # Householder matrix of the reflection, about a point of the plane.
         fixed = -draw["plane"][3] * normal
-        image = (shown - fixed) @ (np.eye(3) - 2.0 * np.outer(normal, normal)) + fixed
+        image = (reflected - fixed) @ (np.eye(3) - 2.0 * np.outer(normal, normal)) + fixed
         far, image_m = ranges_m(new, at), np.linalg.norm(image, axis=1)
         wrong = np.abs(far - image_m) > slack + 1e-5 * far
         wrong |= _angle_rad(ghost, image) > self.beam_rad * 1.01 + 1e-4

@@ -18,10 +18,10 @@ def full_scale(low: float, high: float, kind: np.dtype[Any], topic: str) -> floa
         NotApplicable: the values fit no known scale.
     """
     scales = (1.0, 255.0, 65535.0) if kind.kind == "f" else (255.0, 65535.0)
-    fitting = [s for s in scales if high <= s]
-    if low < 0.0 or not fitting:
+    candidates = [s for s in scales if high <= s]
+    if low < 0.0 or not candidates:
         raise NotApplicable(
             f"intensities of {topic} from {low:g} to {high:g} fit none of the scales 0..1, 0..255, 0..65535"
         )
     largest = float(np.iinfo(kind).max) if kind.kind in "iu" else math.inf
-    return min(fitting[0], largest)
+    return min(candidates[0], largest)

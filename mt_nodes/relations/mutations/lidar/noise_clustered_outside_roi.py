@@ -85,9 +85,9 @@ class NoiseClusteredOutsideRoi(EachCloud):
         if broken is not None:
             return broken
         xyz = np.stack(columns(new, added_rows(old, rows))).T
-        astray = np.linalg.norm(xyz - draw["centre_m"][draw["of"]], axis=1)
-        if not (astray <= self.radius_m + _ROUNDING_M).all():
-            return f"a noise point is {astray.max():.3f} m from the centre of its clump"
+        distance_m = np.linalg.norm(xyz - draw["centre_m"][draw["of"]], axis=1)
+        if not (distance_m <= self.radius_m + _ROUNDING_M).all():
+            return f"a noise point is {distance_m.max():.3f} m from the centre of its clump"
         return self._prove_place(bundle, old, xyz)
 
     def _prove_place(self, bundle: Bundle, cloud: Cloud, xyz: Floats) -> str | None:

@@ -29,9 +29,9 @@ def refuse_implausible(cloud: Cloud) -> None:
     if not len(span) or (np.fmax.reduce(span) <= MOST_M and np.fmin.reduce(span) >= LEAST_M):
         return
     known = np.isfinite(cloud.points["x"]) & np.isfinite(cloud.points["y"]) & np.isfinite(cloud.points["z"])
-    astray = known & (span != 0) & ((span > MOST_M) | (span < LEAST_M))
-    if count := int(astray.sum()):
-        point = [float(cloud.points[name][astray.argmax()]) for name in "xyz"]
+    implausible = known & (span != 0) & ((span > MOST_M) | (span < LEAST_M))
+    if count := int(implausible.sum()):
+        point = [float(cloud.points[name][implausible.argmax()]) for name in "xyz"]
         raise NotApplicable(
             f"{count} of {len(cloud)} points of {cloud.topic} are at no place, the first at {point}: "
             f"expected 0, or {LEAST_M:g} to {MOST_M:g} m"

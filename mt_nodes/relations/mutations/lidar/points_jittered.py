@@ -110,8 +110,8 @@ class PointsJittered(EachCloud):
         if not ((after >= low - slack) & (after <= high + slack)).all():
             return f"ranges from {after.min():.2f} to {after.max():.2f} m leave the sensor's"
         at_limit = (before - low <= self._most_m) | (high - before <= self._most_m)
-        astray = (off > 2.0 * slack) & ~at_limit
-        return f"{int(astray.sum())} returns are not where they were drawn to go" if astray.any() else None
+        wrong = (off > 2.0 * slack) & ~at_limit
+        return f"{int(wrong.sum())} returns are not where they were drawn to go" if wrong.any() else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of moved returns."""

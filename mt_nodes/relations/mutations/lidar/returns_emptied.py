@@ -51,9 +51,9 @@ class ReturnsEmptied(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check coordinates, intensity and range of the emptied returns, and that the rest is unchanged."""
         rows = rows_of(draw)
-        wanted = max(1, round(self.share * len(returns(old))))
-        if len(np.unique(rows)) != wanted:
-            return f"{len(np.unique(rows))} returns emptied, expected {wanted}"
+        expected = max(1, round(self.share * len(returns(old))))
+        if len(np.unique(rows)) != expected:
+            return f"{len(np.unique(rows))} returns emptied, expected {expected}"
         zeroed = [n for n in (*RANGE_FIELDS, old.intensity_field) if n and old.single(n)]
         broken = proof_of_change(old, new, rows, (*"xyz", *zeroed))
         if broken is not None:

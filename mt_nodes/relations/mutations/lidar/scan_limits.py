@@ -97,8 +97,8 @@ class VerticalResolutionReduced(LostReturns):
         one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
         # Of two rings at one elevation the one with the lower number counts as lower: K x K, earlier columns.
         lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
-        kept = (lower >= 0) & (lower % self.keep_every == 0)
-        return np.where(np.append(kept, False)[beams.place], -1.0, 1.0)
+        remains = (lower >= 0) & (lower % self.keep_every == 0)
+        return np.where(np.append(remains, False)[beams.place], -1.0, 1.0)
 
 
 @dataclass(frozen=True)

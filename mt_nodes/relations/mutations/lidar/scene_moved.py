@@ -71,8 +71,8 @@ class SceneMoved(EachCloud):
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw once for all clouds, which show one scene."""
-        self._one_matrix(bundle, made := state if self.drawn_once else self.draw_scene(rng))
-        return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in made.items()}
+        self._one_matrix(bundle, motion := state if self.drawn_once else self.draw_scene(rng))
+        return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in motion.items()}
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Nothing: there are no draws for single clouds."""
@@ -81,14 +81,14 @@ class SceneMoved(EachCloud):
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move every return of a cloud."""
         there, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()
-        points, gone = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
+        points, out_of_range = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
         # In blocks, so that columns in double precision need little memory.
         for rows in pieces(_return_rows(cloud), len(cloud)):
             old = _columns(cloud, rows)
             new = _carried(there, old)
             _write(points, rows, old, new, cloud)
-            gone.append(self._out_of_range(rows, old, new))
-        changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(gone)
+            out_of_range.append(self._out_of_range(rows, old, new))
+        changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(out_of_range)
         changed = without(changed, lost) if len(lost) else changed
         write_angles(changed.points, cloud, _return_rows(changed))
         return changed
@@ -101,11 +101,11 @@ class SceneMoved(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove that every return is in its place, and nothing else changed but the fields that repeat it."""
-        there, rows, gone = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
+        there, rows, out_of_range = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
         for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
-            gone.append(self._out_of_range(piece, before, _carried(there, before)))
-        if len(lost := np.concatenate(gone)):
+            out_of_range.append(self._out_of_range(piece, before, _carried(there, before)))
+        if len(lost := np.concatenate(out_of_range)):
             old = without(old, lost)
             rows = _return_rows(old)
         broken = proof_of_change(old, new, rows, ("x", "y", "z", *RANGE_FIELDS, *angle_fields(old)))
@@ -114,18 +114,18 @@ class SceneMoved(EachCloud):
 
     def _proof_of_places(self, old: Cloud, new: Cloud, at: Rows | slice, draw: Draw, to_ego: Matrix) -> str | None:
         """Prove the place of every return, and its range fields."""
-        worst, reach_m, astray = np.zeros(1), 1.0, None
+        worst, reach_m, broken = np.zeros(1), 1.0, None
         for rows in pieces(at, len(old)):
             before, after = _columns(old, rows), _columns(new, rows)
             off_m = self.misplaced_m(draw, _carried(to_ego, before), _carried(to_ego, after), to_ego)
             worst = np.maximum(worst, off_m.max(initial=0.0))
             reach_m = max(reach_m, *(float(end) for c in (*before, *after) for end in (c.max(), -c.min())))
-            astray = astray or _ranges_follow(old, new, rows, before, after)
+            broken = broken or _ranges_follow(old, new, rows, before, after)
         bound_m = _ROUNDINGS * reach_m * max(float(np.finfo(old.points.dtype[name]).eps) for name in "xyz")
         # Negated, so that NaN does not pass.
         if not worst[0] <= bound_m:
             return f"a return is {worst[0]:.2g} m from where it belongs, rounding explains {bound_m:.2g} m"
-        return astray
+        return broken
 
     def _matrix(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
         """Return the matrix in the cloud's own frame."""

@@ -62,12 +62,12 @@ class TimeShifted(Mutation):
         """Subtract the offset again and compare every message."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        made = followup.first
-        if strangers := made.changed_topics(source) - {c.topic for c in source.clouds}:
+        changed = followup.first
+        if strangers := changed.changed_topics(source) - {c.topic for c in source.clouds}:
             return f"{', '.join(sorted(strangers))} changed, too"
-        if made.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
-            return f"the bundle's stamp moved by {made.stamp_ns - source.stamp_ns} ns"
-        for old, new in zip(source.clouds, made.clouds, strict=True):
+        if changed.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
+            return f"the bundle's stamp moved by {changed.stamp_ns - source.stamp_ns} ns"
+        for old, new in zip(source.clouds, changed.clouds, strict=True):
             if new.stamp_ns - old.stamp_ns != self._offset_ns:
                 return f"{old.topic}: the stamp moved by {new.stamp_ns - old.stamp_ns} ns, not {self._offset_ns} ns"
             same = (new.frame_id, new.height, new.is_dense) == (old.frame_id, old.height, old.is_dense)

@@ -49,8 +49,8 @@ def changed(cloud: Cloud, draw: Draw) -> Cloud:
         write_points(points, new_at, draw["new_xyz"], draw.get("new_intensity"), cloud)
     if not cloud.organised:
         return cloud.with_raw(raw)
-    made = cloud.with_raw(raw, height=cloud.height)
-    return emptied(made, lost) if len(lost) else made
+    new = cloud.with_raw(raw, height=cloud.height)
+    return emptied(new, lost) if len(lost) else new
 
 
 def _spliced(raw: Points, lost: Rows, again: Rows) -> Points:

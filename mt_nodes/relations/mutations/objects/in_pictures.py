@@ -73,32 +73,34 @@ def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: 
     Raises:
         NotApplicable: the camera is not calibrated, or its pose or the depth is unknown.
     """
-    asked = (figure, pose.tobytes(), label, ego_frame_id)
+    key = (figure, pose.tobytes(), label, ego_frame_id)
     known = _known.get(view.image)
-    if known is None or known[0] != asked:
-        known = _known[view.image] = asked, _shot(view, figure, pose, label, ego_frame_id)
+    if known is None or known[0] != key:
+        known = _known[view.image] = key, _shot(view, figure, pose, label, ego_frame_id)
     return known[1]
 
 
 def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
-    made = render(figure, pose, camera)
-    if made is None:
+    rendering = render(figure, pose, camera)
+    if rendering is None:
         return None
     spot = _ground_spot(figure, pose, camera)
-    window = _around([made.window, *([] if spot is None else [spot[0]])])
-    clear = _clear(view, camera, pose, made.window, made.direction, made.range_m, made.step_px)
+    window = _around([rendering.window, *([] if spot is None else [spot[0]])])
+    clear = _clear(view, camera, pose, rendering.window, rendering.direction, rendering.range_m, rendering.step_px)
     sight = np.zeros(_size(window), np.float32)
-    sight[at := _within(made.window, window)] = made.cover * made.enlarged(clear)
+    sight[at := _within(rendering.window, window)] = rendering.cover * rendering.enlarged(clear)
     shadow = None
     if spot is not None:
         where, dark = spot
-        looking = directions(camera, where)
-        dark *= _clear(view, camera, pose, where, looking, _ground_range(pose, looking))
+        viewed = directions(camera, where)
+        dark *= _clear(view, camera, pose, where, viewed, _ground_range(pose, viewed))
         shadow = _within(where, window), dark
-    total = float(made.cover.sum())
-    visible = made.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
-    return ObjectImage(window, sight, shadow, made, at, ImageBox(view.image.topic, made.box_px, visible, label))
+    total = float(rendering.cover.sum())
+    visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
+    return ObjectImage(
+        window, sight, shadow, rendering, at, ImageBox(view.image.topic, rendering.box_px, visible, label)
+    )
 
 
 def with_object(view: View, shot: ObjectImage) -> Pixels:
@@ -120,16 +122,16 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
 
 def _painted(picture: Picture, shot: ObjectImage) -> Pixels:
     """Return the object's colours (h, w[, 3]) in the scene's light, in a picture's own samples."""
-    made, full = shot.rendering, float(picture.full_scale)
-    lit = np.minimum(made.light * _light(picture, shot), np.float32(1.0))
+    rendering, full = shot.rendering, float(picture.full_scale)
+    lit = np.minimum(rendering.light * _light(picture, shot), np.float32(1.0))
     cv2.pow(lit, 1.0 / _GAMMA, lit)
-    if made.glow is not None:
-        np.maximum(lit, made.glow, out=lit)
+    if rendering.glow is not None:
+        np.maximum(lit, rendering.glow, out=lit)
     if picture.order != "rgb":
         lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
     samples = cv2.convertScaleAbs(lit, alpha=full) if full < 256 else np.rint(lit * full).astype(picture.pixels.dtype)
     whole = np.zeros((*shot.sight.shape, *samples.shape[2:]), samples.dtype)
-    whole[shot.at] = made.enlarged(samples)
+    whole[shot.at] = rendering.enlarged(samples)
     return whole
 
 
@@ -248,8 +250,8 @@ def _light(picture: Picture, shot: ObjectImage) -> Singles:
     height = max(8, (rows.stop - rows.start) // 6)
     below = slice(max(0, rows.stop - height), min(picture.size[0], rows.stop + height))
     width = max(4, (columns.stop - columns.start) // 2)
-    beside = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
-    ground = picture.pixels[below, beside].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
+    around = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
+    ground = picture.pixels[below, around].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
     level = np.median(ground, axis=0) / picture.full_scale
     bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
     colour = _rgb(level, picture) ** _GAMMA

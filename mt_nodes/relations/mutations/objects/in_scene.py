@@ -43,7 +43,7 @@ class Sensor:
     sensitivity: float
 
 
-def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matrix:
+def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, owner: str) -> Matrix:
     """Return the 4×4 matrix from a frame to the ego's.
 
     Raises:
@@ -52,7 +52,7 @@ def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matr
     try:
         return bundle.transforms.lookup(ego_frame_id, frame_id)
     except UnknownTransform as error:
-        raise UsageError(f"{who}: {error}") from error
+        raise UsageError(f"{owner}: {error}") from error
 
 
 def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> tuple[Rows, Floats]:

@@ -86,7 +86,7 @@ class ObjectExchanged(ObjectRemoved):
         """
 
     @abstractmethod
-    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Prove the added returns, and that nothing else changed."""
 
     @abstractmethod
@@ -109,8 +109,8 @@ class ObjectExchanged(ObjectRemoved):
         if cloud is not bundle.clouds[0]:
             rows, known = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane), None
         draw = {**choice.draw, **self.draw_removal(rng, bundle, cloud, outline, plane, rows)}
-        put = self.draw_addition(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
-        return {**draw, **{f"{_PUT}{name}": value for name, value in put.items()}}
+        addition = self.draw_addition(rng, bundle, cloud, self._left(bundle, cloud, draw), draw, known)
+        return {**draw, **{f"{_PUT}{name}": value for name, value in addition.items()}}
 
     def touched(self, cloud: Cloud, draw: Draw) -> Floats:
         """Return the places (n, 3) of removed and added returns."""
@@ -129,10 +129,10 @@ class ObjectExchanged(ObjectRemoved):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed and what was added."""
-        put = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
+        placed = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
         effects = self.describe_removal(draws).merged(self.describe_addition(bundle, draws[bundle.clouds[0].topic]))
-        count = float(sum(map(len, put.values())))
-        return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=put)
+        count = float(sum(map(len, placed.values())))
+        return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=placed)
 
     def _left(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Return the cloud without the object, on its original beams."""
@@ -164,8 +164,10 @@ def left_rows(cloud: Cloud, draw: Draw, rows: Rows) -> Rows:
 
 def _placed(cloud: Cloud, draw: Draw) -> Floats:
     """Return every added return (n, 3); rays are those of the source."""
-    put = _addition_of(draw)
-    return placed_points(cloud, {**put, "rows": source_rows(rows_of(put, "rows"), _removed_rows(cloud, draw))})
+    addition = _addition_of(draw)
+    return placed_points(
+        cloud, {**addition, "rows": source_rows(rows_of(addition, "rows"), _removed_rows(cloud, draw))}
+    )
 
 
 def _addition_of(draw: Draw) -> Draw:

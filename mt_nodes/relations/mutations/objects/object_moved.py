@@ -150,7 +150,7 @@ class ObjectMoved(ObjectExchanged):
         hit, silent = nearer & (seen.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
         more = view.at(silent.direction, turn)
         new = (more.row >= 0) & (more.range_m < silent.clear_m)
-        put: Draw = {
+        addition: Draw = {
             "rows": smallest(rows[hit]),
             "range_m": seen.range_m[hit].astype(np.float32),
             "lost": smallest(rows[nearer & seen.silent]),
@@ -158,22 +158,22 @@ class ObjectMoved(ObjectExchanged):
             "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
         }
         if old.intensity_field is None:
-            return put
+            return addition
         values = old.points[old.intensity_field]
-        return {**put, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
+        return {**addition, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
 
-    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Rotate the new returns back, and compare them with the original ones."""
-        placed, broken = proof_of_rays(left, new, put)
+        placed, broken = proof_of_rays(left, new, addition)
         if broken is not None:
             return broken
         old, turn = bundle.cloud(left.topic), float(draw["turn_rad"])
         own = _chords(places(old, _thing_rows(draw)), 0.0)
         bounds = np.array([_DIRECTION] * 3 + [_RANGE_M])
-        apart, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
-        if not (apart <= np.sqrt(2.0)).all():
+        distance, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
+        if not (distance <= np.sqrt(2.0)).all():
             return "a return put there is none of the thing's own"
-        behind = _behind(old, left, draw, put)
+        behind = _behind(old, left, draw, addition)
         return f"{behind} returns are left behind the thing" if behind else None
 
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
@@ -238,7 +238,7 @@ def _chords(xyz: Floats, turn_rad: float) -> Floats:
     return np.column_stack([back / range_m[:, None], range_m])
 
 
-def _behind(old: Cloud, left: Cloud, draw: Draw, put: Draw) -> int:
+def _behind(old: Cloud, left: Cloud, draw: Draw, addition: Draw) -> int:
     """Count unchanged returns that, rotated back, lie behind the object on a ray through it."""
     thing, turn = _thing_rows(draw), float(draw["turn_rad"])
     own = _chords(places(old, thing), 0.0)
@@ -246,11 +246,13 @@ def _behind(old: Cloud, left: Cloud, draw: Draw, put: Draw) -> int:
     middle /= np.linalg.norm(middle)
     least = float((own[:, :3] @ middle).min()) - _SAME_RAY
     there = within_cone(left, move(_about_z(turn), middle[None])[0], least)
-    stay = np.setdiff1d(there, np.concatenate([rows_of(put, "rows"), rows_of(put, "lost")]), assume_unique=True)
+    stay = np.setdiff1d(
+        there, np.concatenate([rows_of(addition, "rows"), rows_of(addition, "lost")]), assume_unique=True
+    )
     around = within_cone(old, middle, least)
     stayed, source = _chords(places(left, stay), turn), _chords(places(old, around), 0.0)
     if not len(stayed) or len(source) < 2:
         return 0
-    apart, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
-    amid = (apart[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
+    distance, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
+    amid = (distance[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
     return int((stayed[amid, 3] > source[nearest[amid, 0], 3] + _BEHIND_M).sum())

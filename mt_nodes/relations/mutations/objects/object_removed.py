@@ -150,9 +150,9 @@ class ObjectRemoved(EachCloud):
         (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
         center = ((x0 + x1) / 2, (y0 + y1) / 2, float(plane[0]) + 1.0)
         corners = tuple((float(x), float(y)) for x, y in outline.tolist())
-        gone = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
+        removed = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
         return Effects(
-            removed=(gone,),
+            removed=(removed,),
             numbers={
                 "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
                 "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),

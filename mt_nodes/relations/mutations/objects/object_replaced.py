@@ -74,10 +74,10 @@ class ObjectReplaced(ObjectExchanged):
         """Cast the object."""
         return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
 
-    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, left) @ draw["pose"]
-        return proof_of_hits(left, new, put, self._body, pose, self._sensor)
+        return proof_of_hits(left, new, addition, self._body, pose, self._sensor)
 
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's place and what it hides."""
@@ -104,19 +104,19 @@ class ObjectReplaced(ObjectExchanged):
             (float(body.center_m[0]), float(body.center_m[1])), (length / 2, width / 2), body.high_m[2]
         )
         x, y, yaw = self._place(rectangle(outline), footprint, yaw_rad)
-        gone = standing_within(cloud, to_ego, outline, plane)
+        removed = standing_within(cloud, to_ego, outline, plane)
         rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
-        rest = around[np.isin(rows, gone, invert=True)]
+        rest = around[np.isin(rows, removed, invert=True)]
         here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
         ground = np.array([here, *plane[1:3]])
         pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
-        seen = hits.seen | np.isin(hits.rows, gone)
+        seen = hits.seen | np.isin(hits.rows, removed)
         if seen.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if seen.mean() < self.least_visible:
             raise NoRoom("hidden")
-        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, gone)
+        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, removed)
 
     def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
         """Return the new object's place: its near faces where the old ones were."""
@@ -131,8 +131,8 @@ class ObjectReplaced(ObjectExchanged):
         axes = np.array([[np.cos(yaw), np.sin(yaw)], [-np.sin(yaw), np.cos(yaw)]])
         center = axes @ seen.center_m
         # The ego is at the origin: find the visible side along each axis.
-        beside = np.where(np.abs(center) > half, np.sign(center), 0.0)
-        middle = center + beside * (np.array(footprint.half_m) - half)
+        corner = np.where(np.abs(center) > half, np.sign(center), 0.0)
+        middle = center + corner * (np.array(footprint.half_m) - half)
         x, y = (axes.T @ (middle - footprint.center_m)).tolist()
         return x, y, float(yaw)
 

@@ -54,10 +54,10 @@ def sight_of(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArra
         pose: (4, 4) object to camera.
         low_feet_m: (2, 2) least and greatest x and y of the object's parts near the ground.
     """
-    asked = (body, pose.tobytes())
+    key = (body, pose.tobytes())
     known = _known.get(view.image)
-    if known is None or known[0] != asked:
-        known = _known[view.image] = asked, _sight(view, body, pose, low_feet_m)
+    if known is None or known[0] != key:
+        known = _known[view.image] = key, _sight(view, body, pose, low_feet_m)
     return known[1]
 
 

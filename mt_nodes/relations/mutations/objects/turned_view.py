@@ -105,13 +105,13 @@ class TurnedView:
         row, range_m = np.full(len(xyz), -1), np.full(len(xyz), np.inf)
         silent = np.zeros(len(xyz), dtype=bool)
         may, back = self._among(xyz, turn_rad)
-        apart, nearest = self._tree.query(back / self._step, distance_upper_bound=_NEAR_STEPS)
-        sees = np.isfinite(apart)
+        distance, nearest = self._tree.query(back / self._step, distance_upper_bound=_NEAR_STEPS)
+        sees = np.isfinite(distance)
         sees[sees] = self._thing[nearest[sees]]
         row[may[sees]], range_m[may[sees]] = self._rows[nearest[sees]], self._range_m[nearest[sees]]
-        may, back = may[~np.isfinite(apart)], back[~np.isfinite(apart)]
-        apart, nearest = self._tree.query(back / self._step, k=_AROUND, distance_upper_bound=_AROUND_STEPS)
-        may, nearest = (found[np.isfinite(apart[:, -1])] for found in (may, nearest))
+        may, back = may[~np.isfinite(distance)], back[~np.isfinite(distance)]
+        distance, nearest = self._tree.query(back / self._step, k=_AROUND, distance_upper_bound=_AROUND_STEPS)
+        may, nearest = (found[np.isfinite(distance[:, -1])] for found in (may, nearest))
         quiet = self._thing[nearest].all(axis=1)
         silent[may[quiet]], range_m[may[quiet]] = True, self._range_m[nearest[quiet]].max(axis=1)
         return TurnedObjectView(row, range_m, silent)

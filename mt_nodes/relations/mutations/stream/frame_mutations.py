@@ -49,15 +49,15 @@ class FramesDropped(OneKind):
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Count the messages."""
-        gone = topics_of(source, self.of)
-        expected = {message.topic: message for message in source.messages if message.topic not in gone}
-        got = {message.topic: message for _, made in followup.bundles for message in made.messages}
-        if got != expected or sum(len(made.messages) for _, made in followup.bundles) != len(expected):
+        dropped = topics_of(source, self.of)
+        expected = {message.topic: message for message in source.messages if message.topic not in dropped}
+        got = {message.topic: message for _, sent in followup.bundles for message in sent.messages}
+        if got != expected or sum(len(sent.messages) for _, sent in followup.bundles) != len(expected):
             return (
                 f"messages of {', '.join(got) or 'none'} of a dropped frame, expected {', '.join(expected) or 'none'}"
             )
-        kept = [wire.topic for _, made in followup.bundles for wire in made.wires if wire.topic in gone]
-        return f"{kept[0]}: the recorded message is still there" if kept else None
+        not_dropped = [wire.topic for _, sent in followup.bundles for wire in sent.wires if wire.topic in dropped]
+        return f"{not_dropped[0]}: the recorded message is still there" if not_dropped else None
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ class FramesRepeated(NowAndThen):
         """Count and compare."""
         if len(followup.bundles) != self.times + 1:
             return f"{len(followup.bundles)} bundles, expected {self.times + 1}"
-        for k, (delay_ns, made) in enumerate(followup.bundles):
+        for k, (delay_ns, sent) in enumerate(followup.bundles):
             if abs(delay_ns / 1e9 - k * self.after_s) > 1e-9:
                 return f"bundle {k} comes after {delay_ns / 1e9} s, expected {k * self.after_s:g} s"
-            if broken := same(source, made, 0):
+            if broken := same(source, sent, 0):
                 return broken
         return None
 
@@ -154,7 +154,7 @@ class FramesReordered(NowAndThen):
         if nth < self.length:
             return f"{len(followup.bundles)} bundles of a frame that is held back" if followup.bundles else None
         expected = [source, *source.earlier[len(source.earlier) - self.burst :]]
-        numbers = [(delay_ns, made.index) for delay_ns, made in followup.bundles]
+        numbers = [(delay_ns, sent.index) for delay_ns, sent in followup.bundles]
         if numbers != [(0, b.index) for b in expected]:
             return f"delays and numbers {numbers}, expected {[(0, b.index) for b in expected]}"
         pairs = zip(expected, followup.bundles, strict=True)
@@ -202,23 +202,25 @@ class FramesDelayed(OneKind):
         """Send it later."""
         late = self.affected_topics(bundle)
         new = {m.topic: moved(m, self._moved_ns) for m in bundle.messages if self._moved_ns and m.topic in late}
-        made = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
+        delayed = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
         in_time = frozenset(message.topic for message in bundle.messages) - late
-        parts = ((0, part_of(made, in_time)), (self._delay_ns, part_of(made, late)))
-        return Followup(parts if in_time else ((self._delay_ns, made),), Effects(numbers={"delay_s": self.delay_s}))
+        parts = ((0, part_of(delayed, in_time)), (self._delay_ns, part_of(delayed, late)))
+        return Followup(parts if in_time else ((self._delay_ns, delayed),), Effects(numbers={"delay_s": self.delay_s}))
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare instants and messages."""
         late = topics_of(source, self.of)
-        due = [(m.topic, delay_ns / 1e9) for delay_ns, made in followup.bundles for m in made.messages]
-        wanted = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
-        if sorted(t for t, _ in due) != sorted(wanted) or any(abs(s - wanted[topic]) > 1e-9 for topic, s in due):
-            return f"delays {due} s, expected {wanted} s"
-        made = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
-        back = {m.topic: moved(m, -self._moved_ns) for m in made.messages if m.topic in late}
+        due = [(m.topic, delay_ns / 1e9) for delay_ns, sent in followup.bundles for m in sent.messages]
+        expected_s = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
+        if sorted(t for t, _ in due) != sorted(expected_s) or any(
+            abs(s - expected_s[topic]) > 1e-9 for topic, s in due
+        ):
+            return f"delays {due} s, expected {expected_s} s"
+        sent = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
+        back = {m.topic: moved(m, -self._moved_ns) for m in sent.messages if m.topic in late}
         answers_move = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
-        stamp_ns = made.stamp_ns - (self._moved_ns if answers_move else 0)
-        return same(source, with_messages(made, stamp_ns, back), 0)
+        stamp_ns = sent.stamp_ns - (self._moved_ns if answers_move else 0)
+        return same(source, with_messages(sent, stamp_ns, back), 0)
 
 
 @dataclass(frozen=True)
@@ -255,30 +257,32 @@ class FramesFrozen(OneKind):
             raise LookupError(f"bundle {bundle.index - nth} is not there")
         new = {message.topic: message.stamp_ns for message in bundle.messages} if self.stamps == "new" else {}
         frozen = [message for message in before.messages if message.topic in self.affected_topics(bundle)]
-        shown = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
-        made = with_messages(bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, shown)
-        return Followup(((0, made),), Effects(numbers={"frozen_for_frames": nth}))
+        frozen_now = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
+        changed = with_messages(
+            bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, frozen_now
+        )
+        return Followup(((0, changed),), Effects(numbers={"frozen_for_frames": nth}))
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare with the earlier bundle and with the current one."""
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
-        made, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
+        sent, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
         leads = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
         stamps = former[0] if self.stamps == "old" and leads else source
-        if made.stamp_ns != stamps.stamp_ns:
-            return f"the bundle's stamp is {made.stamp_ns} ns, expected {stamps.stamp_ns} ns"
+        if sent.stamp_ns != stamps.stamp_ns:
+            return f"the bundle's stamp is {sent.stamp_ns} ns, expected {stamps.stamp_ns} ns"
         frozen = topics_of(source, self.of)
-        for new, old in zip(made.messages, source.messages, strict=True):
+        for new, old in zip(sent.messages, source.messages, strict=True):
             if old.topic not in frozen:
                 if new is not old:
                     return f"{old.topic}: changed, which was not to be frozen"
                 continue
-            shown = next(m for m in former[0].messages if m.topic == old.topic)
-            stamp_ns = old.stamp_ns if self.stamps == "new" else shown.stamp_ns
+            original = next(m for m in former[0].messages if m.topic == old.topic)
+            stamp_ns = old.stamp_ns if self.stamps == "new" else original.stamp_ns
             if new.topic != old.topic or new.stamp_ns != stamp_ns:
                 return f"{new.topic}: stamp {new.stamp_ns} ns, expected {old.topic} with {stamp_ns} ns"
-            if not same_content(shown, new):
+            if not same_content(original, new):
                 return f"{new.topic}: not what bundle {former[0].index} shows"
         return None
 

@@ -119,14 +119,14 @@ class StampsJittered(WholeStream):
         """Compare stamps, bound, order and messages."""
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
-        made = followup.first
-        if abs(made.stamp_ns - source.stamp_ns) > self.jitter_s * 1e9 + 1:
-            return f"the stamp moved by {made.stamp_ns - source.stamp_ns} ns, more than {self.jitter_s:g} s"
+        changed = followup.first
+        if abs(changed.stamp_ns - source.stamp_ns) > self.jitter_s * 1e9 + 1:
+            return f"the stamp moved by {changed.stamp_ns - source.stamp_ns} ns, more than {self.jitter_s:g} s"
         latest = {m.topic: m.stamp_ns + self._jitter_ns for b in source.earlier for m in b.messages}
-        for message in made.messages:
+        for message in changed.messages:
             if message.stamp_ns <= latest.get(message.topic, -1):
                 return f"{message.topic}: {message.stamp_ns} ns may come before the one before it"
-        return same(source, made, made.stamp_ns - source.stamp_ns)
+        return same(source, changed, changed.stamp_ns - source.stamp_ns)
 
 
 def _gap_ns(bundle: Bundle) -> int | None:

@@ -120,8 +120,8 @@ class OneKind(NowAndThen):
         """Return the affected topics."""
         clouds = frozenset(cloud.topic for cloud in bundle.clouds)
         every = frozenset(message.topic for message in bundle.messages)
-        told = frozenset(message.topic for message in bundle.told)
-        return {"all": every, "lidar": clouds, "camera": every - clouds - told}[self.of]
+        world_topics = frozenset(message.topic for message in bundle.told)
+        return {"all": every, "lidar": clouds, "camera": every - clouds - world_topics}[self.of]
 
     def leads(self, bundle: Bundle) -> bool:
         """Return whether the affected messages include the leading sensor, whose stamp is the bundle's."""
@@ -130,8 +130,8 @@ class OneKind(NowAndThen):
 
 def topics_of(bundle: Bundle, kind: str) -> set[str]:
     """Return the topics of all sensor messages, or of one kind of sensor, by message type: for proofs."""
-    wanted = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
-    return {message.topic for message in bundle.messages if isinstance(message, wanted)}
+    types = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    return {message.topic for message in bundle.messages if isinstance(message, types)}
 
 
 def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
@@ -221,5 +221,5 @@ def same_content(old: Message, new: Message) -> bool:
 def _same(old: Any, new: Any) -> bool:
     if old is new or not isinstance(old, np.ndarray):
         return bool(old is new or old == new)
-    alike = isinstance(new, np.ndarray) and (old.dtype, old.shape) == (new.dtype, new.shape)
-    return alike and np.ascontiguousarray(old).tobytes() == np.ascontiguousarray(new).tobytes()
+    same_layout = isinstance(new, np.ndarray) and (old.dtype, old.shape) == (new.dtype, new.shape)
+    return same_layout and np.ascontiguousarray(old).tobytes() == np.ascontiguousarray(new).tobytes()

@@ -194,10 +194,10 @@ class Evaluator:
         return items
 
 
-def _chain(whose: Ego | Participant) -> int:
+def _chain(participant: Ego | Participant) -> int:
     """Return how many headings the heading of a participant depends on."""
     length = 1
-    link: Any = whose
+    link: Any = participant
     while isinstance(link, Ego | Participant) and link.start.heading is not None:
         length, link = length + 1, link.start.heading.reference
     return length

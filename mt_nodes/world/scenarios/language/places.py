@@ -87,8 +87,8 @@ class Places:
         if isinstance(reference, LanePlace):
             return self._on_lane(reference).yaw_rad + heading.rad
         if isinstance(reference, Ego | Participant):
-            whose = "AV" if isinstance(reference, Ego) else reference.maker
-            return self.pose(reference.start, reference.at, whose).yaw_rad + heading.rad
+            owner = "AV" if isinstance(reference, Ego) else reference.maker
+            return self.pose(reference.start, reference.at, owner).yaw_rad + heading.rad
         if state.heading is None and maker in ("Pedestrian", "Person"):
             across = self._across(x, y)
             if across is not None:

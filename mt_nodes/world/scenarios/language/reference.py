@@ -144,5 +144,5 @@ def _words() -> Iterator[tuple[str, str]]:
 def _shipped(folder: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("*.scenario")):
         lines = path.read_text(encoding="utf-8").splitlines()
-        told = [line.removeprefix("//").strip() for line in lines if line.startswith("//")]
-        yield f"`{path.stem}`", " ".join(told)
+        comments = [line.removeprefix("//").strip() for line in lines if line.startswith("//")]
+        yield f"`{path.stem}`", " ".join(comments)

@@ -186,13 +186,13 @@ def _changed(got: Any, usual: Any) -> dict[str, Any]:
     return {name: value for name, value, other in both if value != other}
 
 
-def _differences(wanted: Any, got: Any, where: str) -> Iterator[str]:
+def _differences(expected: Any, got: Any, where: str) -> Iterator[str]:
     """Yield each place at which two pieces of plain data differ."""
-    if is_dataclass(wanted) and type(wanted) is type(got):
-        for each in fields(wanted):
-            yield from _differences(getattr(wanted, each.name), getattr(got, each.name), f"{where}.{each.name}")
-    elif isinstance(wanted, tuple) and isinstance(got, tuple) and len(wanted) == len(got):
-        for number, (one, other) in enumerate(zip(wanted, got, strict=True)):
+    if is_dataclass(expected) and type(expected) is type(got):
+        for each in fields(expected):
+            yield from _differences(getattr(expected, each.name), getattr(got, each.name), f"{where}.{each.name}")
+    elif isinstance(expected, tuple) and isinstance(got, tuple) and len(expected) == len(got):
+        for number, (one, other) in enumerate(zip(expected, got, strict=True)):
             yield from _differences(one, other, f"{where}.{getattr(one, 'name', number)}")
-    elif wanted != got:
-        yield f"{where} is {wanted!r}, and would be read as {got!r}"
+    elif expected != got:
+        yield f"{where} is {expected!r}, and would be read as {got!r}"

@@ -60,13 +60,13 @@ def _validate(path: Path) -> None:
         from scenariogeneration import xosc
     except ImportError as error:
         raise UsageError(f"{path}: OpenSCENARIO needs a library; type: pip install 'mt_nodes[openscenario]'") from error
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(record=True) as told:
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             xosc.ParseOpenScenario(str(path))
         except Exception as error:
             raise UsageError(f"{path}: not OpenSCENARIO 1.x: {type(error).__name__}: {error}") from error
-    if any("not valid" in str(warning.message) for warning in told):
+    if any("not valid" in str(warning.message) for warning in warned):
         raise UsageError(f"{path}: not valid by the schema of the OpenSCENARIO version that its FileHeader says")
 
 

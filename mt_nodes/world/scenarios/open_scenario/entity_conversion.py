@@ -78,24 +78,24 @@ def _ego(source: OpenScenarioFile, entity: Entity) -> Ego:
 
 def _actor(source: OpenScenarioFile, entity: Entity) -> Actor:
     pose, size = _middle(source, entity)
-    told = {p.get("name", "").removeprefix("moral:"): p.get("value", "") for p in entity.element.iter("Property")}
+    properties = {p.get("name", "").removeprefix("moral:"): p.get("value", "") for p in entity.element.iter("Property")}
     on_foot = entity.element.get("pedestrianCategory") in ("pedestrian", "wheelchair")
     mass = source.number(entity.element, "mass")
     return Actor(
         name=entity.name,
-        kind=_kind(source, entity, told),
+        kind=_kind(source, entity, properties),
         start=pose,
         speed_mps=entity.speed_mps,
         waypoints=tuple(entity.waypoints),
         trigger=entity.trigger,
         size_m=size,
         mass_kg=mass if mass > 0.0 else None,
-        obeys_signals=told.get("rule") == "crossing_on_green",
-        person=_person(source, told) if on_foot else None,
+        obeys_signals=properties.get("rule") == "crossing_on_green",
+        person=_person(source, properties) if on_foot else None,
     )
 
 
-def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> str:
+def _kind(source: OpenScenarioFile, entity: Entity, properties: Mapping[str, str]) -> str:
     element = entity.element
     category = element.get("vehicleCategory") or element.get("pedestrianCategory") or ""
     if element.tag == "Vehicle":
@@ -103,40 +103,40 @@ def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> 
             source.refuse(f"vehicleCategory '{category}' of '{entity.name}'", f"one of {', '.join(_VEHICLES)}")
         return _VEHICLES.get(category, "car")
     if category == "animal":
-        species = told.get("species", "deer")
+        species = properties.get("species", "deer")
         if species not in ANIMALS:
             source.refuse(f"moral:species '{species}' of '{entity.name}'", f"an animal{suggest(species, ANIMALS)}")
         return species
     if category == "wheelchair":
         return "wheelchair_user"
-    age = _moral_number(source, told, "age")
+    age = _moral_number(source, properties, "age")
     if age is None:
         return "adult"
     return "child" if age < CHILD_YEARS else "elderly" if age >= ELDERLY_YEARS else "adult"
 
 
-def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
+def _person(source: OpenScenarioFile, properties: Mapping[str, str]) -> Person:
     """Return the attributes of a person from properties."""
-    skin = _moral_number(source, told, "skin")
+    skin = _moral_number(source, properties, "skin")
     return Person(
-        age_years=_moral_number(source, told, "age"),
-        gender=told.get("gender", ""),
+        age_years=_moral_number(source, properties, "age"),
+        gender=properties.get("gender", ""),
         skin_tone=None if skin is None else round(skin),
-        mobility=told.get("mobility", ""),
-        build=told.get("build", ""),
-        status=told.get("status", ""),
-        compliance=told.get("rule", ""),
-        group=told.get("group", ""),
+        mobility=properties.get("mobility", ""),
+        build=properties.get("build", ""),
+        status=properties.get("status", ""),
+        compliance=properties.get("rule", ""),
+        group=properties.get("group", ""),
     )
 
 
-def _moral_number(source: OpenScenarioFile, told: Mapping[str, str], key: str) -> float | None:
-    if key not in told:
+def _moral_number(source: OpenScenarioFile, properties: Mapping[str, str], key: str) -> float | None:
+    if key not in properties:
         return None
-    if not re.fullmatch(r"\d+(\.\d+)?", told[key]):
-        source.refuse(f"moral:{key} '{told[key]}'", "a number")
+    if not re.fullmatch(r"\d+(\.\d+)?", properties[key]):
+        source.refuse(f"moral:{key} '{properties[key]}'", "a number")
         return None
-    return float(told[key])
+    return float(properties[key])
 
 
 def _obstacle(source: OpenScenarioFile, entity: Entity) -> Obstacle:
