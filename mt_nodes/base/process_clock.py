@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 
-LOOK_EVERY_S = 0.1
+CHECK_EVERY_S = 0.1
 #: A check this late was held up by more than a busy machine's scheduling.
-STOOD_STILL_S = 0.5
+STALL_S = 0.5
 #: More than clock slewing changes between two checks.
 WALL_STEP_S = 1.0
 
@@ -25,8 +25,8 @@ class ProcessClock:
         self._now_s, self._wall_s = now_s, wall_s
         self._lock = threading.Lock()
         self._watched = False
-        self._seen_s, self._lost_s = now_s(), 0.0
-        self._ahead_s = wall_s() - self._seen_s
+        self._read_s, self._lost_s = now_s(), 0.0
+        self._ahead_s = wall_s() - self._read_s
         #: How often this process stood still, or the wall clock was set.
         self.disturbed = 0
 
@@ -34,25 +34,25 @@ class ProcessClock:
         """Return this process's own time in s: ``time.monotonic()`` less the time in which the process stood still."""
         with self._lock:
             now_s = self._now_s()
-            since_s = now_s - self._seen_s
-            if since_s > STOOD_STILL_S and self._watched:
+            since_s = now_s - self._read_s
+            if since_s > STALL_S and self._watched:
                 self._lost_s += since_s
                 self.disturbed += 1
             ahead_s = self._wall_s() - now_s
             self.disturbed += abs(ahead_s - self._ahead_s) > WALL_STEP_S
-            self._seen_s, self._ahead_s = now_s, ahead_s
+            self._read_s, self._ahead_s = now_s, ahead_s
             return now_s - self._lost_s
 
     def start_watching(self) -> None:
         """Read the clock from a thread from now on; earlier standstills go unnoticed."""
         with self._lock:
-            begun, self._watched, self._seen_s = self._watched, True, self._now_s()
+            begun, self._watched, self._read_s = self._watched, True, self._now_s()
         if not begun:
             threading.Thread(target=self._watch, name="own-time", daemon=True).start()
 
     def _watch(self) -> None:
         while True:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(CHECK_EVERY_S)
             self()
 
 

@@ -21,7 +21,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
 
 TAIL_LINES = 15
-LOOK_EVERY_S = 0.5
+CHECK_EVERY_S = 0.5
 PIPE_BYTES = 65536
 Summary = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> di
     text, end = b"", None
     while True:
         suite.check()
-        if not select.select([events], [], [], LOOK_EVERY_S)[0]:
+        if not select.select([events], [], [], CHECK_EVERY_S)[0]:
             continue
         data = events.read(PIPE_BYTES)
         if not data:
@@ -145,7 +145,7 @@ class _Suite:
         assert self._process is not None
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return self._process.wait(LOOK_EVERY_S)
+                return self._process.wait(CHECK_EVERY_S)
             self.check()
 
     def _forward(self, number: int, frame: Any) -> None:

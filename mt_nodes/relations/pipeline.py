@@ -53,14 +53,14 @@ class MutationPipeline:
     def __init__(
         self, mutations: Sequence[Mutation], seed: int, relation: str, baseline: Sequence[Mutation] = ()
     ) -> None:
-        if late := [name_of(type(m)) for m in mutations[1:] if m.looks_back]:
+        if late := [name_of(type(m)) for m in mutations[1:] if m.needs_history]:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
         for mutation in self.mutations:
             mutation.ready()
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int | None, int], Any] = {}
-        self._looks_back = max((m.looks_back for m in mutations), default=0)
+        self._needs_history = max((m.needs_history for m in mutations), default=0)
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
         #: Generators created before their bundle arrives, each for one draw.
@@ -70,9 +70,9 @@ class MutationPipeline:
         """Store a bundle for later ones to look back to; return it with the bundles that it looks back to itself."""
         if self._baseline is not None:
             self._baseline.meet(bundle)
-        if not self._looks_back:
+        if not self._needs_history:
             return bundle
-        since = bundle.index - self._looks_back
+        since = bundle.index - self._needs_history
         self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
         current = replace(bundle, earlier=self._past)
         self._past = (*self._past, bundle)

@@ -164,7 +164,7 @@ def _refuse_discord(relation: Relation, path: Path) -> None:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
     if relation.role == "relation" and relation.check is None:
         raise UsageError(f"{path}: missing check (only control and sham go without)")
-    if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.looks_back]:
+    if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.needs_history]:
         raise UsageError(f"{path}: mutate: {late[0]} looks back at former bundles of the source; make it the first")
     if relation.tolerated_rate is not None and relation.kind != "expected":
         raise UsageError(f"{path}: tolerated_rate: a {relation.kind} relation tolerates no violated pair")

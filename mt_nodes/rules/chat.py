@@ -72,7 +72,7 @@ class Chat:
     def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Completion:
         for form in range(self._form, len(_FORMS)):
             try:
-                completion = self._once(messages, _response_format(_FORMS[form], schema))
+                completion = self._request(messages, _response_format(_FORMS[form], schema))
             except self._service.refusal as error:
                 if getattr(error, "status_code", None) not in _OTHER_FORM or form + 1 == len(_FORMS):
                     raise self._service.refused(error) from error
@@ -81,7 +81,7 @@ class Chat:
                 return completion
         raise AssertionError("unreachable: the last form returns or raises")
 
-    def _once(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Completion:
+    def _request(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Completion:
         plain = [{"role": role, "content": content} for role, content in messages]
         # In the body, not as arguments of the library: servers have parameters of their own.
         body = {**self.model.parameters, **response_format}

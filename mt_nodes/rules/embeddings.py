@@ -35,13 +35,13 @@ class Embeddings:
     """Embedding vectors of one model."""
 
     def __init__(self, name: str, kept: VectorFile, connect: Callable[[], Service]) -> None:
-        """Ask nothing yet.
+        """Create the client; the first request comes with the first text.
 
         Args:
             name: the user's name of the model, the key of its cached vectors.
             connect: creates the client when a request is needed.
         """
-        self.name, self._kept, self._connect = name, kept, connect
+        self.name, self._stored, self._connect = name, kept, connect
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return the vectors (n, d) of n texts; requests only those that are not cached.
@@ -51,11 +51,11 @@ class Embeddings:
             UsageError: the server refuses the request, or has another model than that of the cached vectors.
             InfrastructureError: the file of vectors cannot be written.
         """
-        known = self._kept.of(self.name)
+        known = self._stored.of(self.name)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         for begin in range(0, len(missing), BATCH):
             self._fetch(missing[begin : begin + BATCH])
-        known = self._kept.of(self.name)
+        known = self._stored.of(self.name)
         return np.array([known[text] for text in texts])
 
     @cached_property
@@ -64,13 +64,13 @@ class Embeddings:
 
     def _fetch(self, texts: Sequence[str]) -> None:
         """Request texts and a cached one, to verify that the model is still the same; cache all or none."""
-        probe = list(self._kept.of(self.name))[:1]
-        (served, vectors), _, _ = self._service.insist(lambda: self._once([*texts, *probe]))
+        probe = list(self._stored.of(self.name))[:1]
+        (served, vectors), _, _ = self._service.insist(lambda: self._request([*texts, *probe]))
         if probe:
             self._refuse_another(served, vectors[-1], probe[0])
-        self._kept.add(self.name, served, texts, vectors[: len(texts)])
+        self._stored.add(self.name, served, texts, vectors[: len(texts)])
 
-    def _once(self, texts: Sequence[str]) -> tuple[str, Floats]:
+    def _request(self, texts: Sequence[str]) -> tuple[str, Floats]:
         model = self._service.model
         own = {key: value for key, value in model.parameters.items() if key not in DEFAULTS}
         create = self._service.client.embeddings.with_streaming_response.create
@@ -82,9 +82,9 @@ class Embeddings:
         return _read_vectors(data, kind, len(texts))
 
     def _refuse_another(self, served: str, vector: Floats, probe: str) -> None:
-        before = self._kept.of(self.name)[probe]
-        if served != self._kept.served(self.name):
-            why = f"the server calls it '{served}', before '{self._kept.served(self.name)}'"
+        before = self._stored.of(self.name)[probe]
+        if served != self._stored.served(self.name):
+            why = f"the server calls it '{served}', before '{self._stored.served(self.name)}'"
         elif len(vector) != len(before):
             why = f"its vectors have {len(vector)} numbers, before {len(before)}"
         elif (near := float(unit(vector[None])[0] @ unit(before[None])[0])) < _SAME:
@@ -92,7 +92,7 @@ class Embeddings:
         else:
             return
         raise UsageError(
-            self._service.says(f"{why}: another model than {self._kept.path} is of; name another file by --vectors")
+            self._service.says(f"{why}: another model than {self._stored.path} is of; name another file by --vectors")
         )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import Protocol
 
+from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, read_answer
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
@@ -22,7 +23,6 @@ from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
-from mt_nodes.rules.told_statements import BadAnswer, answer_schema, read_answer
 
 
 @dataclass(frozen=True)

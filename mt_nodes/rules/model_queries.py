@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.rules.answer_statements import BadAnswer
 from mt_nodes.rules.chat import Chat, Message, ModelReply
 from mt_nodes.rules.model_answers import Answers, ModelAnswer, Question
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
-from mt_nodes.rules.told_statements import BadAnswer
 
 _T = TypeVar("_T")
 #: How often an invalid answer is asked for again; after how many successive failures a server is given up.
 TRIES, MOST_FAILURES = 3, 3
 #: How many characters of an answer are shown to the model again.
-_SHOWN = 4000
+_QUOTED_CHARACTERS = 4000
 _ENDS = {"length": "it was cut off at max_tokens", "refusal": "it was refused", "content_filter": "it was filtered"}
 
 
@@ -53,7 +53,7 @@ class Asker:
     """One model, and the stored answers."""
 
     def __init__(self, chat: Chat, answers: Answers) -> None:
-        """Create without asking anything yet."""
+        """Create without sending a request."""
         self._chat, self._answers = chat, answers
         self._in_a_row = 0
         self.usage = Usage()
@@ -123,7 +123,7 @@ class Asker:
             except BadAnswer as error:
                 if nth + 1 == TRIES:
                     return error, answer
-                conversation = prompts.again(messages, answer.reply.text[:_SHOWN], str(error))
+                conversation = prompts.again(messages, answer.reply.text[:_QUOTED_CHARACTERS], str(error))
         raise AssertionError("unreachable: the last try returns")
 
 

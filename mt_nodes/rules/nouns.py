@@ -97,10 +97,10 @@ def elements_met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> l
     bare = {word: one for one in ontology.elements.values() for word in one.bare}
     free = (i for i in range(len(tokens)) if i not in nouns.taken)
     named = [ElementMention(bare[word], (i,)) for i in free for word in tokens[i].forms & bare.keys()]
-    colours = [one for one in named if one.element.category == "infrastructure" and _is_shown(tokens, one.start)]
+    colours = [one for one in named if one.element.category == "infrastructure" and _is_light_colour(tokens, one.start)]
     things = sorted([*things, *colours], key=lambda one: one.start)
     if not things:
-        things = [one for one in named if _is_met(tokens, one.start)][:1]
+        things = [one for one in named if _is_element(tokens, one.start)][:1]
     marked = [one for one in nouns.places if one.road.marked_by]
     return things or [ElementMention(ontology.elements[one.road.marked_by], one.indices) for one in marked]
 
@@ -146,7 +146,7 @@ def _is_bound(tokens: Sequence[Token], start: int) -> bool:
     return bound and rest[duty - 1] != "you" and deed not in _DUE_TO_OTHERS
 
 
-def _is_met(tokens: Sequence[Token], i: int) -> bool:
+def _is_element(tokens: Sequence[Token], i: int) -> bool:
     """Whether an ambiguous word means something that the ego meets: "let people cross", "on red"."""
     if i and tokens[i - 1].text == "no":
         return False
@@ -155,7 +155,7 @@ def _is_met(tokens: Sequence[Token], i: int) -> bool:
     return not after & (_MODALS | _DRIVING_VERBS) and bool(there or i <= 1)
 
 
-def _is_shown(tokens: Sequence[Token], i: int) -> bool:
+def _is_light_colour(tokens: Sequence[Token], i: int) -> bool:
     """Whether a colour is that of an unnamed light: "on red", "amber means stop", "wait for green"."""
     before = words_of(tokens[max(0, i - 1) : i])
     after = tokens[i + 1] if i + 1 < len(tokens) else None

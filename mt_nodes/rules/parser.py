@@ -91,10 +91,10 @@ def _demand_in(
     tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
 ) -> tuple[Cue | None, Sequence[ElementMention]]:
     """Return the demand, and the elements of the first sentence that names one and demands something."""
-    asked_about: list[ElementMention] = []
+    subjects: list[ElementMention] = []
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
-        here = asked_about or named
+        here = subjects or named
         other_sentences = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
@@ -102,7 +102,7 @@ def _demand_in(
             return _first(tokens, asks, ontology), here
         # "A crash ahead? Slow down, and switch your hazard lights on."
         words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
-        asked_about = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
+        subjects = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
     return _first(tokens, cues, ontology), things
 
 

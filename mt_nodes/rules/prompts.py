@@ -79,24 +79,24 @@ class Prompts:
             UsageError: one is missing, unreadable or invalid.
         """
         templates = Templates(_TEMPLATES, folder)
-        self._made = templates.render
+        self._render = templates.render
         self.examples = read_examples(templates.folder / EXAMPLES)
         elements = {kind: [e.name for e in ontology.elements.values() if e.category == kind] for kind in CATEGORIES}
-        self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)
+        self._system = self._render("extract.system", ontology=ontology, elements=elements, examples=self.examples)
 
     def extract(self, rule: str) -> tuple[Message, ...]:
         """Return the messages for a rule."""
-        return ("system", self._system), ("user", self._made("extract.user", rule=rule))
+        return ("system", self._system), ("user", self._render("extract.user", rule=rule))
 
     def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
         """Return the messages after an invalid answer."""
-        text = self._made("again.user", why=why)
+        text = self._render("again.user", why=why)
         return (*messages, ("assistant", answer or "(nothing)"), ("user", text))
 
     def self_check(self, rule: str, sentences: Iterable[str]) -> tuple[Message, ...]:
         """Return the questions about statements of a rule."""
-        text = self._made("self_check.user", rule=rule, sentences=list(sentences))
-        return ("system", self._made("self_check.system")), ("user", text)
+        text = self._render("self_check.user", rule=rule, sentences=list(sentences))
+        return ("system", self._render("self_check.system")), ("user", text)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

@@ -235,7 +235,7 @@ def _entry(row: Sequence[Any]) -> Entry:
 
 
 def _uri(path: Path, write: bool) -> str:
-    """Return the URI of a file; on a read-only medium SQLite is told so, or it would look for its log there."""
+    """Return the URI of a file; on a read-only medium it says so, because SQLite would look for a log file there."""
     name = quote(os.fsencode(path.absolute()))
     if write:
         return f"file:{name}?mode=rwc"

@@ -20,12 +20,12 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
+from mt_nodes.rules.answer_statements import BadAnswer, json_in, object_schema
 from mt_nodes.rules.chat import Message
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.scene import OBJECTS, ROADS
-from mt_nodes.rules.told_statements import BadAnswer, json_in, object_schema
 
 #: Facts with a value from a list of names, or :data:`_UNKNOWN`; roads and objects are asked for in addition.
 TIME, WEATHER = "time_of_day", "weather"

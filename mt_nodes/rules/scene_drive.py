@@ -28,7 +28,7 @@ from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import EgoState, WorldState
 
 #: Number of sampled instants of the stretch.
-_LOOKS = 6
+_SAMPLES = 6
 #: A turning ego changes its heading by at least the first value up to this far after the stretch, one that goes
 #: straight by less than the second. Both are assumed: junctions turn by a quarter circle or not at all.
 _TURNS_RAD, _STRAIGHT_RAD, _BEHIND_M = 0.5, 0.2, 20.0
@@ -48,15 +48,15 @@ def facts_on_stretch(source: ScenarioTrace, stretch: RoadStretch, effects: World
     if "from_s" in effects.numbers:
         after = int(np.searchsorted(source.trace.time_s, effects.numbers["from_s"]))
         row = min(after, len(source.trace) - 1)
-    rows = sorted({row, *np.linspace(first, last - 1, _LOOKS).round().astype(int).tolist()})
-    looks = dict(zip(rows, _looks(source, road, rows), strict=True))
+    rows = sorted({row, *np.linspace(first, last - 1, _SAMPLES).round().astype(int).tolist()})
+    looks = dict(zip(rows, _sampled(source, road, rows), strict=True))
     world = {**looks[row][0], **_throughout([facts for facts, _ in looks.values()])}
     ego = ego_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
     known = first_known(_of_the_drive(source, road, stretch, row, effects, world), with_derived(world | ego))
     return {name: fact.value for name, fact in known.items() if fact.known}
 
 
-def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
+def _sampled(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
     """Yield the world's facts at rows of a trace."""
     scenario, trace = source.scenario, source.trace
     teller, lights = Teller(scenario, road), programmes(road, scenario.signals)

@@ -31,7 +31,7 @@ _BLUER, _SKY_LEAST, _BLUE_SHARE = 0.06, 0.35, 0.2
 _WIDE_PX, _AROUND_PX = 320, 5
 _HORIZON = (0.4, 0.55)
 #: Number of pictures used, spread over the case: frames within one second look alike.
-_LOOKS = 3
+_PICTURES_READ = 3
 NAMES = ("time_of_day", "visibility_good", "weather_clear", "weather")
 
 
@@ -40,7 +40,7 @@ def light_in_pictures(bundles: Sequence[Bundle]) -> Facts:
     with_images = [bundle for bundle in bundles if bundle.images]
     if not with_images:
         return dict.fromkeys(NAMES, unknown("there is no picture"))
-    rows = np.linspace(0, len(with_images) - 1, min(_LOOKS, len(with_images))).round().astype(int)
+    rows = np.linspace(0, len(with_images) - 1, min(_PICTURES_READ, len(with_images))).round().astype(int)
     try:
         looks = [_measured(decode(with_images[row].images[0])) for row in rows]
     except UsageError as error:

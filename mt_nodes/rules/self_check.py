@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mt_nodes.rules.answer_statements import BadAnswer, json_in
 from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import sentence
-from mt_nodes.rules.told_statements import BadAnswer, json_in
 
 QUESTIONS = ("mentioned", "agrees", "fits")
 SCHEMA: dict[str, Any] = {

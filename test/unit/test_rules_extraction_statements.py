@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, json_in, read_answer, text_before_orders
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.prompts import Prompts, read_examples
 from mt_nodes.rules.statement import ON_ROADSIDE, Statement
-from mt_nodes.rules.told_statements import BadAnswer, answer_schema, json_in, read_answer, text_before_orders
 
 ONTOLOGY = load_ontology()
 RULE = "Stop at a red light before the junction, and below 30 mph watch for conveyances that carry livestock."

@@ -14,7 +14,7 @@ from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums
 ALPHA = 0.05
 #: With fewer clusters than this that have a hit (or a miss), the interval counts each cluster as one observation at
 #: most: so few do not show how alike the pairs of a cluster are.
-MIN_STRUCK = 4
+MIN_MIXED = 4
 
 
 class Interval(NamedTuple):
@@ -79,7 +79,7 @@ def effective_trials(clusters: Clusters) -> float:
     independent = share * (1.0 - share) / trials
     # By chance clusters spread less than independent pairs would; t allows for that, but not for no spread at all.
     effective = float(share * (1.0 - share) / max(variance, independent / 4))
-    return effective if mixed >= MIN_STRUCK else min(effective, float(count))
+    return effective if mixed >= MIN_MIXED else min(effective, float(count))
 
 
 def sign_test_p(lost: int, gained: int) -> float:

@@ -24,7 +24,7 @@ class Check(ABC):
     needs: ClassVar[tuple[str, ...]] = ("detections",)
     #: Whether a follow-up arm without an answer is judged as if it detected nothing; False: its silence is the
     #: violation.
-    silence_is_nothing_seen: ClassVar[bool] = True
+    silence_means_no_obstacles: ClassVar[bool] = True
     #: Whether its demand does not depend on how the stack flickers: a violated pair of a necessary relation fails the
     #: relation without control or sham.
     demands_of_itself: ClassVar[bool] = False

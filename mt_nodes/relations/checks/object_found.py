@@ -68,7 +68,7 @@ class ObjectFound(ObstaclesKept):
             kinds, known = ", ".join(sorted(set(compared.added.label.tolist()))), ", ".join(self.classes)
             reason = f"what was added is a {kinds}, and the stack reports {known} only (classes in its file)"
             return nothing_to_judge(reason, "objects")
-        demanded = reported & compared.added_kept & ~self._hidden(compared)
+        demanded = reported & compared.added_remain & ~self._hidden(compared)
         if not demanded.any():
             reason = f"all {len(compared.added)} objects added are occluded or outside the keep zone"
             return nothing_to_judge(reason, "objects")

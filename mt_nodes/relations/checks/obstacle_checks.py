@@ -219,7 +219,7 @@ class RemovedGone(ObstaclesNotGained):
     detections is the baseline for its ghosts.
     """
 
-    silence_is_nothing_seen: ClassVar[bool] = False
+    silence_means_no_obstacles: ClassVar[bool] = False
 
     def demands(self, compared: Comparison) -> bool:
         """Lost obstacles matter only if nothing was removed."""

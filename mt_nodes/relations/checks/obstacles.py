@@ -42,7 +42,7 @@ class Comparison:
         demanded: (M,) source obstacles that the follow-up must contain.
         partner: (M,) the row of the same obstacle in the follow-up, -1 if there is none.
         new: (K,) follow-up obstacles of the keep zone, at or above the low threshold, that are none of the source's.
-        added: the volumes that the mutation added, as boxes. added_kept: (V,) those in the keep zone.
+        added: the volumes that the mutation added, as boxes. added_remain: (V,) those in the keep zone.
         removed, occluded: the outlines (V,) of the volumes that it removed or occluded, seen from above.
         counts: [source, follow-up] obstacles of the whole region at or above the high threshold, by class.
     """
@@ -53,7 +53,7 @@ class Comparison:
     partner: Rows
     new: Mask
     added: Detections
-    added_kept: Mask
+    added_remain: Mask
     removed: Outlines
     occluded: Outlines
     counts: dict[str, list[int]]
@@ -166,8 +166,8 @@ class ObstacleCheck(ScoredCheck):
         demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
         partner, free = self._match(before, after, high)
         new = free & self._keep_both(region, after, carry, bundle) & ~touching(after, footprints(added))
-        added_kept, counts = self._keep(region, added, bundle), self._counts(region, before, after)
-        return Comparison(before, after, demanded, partner, new, added, added_kept, removed, occluded, counts)
+        added_remain, counts = self._keep(region, added, bundle), self._counts(region, before, after)
+        return Comparison(before, after, demanded, partner, new, added, added_remain, removed, occluded, counts)
 
     def _match(self, before: Detections, after: Detections, high: Mask) -> tuple[Rows, Mask]:
         """Return each source obstacle's partner (M,), -1 for none, and which follow-up obstacles are free (K,).
@@ -210,7 +210,7 @@ def _placed(judgement: Judgement, compared: Comparison) -> Judgement:
     """Return the demanded or added obstacles by range and bearing cell and by class."""
     if not judgement.outcome.decided:
         return judgement
-    added, demanded = compared.added.take(compared.added_kept), compared.source.take(compared.demanded)
+    added, demanded = compared.added.take(compared.added_remain), compared.source.take(compared.demanded)
     xy = np.concatenate([demanded.center_m[:, :2], added.center_m[:, :2]])
     cells = counted_cells(xy, np.concatenate([demanded.label, added.label]))
     return replace(judgement, detail={**judgement.detail, JUDGED_IN: cells})

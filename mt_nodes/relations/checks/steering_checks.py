@@ -55,7 +55,7 @@ class KeepsCurrent(SteeringCheck):
     tolerance_pedal: float = param(0.1, low=0.001, high=2.0, help="of throttle less brake")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Compare what both commands tell."""
+        """Compare the two commands."""
         assert source.control is not None and followup.control is not None
         steering = super().judge(source, followup, effects, bundle)
         driving = self._driving(source.control, followup.control)

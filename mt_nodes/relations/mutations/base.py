@@ -58,7 +58,7 @@ class Mutation(ABC):
         return self.sensors
 
     @property
-    def looks_back(self) -> int:
+    def needs_history(self) -> int:
         """How many bundles ``apply`` looks back: as many come as ``bundle.earlier``, if they exist."""
         return 0
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 #: Cached arrays of each kind: those of a bundle of several clouds, between follow-up and proof.
-_KEPT = 4
+_CACHED = 4
 #: Numbers drawn at a time, which fit the processor's cache.
 _PIECE = 1 << 13
-Asked = ParamSpec("Asked")
+Params = ParamSpec("Params")
 
 
 def new_key(rng: np.random.Generator) -> int:
@@ -31,19 +31,19 @@ def generator_of(key: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(key))
 
 
-def cached(make: Callable[Asked, npt.NDArray[Any]]) -> Callable[Asked, npt.NDArray[Any]]:
+def cached(make: Callable[Params, npt.NDArray[Any]]) -> Callable[Params, npt.NDArray[Any]]:
     """Cache the last arrays of a function: the proof needs those that the follow-up has just used.
 
     They are read-only, because callers share them.
     """
 
     @wraps(make)
-    def made(*args: Asked.args, **kwargs: Asked.kwargs) -> npt.NDArray[Any]:
+    def frozen(*args: Params.args, **kwargs: Params.kwargs) -> npt.NDArray[Any]:
         array = make(*args, **kwargs)
         array.flags.writeable = False
         return array
 
-    return cast("Callable[Asked, npt.NDArray[Any]]", lru_cache(maxsize=_KEPT)(made))
+    return cast("Callable[Params, npt.NDArray[Any]]", lru_cache(maxsize=_CACHED)(frozen))
 
 
 @cached

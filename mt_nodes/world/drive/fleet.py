@@ -66,15 +66,15 @@ class _Late:
     """Dead time and lag of M actuators, as in :class:`mt_nodes.world.drive.plant.Actuator`."""
 
     def __init__(self, count: int, dead_s: float, lag_s: float, step_s: float, value: float) -> None:
-        self._asked = np.full((round(dead_s / step_s) + 1, count), value)
+        self._demanded = np.full((round(dead_s / step_s) + 1, count), value)
         self._share = 1.0 - float(np.exp(-step_s / lag_s)) if lag_s > 0.0 else 1.0
         self._now = 0
 
     def towards(self, demanded: Floats, value: Floats) -> Floats:
         """Return (M,) the actuators' positions after a step, without their own limits."""
-        self._asked[self._now] = demanded
-        self._now = (self._now + 1) % len(self._asked)
-        return np.asarray(value + self._share * (self._asked[self._now] - value))
+        self._demanded[self._now] = demanded
+        self._now = (self._now + 1) % len(self._demanded)
+        return np.asarray(value + self._share * (self._demanded[self._now] - value))
 
 
 def _braked(speed_mps: Floats, acceleration_mps2: Floats, step_s: float) -> tuple[Floats, Floats]:

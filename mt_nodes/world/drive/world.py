@@ -78,12 +78,12 @@ class World:
         start, vehicle = scenario.ego.start, scenario.ego.vehicle
         ego = EgoState(start.x_m, start.y_m, start.yaw_rad, scenario.ego.speed_mps)
         self._step_s, self._steps, self._stop_at_collision = physics_s, 0, stop_at_collision
-        self._looks = max(1, round(LOOK_S / physics_s))
+        self._look_steps = max(1, round(LOOK_S / physics_s))
         self._programmes = programmes(self.road, scenario.signals)
         self._plant: Car = Plant(vehicle, ego, friction(scenario.environment) * GRAVITY_MPS2, physics_s)
         self._motion = Motion(scenario, self.road, ego, physics_s)
         self._contacts = Contacts(scenario, self.road)
-        self._front_m, self._stood = vehicle.front_m, 0
+        self._front_m, self._standing_steps = vehicle.front_m, 0
         self._stops = {s.name: self.road.lanes[s.lane].pose_at(s.stop_m) for s in self.road.signals if s.lane}
         shapely.prepare(self.road.carriageway)
         self._command = _ROLLING
@@ -113,7 +113,7 @@ class World:
 
     def _tick(self) -> None:
         ego, vehicle = self._plant.state, self.scenario.ego.vehicle
-        if self._steps % self._looks == 0:
+        if self._steps % self._look_steps == 0:
             self._motion.look(ego, self._colours())
         self._motion.advance(self._steps * self._step_s, ego)
         self._plant.advance(
@@ -133,10 +133,10 @@ class World:
         target = self.scenario.ego.target
         if target is not None and hypot(target.x_m - ego.x_m, target.y_m - ego.y_m) <= TARGET_M:
             return "target"
-        if self._steps % self._looks == 0:
+        if self._steps % self._look_steps == 0:
             standing = ego.speed_mps < STANDSTILL_MPS and not self._waits(ego)
-            self._stood = self._stood + self._looks if standing else 0
-            if self._stood * self._step_s >= STANDSTILL_S - 1e-9:
+            self._standing_steps = self._standing_steps + self._look_steps if standing else 0
+            if self._standing_steps * self._step_s >= STANDSTILL_S - 1e-9:
                 return "standstill"
         return "time" if self._steps * self._step_s >= self.scenario.duration_s - 1e-9 else ""
 

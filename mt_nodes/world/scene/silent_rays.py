@@ -90,11 +90,11 @@ def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentR
     return SilentRays(rows[first][chosen], _unit(bearing + azimuth[chosen], tilt[chosen]), clear)
 
 
-Seen = tuple[Floats, Rows, Rows, Floats, Floats]
+KnownReturns = tuple[Floats, Rows, Rows, Floats, Floats]
 """Azimuth from the bearing, row, ring, elevation and range (n,) of returns whose ring is known."""
 
 
-def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
+def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> KnownReturns:
     """Close every ring at one end of the window with the nearest return there; beyond, nothing is in the way."""
     rows, off = beams.within(bearing + side, _BESIDE_RAD)
     elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
@@ -108,7 +108,7 @@ def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
     return np.full(len(at), side), at, of, elevation, np.full(len(at), np.inf)
 
 
-def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> Seen:
+def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> KnownReturns:
     xyz = places(cloud, rows)
     range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
     there = (range_m > 0.0) & (ring >= 0)

@@ -20,7 +20,7 @@ _DB_PER_DEPTH = 20.0 * np.log10(np.e)
 #: Tolerances for single precision, and for a table instead of the integral: absolute, and as a share of the depth.
 _SLACK_DB, _SLACK_SHARE = 0.01, 0.01
 #: Returns whose power is checked: each needs an integration along its beam.
-_LOOKED_AT = 1000
+_SAMPLE_SIZE = 1000
 #: Irwin and Hall's normals end at 3.47.
 _MOST_SIGMAS = 3.5
 _NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
@@ -103,8 +103,8 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str
     """Compare the remaining power of some returns with the noise floor, and their intensities with the law."""
     lost, remaining, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
     hard = np.flatnonzero(~fate.scattered[~fate.lost])
-    hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
-    lost_sample = lost[:: max(1, len(lost) // _LOOKED_AT)]
+    hard = hard[:: max(1, len(hard) // _SAMPLE_SIZE)]
+    lost_sample = lost[:: max(1, len(lost) // _SAMPLE_SIZE)]
     for rows, sign, says in ((lost_sample, -1.0, "lost"), (remaining[hard], 1.0, "kept")):
         depths = weather.proof_depths(old, rows, draw)
         over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)

@@ -134,7 +134,7 @@ class FramesReordered(NowAndThen):
         return self.burst + 1
 
     @property
-    def looks_back(self) -> int:
+    def needs_history(self) -> int:
         """All held-back frames."""
         return self.burst
 
@@ -237,7 +237,7 @@ class FramesFrozen(OneKind):
     stamps: str = param("new", choices=("new", "old"), help="of what is frozen: its own time, or that of what it shows")
 
     @property
-    def looks_back(self) -> int:
+    def needs_history(self) -> int:
         """To the frame before a burst."""
         return self.burst
 

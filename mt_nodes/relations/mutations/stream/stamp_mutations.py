@@ -94,7 +94,7 @@ class StampsJittered(WholeStream):
         return round(self.jitter_s * 1e9)
 
     @property
-    def looks_back(self) -> int:
+    def needs_history(self) -> int:
         """To the previous frame, whose stamps come before."""
         return 1
 

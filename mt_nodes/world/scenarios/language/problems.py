@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mt_nodes.base.errors import UsageError
 
 #: An error's text lists so many problems; for the rest it gives the number.
-_MOST_TOLD = 50
+_MOST_LISTED = 50
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class ScenarioError(UsageError):
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         head = f"{lines[0].partition(':')[0]}: {len(lines)} problems"
-        more = [f"and {len(lines) - _MOST_TOLD} more"] if len(lines) > _MOST_TOLD else []
-        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines[:_MOST_TOLD], *more]))
+        more = [f"and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines[:_MOST_LISTED], *more]))
 
 
 @dataclass

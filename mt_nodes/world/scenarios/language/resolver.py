@@ -19,7 +19,7 @@ from mt_nodes.world.scenarios.language.parsing import DEEPEST, statements_of
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.script_draws import Draws
 from mt_nodes.world.scenarios.language.slot_binding import Model
-from mt_nodes.world.scenarios.language.values import Item, Plot, Word, named, shown
+from mt_nodes.world.scenarios.language.values import Item, Plot, Word, described, named
 from mt_nodes.world.scenarios.language.words import WORDS
 
 EGO_SPEED = "ego.speed"
@@ -190,7 +190,7 @@ class Resolver:
             return kinds.KINDS[demanded].make(item)
         except ValueRefusal as refusal:
             about = kinds.KINDS[demanded].about.replace("`", "'")
-            raise ValueRefusal(Problem(item.at, shown(item.data), f"{demanded}: {about}")) from refusal
+            raise ValueRefusal(Problem(item.at, described(item.data), f"{demanded}: {about}")) from refusal
 
     def _define(self, name: str, value: Any, at: Span, used: bool = False) -> None:
         earlier = self._names.get(name)

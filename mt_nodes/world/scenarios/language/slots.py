@@ -25,7 +25,7 @@ from mt_nodes.world.scenarios.language.values import (
     State,
     Values,
     Word,
-    shown,
+    described,
 )
 from mt_nodes.world.scenarios.language.words import COLOURS, EGOS, LEVELS, LIGHTS, PEOPLE, SHAPES, VEHICLES, WEATHER
 
@@ -37,7 +37,7 @@ FASTEST_MPS = 100.0
 def refused(item: Item, expected: str, hint: str = "") -> ValueRefusal:
     """Return the error with what was got and what was expected."""
     unknown = item.data.unknown if isinstance(item.data, Word) else ""
-    return ValueRefusal(Problem(item.at, shown(item.data), expected, hint or unknown))
+    return ValueRefusal(Problem(item.at, described(item.data), expected, hint or unknown))
 
 
 def number(item: Item) -> float:

@@ -227,15 +227,15 @@ def named(data: Any, name: str) -> Any:
     return replace(data, name=name) if isinstance(data, Named) and not data.name else data
 
 
-def shown(data: Any) -> str:
+def described(data: Any) -> str:
     """Return the name of a value in messages."""
-    for types, call in _SHOWN:
+    for types, call in _DESCRIPTIONS:
         if isinstance(data, types):
             return call(data)
     return "nothing"
 
 
-_SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+_DESCRIPTIONS: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (float, lambda d: f"the number {d:g}"),
     (str, lambda d: f'the text "{d}"'),
     (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),

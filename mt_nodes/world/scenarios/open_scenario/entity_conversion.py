@@ -25,10 +25,10 @@ _CLOUDS = {"free": 0.0, "cloudy": 0.5, "overcast": 1.0, "rainy": 1.0, "skyOff": 
 _OKTAS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 _FALLING = {"rain": RAIN_MM_PER_H, "snow": SNOW_MM_PER_H}
 
-Made = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
+Entities = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
 
 
-def actors_and_obstacles(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
+def actors_and_obstacles(source: OpenScenarioFile, entities: Sequence[Entity]) -> Entities:
     """Return the ego, the other actors, and the obstacles; invalid if the source has problems then."""
     for entity in entities:
         if entity.pose is None:
