@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every room uses and what knows nothing of driving: errors, parameters, plugins, files, processes, clocks, seeds.
+"""General-purpose code: errors, parameters, plugins, files, processes, clocks, seeds and statistics.
 
-It imports nothing else of the package.
+It imports nothing else of the package and knows nothing of driving.
 Code goes here if any program could use it.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has a child process look at ROS for one that does not import it."""
+"""Queries ROS in a child process, for callers that do not import ROS themselves."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TIMEOUT_S = 60.0
 
 
 def ask_child(module: str, env: Mapping[str, str], *words: str) -> dict[str, Any]:
-    """Run a module of ours that looks at ROS; return what it prints as its last line of JSON.
+    """Run a module of this package that queries ROS; return the JSON object in its last line of output.
 
     Raises:
-        MtError: it failed, or hangs.
+        MtError: the module fails or does not return in time.
     """
     argv, limit_s = [sys.executable, "-m", module, *words], TIMEOUT_S
     try:
@@ -31,5 +31,5 @@ def ask_child(module: str, env: Mapping[str, str], *words: str) -> dict[str, Any
 
 
 def last_line(text: str) -> str:
-    """Return the last line of what a program printed."""
+    """Return the last line of a program's output."""
     return text.strip().rpartition("\n")[2]

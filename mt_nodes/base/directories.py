@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where results go: a directory for each run, and a link to the newest."""
+"""Result directories: one for each run, and a link to the newest."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from mt_nodes.base.errors import InfrastructureError, UsageError
 
 DEFAULT_ROOT = Path("mt_results")
-#: By these a directory is known to hold results: of a run, of a campaign, of a search.
+#: A directory that holds one of these files has the results of a run, a campaign or a search.
 _HELD = ("result.jsonl", "campaign.sqlite", "search.jsonl")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DISK = (*_FULL, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path:
-    """Make the directory of a new run, and the link ``latest`` beside it where the place is the default one.
+    """Create the directory of a new run, and the link ``latest`` beside it if the location is the default one.
 
     Raises:
-        UsageError: it holds the results of another run.
-        InfrastructureError: it cannot be made.
+        UsageError: the directory holds the results of another run.
+        InfrastructureError: it cannot be created.
     """
     stamp = (now or datetime.datetime.now()).strftime("%Y%m%d_%H%M%S")
     path = Path(out) if out else unused(DEFAULT_ROOT / stamp)
@@ -43,9 +43,9 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file that is whole at every moment, whoever is killed: the old one until the new one is complete.
+    """Write a file atomically: even if a process is killed, readers see the old content until the new one is complete.
 
-    What is no UTF-8 in a path that a text names is escaped.
+    Bytes of paths in a text that are not UTF-8 are escaped.
     """
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
@@ -57,7 +57,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def as_stored(path: str) -> str | bytes:
-    """Return a path as SQLite holds it, whose texts are UTF-8: one that is none as bytes; ``os.fsdecode`` reads it."""
+    """Return a path as SQLite stores it: as text if it is UTF-8, else as bytes, which ``os.fsdecode`` reads."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -66,12 +66,12 @@ def as_stored(path: str) -> str | bytes:
 
 
 def of_the_disk(error: OSError) -> bool:
-    """Whether an error says that a file cannot be written, whoever writes it."""
+    """Whether an error says that the disk or the file system cannot take the file."""
     return error.errno in _DISK
 
 
 def cannot_write(path: Path, error: OSError) -> InfrastructureError:
-    """Return the error that tells what cannot be written where, and how much room is left there."""
+    """Return the error that names the file that cannot be written and, if the disk is full, the space left."""
     if error.errno in _FULL:
         left = f"; {_room(path)}; make room or choose another --out. What was judged is kept"
     else:

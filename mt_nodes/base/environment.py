@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes start with, which ROS domains a run may use, and what killed runs left behind. Imports no ROS."""
+"""Environment variables of child processes, ROS domains for a run, and leftovers of killed runs. Imports no ROS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.resources import config_dir
 
 PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
-#: The same under the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
+#: The same setting, also by the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
 PROFILE_VARIABLES = (PROFILE_VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
 DISCOVERY_VARIABLE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 #: Keeps freed pages in the process: copying a cloud into fresh pages costs thirty times a copy into warm ones.
@@ -30,11 +30,11 @@ MALLOC_SETTINGS = {
     "MALLOC_TRIM_THRESHOLD_": "2147483647",
     "MALLOC_TOP_PAD_": "67108864",
 }
-#: Above 101 the discovery ports of a domain lie among those that Linux hands out to anybody.
+#: From domain 102 on, discovery ports lie in the range that Linux assigns to any program.
 DOMAINS = range(1, 102)
 SHARED_MEMORY = Path("/dev/shm")
 
-#: The same by their numbers for ``mallopt`` (glibc's malloc.h), for a process that runs already.
+#: The same settings by their ``mallopt`` numbers (glibc's malloc.h), for a process that already runs.
 _MALLOPT = {-3: "MALLOC_MMAP_THRESHOLD_", -1: "MALLOC_TRIM_THRESHOLD_", -2: "MALLOC_TOP_PAD_"}
 
 _BOOTSTRAP_GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
@@ -48,17 +48,17 @@ def profile_path() -> Path:
 
 
 def ros_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:
-    """Return what our own nodes start with: DDS profile, discovery range, memory settings.
+    """Return the environment of this package's own nodes: DDS profile, discovery range, memory settings.
 
-    What ``base`` already sets is the user's and stays. Only ``domain_id``, when given, replaces ``ROS_DOMAIN_ID``,
-    because an arm in the user's domain would not be isolated. A variable lists the names set here, so that
+    Variables that ``base`` sets are the user's and stay. Only ``domain_id``, if given, replaces ``ROS_DOMAIN_ID``,
+    because an arm in the user's domain would not be isolated. One variable lists the names set here, so that
     :func:`user_environment` can tell them from the user's.
     """
     return _with_defaults(base, {**_transport(base), **MALLOC_SETTINGS}, domain_id)
 
 
 def keep_freed_memory() -> None:
-    """Give this process the memory settings that :func:`ros_environment` gives to others; glibc only."""
+    """Apply the memory settings of :func:`ros_environment` to this process; glibc only."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     for number, name in _MALLOPT.items():
         if mallopt is not None and not os.environ.get(name):
@@ -66,18 +66,18 @@ def keep_freed_memory() -> None:
 
 
 def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:
-    """Return the environment of a user's stack: the one before the ROS wheels' bootstrapper and before us.
+    """Return the environment of a user's stack, without what the ROS wheels' bootstrapper and this package added.
 
-    Drops what the bootstrapper added (its guard, its entries of ``LD_LIBRARY_PATH``) and what :func:`ros_environment`
-    set, then adds the DDS profile and the discovery range where the user has none: without them large messages get
-    lost on the way. ``domain_id`` as in :func:`ros_environment`.
+    Drops the bootstrapper's additions (its guard, its entries of ``LD_LIBRARY_PATH``) and the variables of
+    :func:`ros_environment`, then adds the DDS profile and the discovery range where the user sets none: without them
+    large messages get lost. ``domain_id`` as in :func:`ros_environment`.
     """
     ours = base.get(_OURS, "").split(",")
     clean = {name: value for name, value in base.items() if name not in (*ours, _OURS)}
     if clean.pop(_BOOTSTRAP_GUARD, None):
-        kept = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
-        if kept:
-            clean["LD_LIBRARY_PATH"] = os.pathsep.join(kept)
+        libraries = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
+        if libraries:
+            clean["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     return _with_defaults(clean, _transport(clean), domain_id)
 
 
@@ -102,7 +102,7 @@ class DomainLease:
 
     @property
     def domains(self) -> tuple[int, ...]:
-        """The ids, in the order they were taken."""
+        """The ids, in the order in which they were leased."""
         return tuple(self._locks)
 
     def close(self) -> None:
@@ -120,11 +120,11 @@ class DomainLease:
 
 
 def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
-    """Lease domain ids in 1..101 that nobody on this machine uses: not leased by another run, no discovery port taken.
+    """Lease domain ids in 1..101 that no other run leases and whose discovery ports are free on this machine.
 
     Args:
         count: how many.
-        exclude: ids never to take, beside the ``ROS_DOMAIN_ID`` of this process.
+        exclude: ids never to lease, in addition to this process's ``ROS_DOMAIN_ID``.
 
     Raises:
         InfrastructureError: fewer are free.
@@ -152,7 +152,7 @@ def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
 
 
 def leftovers(older_than_s: float = 2.0) -> list[Path]:
-    """List shared-memory segments of this user whose Fast DDS process is gone; each a path in ``/dev/shm``."""
+    """List this user's shared-memory segments whose Fast DDS process is gone, as paths in ``/dev/shm``."""
     found = []
     for segment, lock in _orphans(older_than_s):
         os.close(lock)
@@ -163,8 +163,8 @@ def leftovers(older_than_s: float = 2.0) -> list[Path]:
 def clean_shared_memory(older_than_s: float = 2.0) -> int:
     """Remove the shared-memory segments that killed processes of this user left behind; return how many.
 
-    A live owner holds a lock on ``<segment>_el``; only segments whose lock we get are removed, with the lock held.
-    ``older_than_s`` spares a process that has made its lock file and is about to lock it.
+    A live owner holds a lock on ``<segment>_el``, so only segments whose lock is free are removed, with the lock held.
+    ``older_than_s`` spares a process that has created its lock file and is about to lock it.
     """
     count = 0
     for segment, lock in _orphans(older_than_s):
@@ -177,7 +177,7 @@ def clean_shared_memory(older_than_s: float = 2.0) -> int:
 
 
 def _transport(base: Mapping[str, str]) -> dict[str, str]:
-    """Discovery range and profile; a user's profile under either name counts for both."""
+    """Return discovery range and profile; a user's profile counts under either name."""
     has_profile = any(base.get(name) for name in PROFILE_VARIABLES)
     profile = {} if has_profile else dict.fromkeys(PROFILE_VARIABLES, str(profile_path()))
     return {**profile, DISCOVERY_VARIABLE: "LOCALHOST"}
@@ -192,7 +192,7 @@ def _with_defaults(base: Mapping[str, str], defaults: Mapping[str, str], domain_
 
 
 def _from_bootstrapper(entry: str) -> bool:
-    """Whether the ROS wheels' bootstrapper puts this directory on ``LD_LIBRARY_PATH``."""
+    """Whether the ROS wheels' bootstrapper added this directory to ``LD_LIBRARY_PATH``."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     library, path = Path(sys.prefix) / "lib", Path(entry).resolve()
     packages = (library / version / "site-packages").resolve()
@@ -210,7 +210,7 @@ def _lock_directory() -> Path:
 
 
 def _locked(path: Path, flags: int = 0) -> int | None:
-    """Return a descriptor that holds the file's lock, None when somebody else does."""
+    """Return a descriptor that holds the file's lock, or None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -236,7 +236,7 @@ def _port_is_free(port: int) -> bool:
 
 
 def _orphans(older_than_s: float) -> Iterator[tuple[Path, int]]:
-    """Yield each segment without an owner, with the descriptor that holds its lock; the caller closes it."""
+    """Yield each segment without an owner, and the descriptor that holds its lock; the caller closes it."""
     for segment in sorted(SHARED_MEMORY.glob("fastrtps_*")):
         if not _SEGMENT.fullmatch(segment.name):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors meant for people, and the exit codes of the command line."""
+"""Errors that users see, and the exit codes of the command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process says to its caller."""
+    """Exit code of the process."""
 
     PASS = 0
     FAIL = 1
@@ -21,15 +21,14 @@ class ExitCode(IntEnum):
 
 
 _LOG_LINE = "\n    | "
-#: Who quotes a whole file in an error hides what is wrong with it.
+#: An error that quotes a whole file hides what is wrong with it.
 _HEAD_CHARACTERS, _END_CHARACTERS = 1000, 500
 
 
 class MtError(Exception):
-    """A known error: printed as one line, without a traceback; only lines of a log may follow, each behind a bar.
+    """A known error, printed as one line without a traceback; only lines of a log may follow, each after a bar.
 
-    What the text quotes of files and messages may hold anything: control characters are escaped, and what is too long
-    to read is cut in its middle.
+    Quoted files and messages may hold anything: control characters are escaped, and long texts are cut in the middle.
     """
 
     exit_code: ExitCode = ExitCode.INFRASTRUCTURE
@@ -44,44 +43,44 @@ class MtError(Exception):
 
 
 class UsageError(MtError):
-    """What the user typed or wrote in a file cannot be used."""
+    """A command-line argument or a file of the user's cannot be used."""
 
     exit_code = ExitCode.USAGE
 
 
 class InfrastructureError(MtError):
-    """A stack died or never got ready, a bag is damaged, a disk is full."""
+    """A stack died or did not get ready, a bag is damaged, a disk is full."""
 
     exit_code = ExitCode.INFRASTRUCTURE
 
 
 class StackError(InfrastructureError):
-    """The stack under test died, hung, never got ready, or said what nobody can use: no run is clean after that.
+    """The stack under test died, hung, did not get ready, or published what cannot be used; the run is not clean.
 
     Attributes:
-        pairs: identities of the pairs that it struck, empty where it was at none.
+        pairs: ids of the pairs during which it happened; empty if there were none.
     """
 
     pairs: tuple[str, ...] = ()
 
 
 class IsolationError(MtError):
-    """Running here could reach something that must not be reached."""
+    """Running here could reach what must not be reached."""
 
     exit_code = ExitCode.ISOLATION
 
 
 class NotApplicable(Exception):
-    """Raised by a mutation that has no honest follow-up for this bundle; the text is the reason."""
+    """Raised by a mutation that has no valid follow-up for this bundle; the text is the reason."""
 
 
 def headline(error: InfrastructureError) -> str:
-    """What went wrong, without the tail of a log (which has wall times in it) and the advice."""
+    """Return what went wrong, without the tail of a log (which holds wall times) and the advice."""
     return str(error).partition("; ")[0]
 
 
 def suggest(got: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return a hint such as ``; did you mean 'fog'?``, else ``otherwise`` or, without that, the list of what exists."""
+    """Return a hint such as ``; did you mean 'fog'?``; if nothing is close, ``otherwise`` or the known names."""
     names = sorted(known)
     close = difflib.get_close_matches(got, names, n=1)
     if close:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Append-only files of JSON lines that prove themselves.
+r"""Append-only files of JSON lines, each with a checksum.
 
-A line is one JSON object whose last key is ``crc32``: eight hexadecimal digits, CRC-32 (zlib) of the UTF-8 text of the
-same object without that key. A byte of a file name that is no UTF-8 stands in it as JSON's escape ``\udc80`` to
-``\udcff``, as Python reads it (PEP 383). To check a line, cut ``, "crc32": "…"}`` off its end, put ``}`` back, and sum.
+A line is one JSON object whose last key is ``crc32``: eight hexadecimal digits, the CRC-32 (zlib) of the UTF-8 text of
+the same object without that key. Bytes of a file name that are not UTF-8 appear as JSON escapes ``\udc80`` to
+``\udcff``, as Python reads them (PEP 383). To check a line, cut ``, "crc32": "…"}`` off its end, append ``}``, and
+compute the checksum.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _END = len(_KEY) + len('00000000"}')
 
 
 def seal(line: Mapping[str, Any]) -> str:
-    """Return the text of a line (without newline), checksum included; keys keep their order.
+    """Return the text of a line (without newline) with its checksum; keys keep their order.
 
-    Numbers that JSON does not have (NaN, infinity) become null, NumPy values plain ones.
+    Numbers that JSON lacks (NaN, infinity) become null, NumPy values become plain ones.
 
     Raises:
         ValueError: the mapping is empty or has a key ``crc32``.
-        TypeError: a value is nothing that JSON holds.
+        TypeError: a value has no form in JSON.
     """
     if not line or "crc32" in line:
         raise ValueError(f"got keys {list(line)}, expected at least one and no crc32")
@@ -41,7 +42,7 @@ def seal(line: Mapping[str, Any]) -> str:
 
 
 def in_utf8(text: str) -> str:
-    """Return JSON text as UTF-8 holds it: bytes of a file name that is none are escaped, all else is as it was."""
+    """Return JSON text as valid UTF-8: bytes of a file name that are not UTF-8 are escaped."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -49,7 +50,7 @@ def unseal(text: str, where: str) -> dict[str, Any]:
     """Return a line without its checksum.
 
     Raises:
-        InfrastructureError: the text is not what was written.
+        InfrastructureError: the line does not match its checksum.
     """
     body, tail = text[:-_END] + "}", text[-_END:]
     if not tail.startswith(_KEY) or tail[len(_KEY) : -2] != _crc(body):
@@ -58,7 +59,7 @@ def unseal(text: str, where: str) -> dict[str, Any]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a file without their checksums; a torn last line (no newline) is left out.
+    """Yield the lines of a file without their checksums, but for an incomplete last line (no newline).
 
     Raises:
         InfrastructureError: a line is damaged.
@@ -71,14 +72,14 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 class LineTail:
-    """Reads a file of sealed lines while it grows."""
+    """Reads a file of checksummed lines while it grows."""
 
     def __init__(self, path: Path) -> None:
-        """Begin at the start of a file, which need not be there yet."""
+        """Begin at the start of a file, which need not exist yet."""
         self._path, self._at, self._count = path, 0, 0
 
     def fresh(self) -> list[dict[str, Any]]:
-        """Return the lines that were completed since the last call; a torn last one is left for later.
+        """Return the lines completed since the last call; an incomplete last line is left for later.
 
         Raises:
             InfrastructureError: a line is damaged.
@@ -90,19 +91,19 @@ class LineTail:
         except FileNotFoundError:
             return []
         whole = data[: data.rfind(b"\n") + 1]
-        made = []
+        rows = []
         for raw in whole.splitlines():
             self._count += 1
-            made.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
+            rows.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
         self._at += len(whole)
-        return made
+        return rows
 
 
 class LineFile:
-    """An append-only file of sealed lines; each is handed to the operating system before :meth:`append` returns."""
+    """An append-only file of checksummed lines; :meth:`append` hands each to the operating system before it returns."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file; a torn last line of an interrupted run is cut off.
+        """Open or create the file; cuts off an incomplete last line of an interrupted run.
 
         Raises:
             UsageError: another process is writing to it.
@@ -111,7 +112,7 @@ class LineFile:
         self.path = path
         self._file = path.open("ab")
         try:
-            # Held until the file is closed or the process ends, however it ends.
+            # Held until the file is closed or the process ends, by whatever cause.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._file.close()
@@ -131,7 +132,7 @@ class LineFile:
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value as JSON holds it."""
+    """Return a value in the form that JSON holds."""
     if isinstance(value, Mapping):
         return {str(k): jsonable(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -152,7 +153,7 @@ def _crc(body: str) -> str:
 
 
 def _complete_bytes(path: Path) -> int:
-    """Return where the last complete line ends, reading backwards from the end."""
+    """Return the offset at which the last complete line ends, reading backwards from the end."""
     with path.open("rb") as file:
         at = file.seek(0, 2)
         while at:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of message types: which are missing here, and where they come from. Imports no ROS."""
+"""Packages of message types: which are missing here, and where to get them. Imports no ROS."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from mt_nodes.base.errors import UsageError
 
 _AUTOWARE_AUTO = "https://github.com/tier4/autoware_auto_msgs"
-#: Packages that ROS 2 has no Debian packages of (in rosdistro, August 2026), and where their source is.
+#: Packages that ROS 2 has no Debian packages of (in rosdistro, August 2026), and the location of their source.
 SOURCES = {
     "autoware_auto_control_msgs": _AUTOWARE_AUTO,
     "autoware_auto_perception_msgs": _AUTOWARE_AUTO,
@@ -24,13 +24,13 @@ def package_of(type_name: str) -> str:
 
 
 def origin(type_name: str) -> str:
-    """Return what carries a message type: a Debian package of ROS 2 Jazzy, else the repository to build it from."""
+    """Return what provides a message type: a Debian package of ROS 2 Jazzy, else the repository to build it from."""
     package = package_of(type_name)
     return SOURCES.get(package, f"ros-jazzy-{package.replace('_', '-')}")
 
 
 def remedy(type_names: Iterable[str]) -> str:
-    """Return what to type to get message types."""
+    """Return the commands that install message types."""
     origins = sorted({origin(name) for name in type_names})
     debian = [name for name in origins if not name.startswith("https:")]
     steps = [f"apt install {' '.join(debian)}"] if debian else []
@@ -38,24 +38,24 @@ def remedy(type_names: Iterable[str]) -> str:
 
 
 def is_missing(type_name: str) -> bool:
-    """Whether the package of a message type cannot be found here."""
+    """Whether the package of a message type is not installed here."""
     try:
         return importlib.util.find_spec(package_of(type_name)) is None
     except ValueError:  # a package without a specification: it was put there by hand
         return False
 
 
-def refuse_missing(types: Mapping[str, str], whose: str) -> None:
+def refuse_missing(types: Mapping[str, str], owner: str) -> None:
     """Refuse topics whose message types are not installed.
 
     Args:
         types: topic -> message type.
-        whose: for the error, such as ``stack 'autoware'``.
+        owner: for the error, such as ``stack 'autoware'``.
 
     Raises:
-        UsageError: naming every such topic, and what to type for all of them.
+        UsageError: naming every such topic, and the commands that install all of them.
     """
     lacking = {topic: types[topic] for topic in types if is_missing(types[topic])}
     if lacking:
         listed = ", ".join(f"{topic} ({name})" for topic, name in lacking.items())
-        raise UsageError(f"{whose}: message types are not installed here: {listed}; {remedy(lacking.values())}")
+        raise UsageError(f"{owner}: message types are not installed here: {listed}; {remedy(lacking.values())}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells whoever imports a module by a name of before where it is now: plugins and stack files of users know a few.
+"""Old module names: importing one raises an error that names the new one, for users' plugins and stack files.
 
-It goes with the release after the next.
+To be removed with the release after the next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-#: What plugins import and stack files name, by its name of before; a package stands for all that is in it.
+#: Old names that plugins import and stack files name -> new names; a package stands for all its modules.
 MOVED = {
     "mt_nodes.models.stack": "mt_nodes.runs.models.driving_model",
     "mt_nodes.checks": "mt_nodes.relations.checks",
@@ -32,18 +32,18 @@ MOVED = {
 
 
 class MovedModules(MetaPathFinder):
-    """Comes last among the finders, so that it is asked for modules that are nowhere."""
+    """Import finder for old names; it comes last, so Python asks it only for modules that do not exist."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse a name of before.
+        """Refuse an old name.
 
         Raises:
-            ModuleNotFoundError: naming the module to import in its place.
+            ModuleNotFoundError: naming the module to import instead.
         """
         for before, now in MOVED.items():
-            # Where a checkout was brought up to date, empty folders of packages of before may be left.
+            # An updated checkout may still contain empty folders of old packages.
             if fullname == before or fullname.startswith(f"{before}."):
                 new = now + fullname.removeprefix(before)
                 raise ModuleNotFoundError(f"{fullname} is now {new}; import it from there", name=fullname)
@@ -51,6 +51,6 @@ class MovedModules(MetaPathFinder):
 
 
 def tell_where_modules_are() -> None:
-    """Ask :class:`MovedModules` from now on."""
+    """Install :class:`MovedModules`."""
     if not any(isinstance(finder, MovedModules) for finder in sys.meta_path):
         sys.meta_path.append(MovedModules())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One frozen dataclass is the home of a plugin's names, defaults, units, ranges and help texts."""
+"""Parameters of plugins: one frozen dataclass holds names, defaults, units, ranges and help texts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Param:
-    """What is known of one parameter (kept in the dataclass field's metadata).
+    """Specification of one parameter, in the metadata of the dataclass field.
 
-    ``neutral`` makes it a strength: the value at which it changes nothing, or the least that is in range. A number that
-    is none says so by its ``aspect``: ``place`` (where or when, not how much) or ``fixed`` (an assumption, a limit, a
+    ``neutral`` makes it a strength: the value at which it changes nothing, or the least in its range. A number that is
+    not a strength has an ``aspect``: ``place`` (where or when, not how much) or ``fixed`` (an assumption, a limit, a
     seed). See :mod:`mt_nodes.relations.strength`.
     """
 
@@ -61,7 +61,7 @@ def param(
 
 
 def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
-    """Make ``cls`` from a mapping, refusing unknown keys, wrong types and values out of range.
+    """Build ``cls`` from a mapping; refuses unknown keys, wrong types and values out of range.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.
@@ -89,12 +89,12 @@ def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
 
 
 def spec_of(field: dataclasses.Field[Any]) -> Param:
-    """Return the :class:`Param` of a dataclass field (an empty one if it was declared without)."""
+    """Return the :class:`Param` of a dataclass field (an empty one if it has none)."""
     return typing.cast(Param, field.metadata.get("param", Param()))
 
 
 def describe(cls: type) -> list[dict[str, Any]]:
-    """List a dataclass's parameters as plain data: name, type, default, and what its :class:`Param` says of it."""
+    """List a dataclass's parameters as plain data: name, type, default, and the fields of its :class:`Param`."""
     hints = _hints(cls)
     rows = []
     for f in dataclasses.fields(cls):
@@ -118,7 +118,7 @@ def describe(cls: type) -> list[dict[str, Any]]:
 
 
 def strength_of(parameter: Mapping[str, Any]) -> str:
-    """Return in words what a number that :func:`describe` lists does to the strength of a change; empty for others."""
+    """Describe the strength of a parameter from :func:`describe`; empty for a parameter that is not a number."""
     if parameter["neutral"] is None:
         return str(parameter["aspect"])
     unit = f" {parameter['unit']}" if parameter["unit"] else ""
@@ -126,7 +126,7 @@ def strength_of(parameter: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Turn a parameter value into what JSON and YAML can hold."""
+    """Return a parameter value as plain data for JSON and YAML."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -138,9 +138,32 @@ def plain(value: Any) -> Any:
     return value
 
 
+def structure(hint: Any, value: Any) -> Any:
+    """Build a value of a type from its plain data: the reverse of :func:`plain` after a round trip through JSON.
+
+    Args:
+        hint: the type, or an annotation: dataclasses, tuples, dicts, unions with None, and plain values.
+
+    Raises:
+        LookupError, TypeError, ValueError: the data do not fit the type.
+    """
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else structure(next(one for one in args if one is not types.NoneType), value)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: structure(hints[name], inner) for name, inner in value.items()})
+    if origin is tuple:
+        items = (args[0],) * len(value) if args[1:] == (Ellipsis,) else args
+        return tuple(structure(item, inner) for item, inner in zip(items, value, strict=True))
+    if origin is dict:
+        return {name: structure(args[1], inner) for name, inner in value.items()}
+    return value
+
+
 @cache
 def _hints(cls: type) -> Mapping[str, Any]:
-    """Types of the fields by name; Python compiles each text that stands for one, so once a class."""
+    """Return the types of the fields by name; cached, because Python compiles annotations that are texts."""
     return types.MappingProxyType(typing.get_type_hints(cls))
 
 
@@ -185,8 +208,10 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         return float(value.replace(".", ""))
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
-    wanted = origin or hint
-    if wanted is Any or (isinstance(value, wanted) and not (wanted in (int, float) and isinstance(value, bool))):
+    annotation = origin or hint
+    if annotation is Any or (
+        isinstance(value, annotation) and not (annotation in (int, float) and isinstance(value, bool))
+    ):
         return value
     raise UsageError(f"{where}: got {type(value).__name__} {value!r}, expected {_type_name(hint)}")
 

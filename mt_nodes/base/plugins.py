@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds mutations, conditions, checks, adapters and the like: in the package, in entry points, in a directory."""
+"""Plugins (mutations, conditions, checks, adapters …) from the package, entry points and directories."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ KINDS = {
     "expectations": ("mt_nodes.runs.moral.base:Expectation", "mt_nodes.runs.moral.expectations"),
 }
 
-#: Makes the relations of traffic rules, by id.
+#: Loads the relations of traffic rules, by id.
 RELATION_SOURCE = "mt_nodes.rules.shipped_rules:load_rule_relation"
 
 _directories: list[Path] = []
 
 
 def add_directory(path: Path) -> None:
-    """Also look for plugins in every ``*.py`` of a directory (``--plugins DIR``)."""
+    """Search every ``*.py`` of a directory for plugins, too (``--plugins DIR``)."""
     if not path.is_dir():
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
@@ -46,7 +46,7 @@ def add_directory(path: Path) -> None:
 
 
 def add_directories(paths: Iterable[Path]) -> None:
-    """Add each directory that was not given before.
+    """Add each directory that is not yet searched.
 
     Raises:
         UsageError: one does not exist.
@@ -57,7 +57,7 @@ def add_directories(paths: Iterable[Path]) -> None:
 
 
 def directories() -> tuple[Path, ...]:
-    """The directories given so far."""
+    """The directories that are searched."""
     return tuple(_directories)
 
 
@@ -84,7 +84,7 @@ def find(kind: str, name: str, where: str) -> type:
     """Return the plugin class of a name.
 
     Raises:
-        UsageError: there is none; suggests the nearest.
+        UsageError: there is none; the error suggests the nearest name.
     """
     cls = get(kind, name)
     if cls is None:
@@ -95,7 +95,8 @@ def find(kind: str, name: str, where: str) -> type:
 def get(kind: str, name: str) -> type | None:
     """Return the plugin class of a name, or None if there is none.
 
-    Where only the package has plugins, the one module that defines the class is imported: all take half a second.
+    Without other sources of plugins than the package, only the module that defines the class is imported: importing all
+    takes half a second.
     """
     if not _directories and not _points():
         return _shipped(kind, name)
@@ -115,7 +116,7 @@ def _shipped(kind: str, name: str) -> type | None:
 
 @lru_cache
 def _definitions(package: str) -> dict[str, list[tuple[str, str]]]:
-    """Return where the classes of a package are defined, read from the text: plugin name -> (module, class name)."""
+    """Return where the classes of a package are defined, read from the source: plugin name -> (module, class name)."""
     found: dict[str, list[tuple[str, str]]] = {}
     for info in _modules(package):
         for class_name in re.findall(r"^class (\w+)", _source(info.name), re.MULTILINE):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Monotonic time less what this process slept through: being stopped (SIGSTOP), frozen or starved is nobody's delay.
+"""Monotonic time without the time in which this process did not run: stopped (SIGSTOP), frozen or starved.
 
-What is on its way meanwhile may get lost: to Fast DDS whoever keeps silent for a while is gone, and its shared memory
-goes by the wall clock. So steps of that are counted, too.
+Messages may get lost meanwhile: Fast DDS drops a silent participant, and its shared memory uses the wall clock. Steps
+of the wall clock are therefore counted, too.
 """
 
 from __future__ import annotations
@@ -11,50 +11,50 @@ import threading
 import time
 from collections.abc import Callable
 
-LOOK_EVERY_S = 0.1
-#: A look that comes so late was held up by more than a busy machine's scheduling.
-STOOD_STILL_S = 0.5
-#: More than any slewing does between two looks.
+CHECK_EVERY_S = 0.1
+#: A check this late was held up by more than a busy machine's scheduling.
+STALL_S = 0.5
+#: More than clock slewing changes between two checks.
 WALL_STEP_S = 1.0
 
 
-class OwnTime:
-    """A clock that stands still while this process does: it must be looked at often, see :meth:`keep_looking`."""
+class ProcessClock:
+    """A clock that stands still while this process does; it must be read often, see :meth:`start_watching`."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic, wall_s: Callable[[], float] = time.time) -> None:
         self._now_s, self._wall_s = now_s, wall_s
         self._lock = threading.Lock()
-        self._looking = False
-        self._seen_s, self._lost_s = now_s(), 0.0
-        self._ahead_s = wall_s() - self._seen_s
+        self._watched = False
+        self._read_s, self._lost_s = now_s(), 0.0
+        self._ahead_s = wall_s() - self._read_s
         #: How often this process stood still, or the wall clock was set.
         self.disturbed = 0
 
     def __call__(self) -> float:
-        """Return this process's own time, s: that of ``time.monotonic()`` until the process has once stood still."""
+        """Return this process's own time in s: ``time.monotonic()`` less the time in which the process stood still."""
         with self._lock:
             now_s = self._now_s()
-            since_s = now_s - self._seen_s
-            if since_s > STOOD_STILL_S and self._looking:
+            since_s = now_s - self._read_s
+            if since_s > STALL_S and self._watched:
                 self._lost_s += since_s
                 self.disturbed += 1
             ahead_s = self._wall_s() - now_s
             self.disturbed += abs(ahead_s - self._ahead_s) > WALL_STEP_S
-            self._seen_s, self._ahead_s = now_s, ahead_s
+            self._read_s, self._ahead_s = now_s, ahead_s
             return now_s - self._lost_s
 
-    def keep_looking(self) -> None:
-        """Look from a thread of its own from now on; before that nothing is known to have stood still."""
+    def start_watching(self) -> None:
+        """Read the clock from a thread from now on; earlier standstills go unnoticed."""
         with self._lock:
-            begun, self._looking, self._seen_s = self._looking, True, self._now_s()
+            begun, self._watched, self._read_s = self._watched, True, self._now_s()
         if not begun:
-            threading.Thread(target=self._look, name="own-time", daemon=True).start()
+            threading.Thread(target=self._watch, name="own-time", daemon=True).start()
 
-    def _look(self) -> None:
+    def _watch(self) -> None:
         while True:
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(CHECK_EVERY_S)
             self()
 
 
-#: What deadlines are measured by.
-own_time_s = OwnTime()
+#: Clock of all deadlines.
+own_time_s = ProcessClock()

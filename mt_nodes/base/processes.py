@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes: each in a group of its own, ended as a group, never outliving us."""
+"""Child processes, each in a process group of its own that ends with its parent; and flags set by signals."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, ch
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
 KILL_EVERY_S = 0.05
-#: Isolated, so that nothing of the stack's environment changes what it does.
-_KEEPER = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)))
+#: Isolated mode, so that the stack's environment does not change the supervisor.
+_SUPERVISOR = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)))
 _LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
 class Process:
-    """A command to run: program and arguments, the whole environment, and where its output goes."""
+    """A command to run: program and arguments, the whole environment, and the log file."""
 
     name: str
     argv: tuple[str, ...]
@@ -39,42 +39,42 @@ class Process:
 
 
 class Child:
-    """A running :class:`Process` and its descendants, below a keeper that ends them all even if we cannot."""
+    """A running :class:`Process` and its descendants, below a supervisor that ends them all even if we cannot."""
 
-    def __init__(self, process: Process, kept: Sequence[int] = ()) -> None:
-        """Start it; it inherits the descriptors ``kept``.
+    def __init__(self, process: Process, inherited: Sequence[int] = ()) -> None:
+        """Start the process; it inherits the descriptors ``inherited``.
 
         Raises:
             UsageError: the program does not exist or cannot be executed.
         """
         self.process = process
-        self._asked = False
+        self._interrupted = False
         _check_program(process)
         process.log.parent.mkdir(parents=True, exist_ok=True)
         with process.log.open("ab") as log:
             self._offset = log.tell()
             self._popen = subprocess.Popen(
-                [*_KEEPER, str(os.getpid()), *process.argv],
+                [*_SUPERVISOR, str(os.getpid()), *process.argv],
                 env=dict(process.env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=kept,
+                pass_fds=inherited,
             )
 
     @property
     def pid(self) -> int:
-        """Process id of the keeper; also the id of the group."""
+        """Process id of the supervisor; also the id of the process group."""
         return self._popen.pid
 
     @property
     def code(self) -> int | None:
-        """Its exit code (negative: the signal that ended it); None while it runs."""
+        """Exit code (negative: the signal that ended it); None while it runs."""
         return self._popen.poll()
 
     def check(self) -> None:
-        """Raise when the process has ended by itself.
+        """Raise if the process has ended by itself.
 
         Raises:
             StackError: with the exit code and the tail of its log.
@@ -84,21 +84,21 @@ class Child:
             raise StackError(f"{self.process.name} {how_it_ended(code)}; {self.tail()}")
 
     def stopped(self) -> list[int]:
-        """Return the processes of the command that stand still because somebody sent SIGSTOP, or debugs them."""
+        """Return the processes of the command that are stopped (SIGSTOP) or under a debugger."""
         return [pid for pid in descendants_of(self.pid) if is_stopped(pid)]
 
     def tail(self) -> str:
-        """Return the last lines of what this child wrote, and where the rest is."""
+        """Return the last lines of this child's output, and the path of the log."""
         return tail_of(self.process.log, self._offset)
 
     def ask_to_end(self) -> None:
-        """Send the whole group SIGINT, once; :meth:`stop` is to follow."""
-        if not self._asked:
-            self._asked = True
+        """Send SIGINT to the whole group, once; :meth:`stop` must follow."""
+        if not self._interrupted:
+            self._interrupted = True
             self._signal(signal.SIGINT)
 
     def stop(self, timeout_s: float) -> None:
-        """End it with all its descendants: SIGINT, then SIGTERM, then SIGKILL, each given ``timeout_s``."""
+        """End the child with all its descendants: SIGINT, then SIGTERM, then SIGKILL, each after ``timeout_s``."""
         self.ask_to_end()
         if not self._ended(timeout_s):
             self._signal(signal.SIGTERM)
@@ -107,7 +107,7 @@ class Child:
         self._popen.wait()
 
     def _kill(self) -> None:
-        """Kill descendants until none is left, and then the keeper, should somebody stop it time and again."""
+        """Kill all descendants, then the supervisor; repeats in case one of them is stopped again and again."""
         while not self._ended(0.0):
             signal_all(descendants_of(self.pid) or [self.pid], signal.SIGKILL)
             self._ended(KILL_EVERY_S)
@@ -129,10 +129,10 @@ class Child:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Put SIGINT and SIGTERM off to the end of the block.
+    """Postpone SIGINT and SIGTERM to the end of the block.
 
-    Python drops an exception raised while it forks, and one raised between the start of a child and the moment that it
-    is known leaves the child behind. Does nothing outside the main thread, where no handler runs.
+    Python drops an exception raised while it forks, and an exception between the start of a child and the assignment of
+    its handle leaves the child behind. Does nothing outside the main thread, where no handler runs.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -150,9 +150,9 @@ def uninterrupted() -> Iterator[None]:
 
 
 def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> bool:
-    """Ask ``ready()`` again and again until it says yes (True) or time is up (False).
+    """Poll ``ready()`` until it returns True or the timeout is over (False).
 
-    For states that announce themselves to nobody, such as the ROS graph.
+    For states without notification, such as the ROS graph.
     """
     until = own_time_s() + timeout_s
     while not ready():
@@ -163,7 +163,7 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.0
 
 
 def filled(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Fill ``{name}`` in a command; an argument that is a placeholder alone may become several or none."""
+    """Fill ``{name}`` in a command; an argument that is nothing but a placeholder may become several or none."""
     argv: list[str] = []
     for part in command:
         if part.startswith("{") and part[1:-1] in values:
@@ -177,7 +177,7 @@ def filled(command: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple
 
 
 def _check_program(process: Process) -> None:
-    """Refuse what cannot be started, before anything is."""
+    """Refuse a program that cannot be started, before anything starts."""
     program = process.argv[0]
     if shutil.which(program, path=process.env.get("PATH", os.defpath)) is None:
         why = "is not executable" if Path(program).is_file() else "there is no such program"
@@ -185,16 +185,16 @@ def _check_program(process: Process) -> None:
 
 
 def tail_of(path: Path, offset: int = 0) -> str:
-    """Return the last lines of a log behind an offset, and where the rest is."""
+    """Return the last lines of a log after an offset, and the path of the log."""
     with path.open("rb") as log:
         log.seek(max(offset, log.seek(0, os.SEEK_END) - TAIL_BYTES))
         lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
-    said = "\n".join(f"    | {line}" for line in lines)
-    return f"its log {path} ends:\n{said}" if lines else f"it wrote nothing to {path}"
+    quoted = "\n".join(f"    | {line}" for line in lines)
+    return f"its log {path} ends:\n{quoted}" if lines else f"it wrote nothing to {path}"
 
 
 def how_it_ended(code: int) -> str:
-    """Say it in words: exit code, or (negative) the signal."""
+    """Describe an exit code, or (negative) a signal."""
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -204,7 +204,7 @@ def how_it_ended(code: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process stands still: by SIGSTOP, or under a debugger (Linux)."""
+    """Whether a process is stopped, by SIGSTOP or under a debugger (Linux)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
     except OSError:
@@ -213,19 +213,46 @@ def is_stopped(pid: int) -> bool:
 
 @contextlib.contextmanager
 def nobody_left_behind() -> Iterator[None]:
-    """At the end of the block, end what was started in it: orphans come to this process and are ended, too.
+    """End all processes that started in the block and still run at its end, orphans included.
 
-    A keeper ends what came of its stack; this is for when keepers were killed or stopped themselves.
+    A supervisor ends the descendants of its stack; this covers supervisors that were killed or stopped themselves.
     """
     _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     before = frozenset(children_of(os.getpid()))
     try:
         yield
     finally:
-        # A keeper that lives takes up to its own grace.
+        # A live supervisor takes up to its own grace period.
         subreaper.end_descendants(2 * subreaper.GRACE_S, before)
 
 
 def die_with_parent() -> None:
-    """Have this process sent SIGTERM when the one that started it ends, however that ends (Linux)."""
+    """Send SIGTERM to this process when its parent ends, by whatever cause (Linux)."""
     _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Flag:
+    """A flag that a signal handler may set; it must be polled.
+
+    Not ``threading.Event``, whose ``set`` takes a lock: a second signal during the handler of the first would wait for
+    ever for the lock that its own thread holds.
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+
+    def set(self, *_: object) -> None:
+        """Set the flag; may be used as a signal handler."""
+        self._set = True
+
+    def is_set(self) -> bool:
+        """Whether the flag is set."""
+        return self._set
+
+
+def flag_of_signals() -> Flag:
+    """Return a flag that SIGINT and SIGTERM set from now on; call it in the main thread."""
+    ended = Flag()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, ended.set)
+    return ended

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the files that ship with the package: beside the source, in a wheel, or in a colcon install."""
+"""Finds the files that ship with the package: in a source checkout, a wheel, or a colcon install."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mt_nodes.base.errors import UsageError, suggest
 
-#: So many names are told in an error; of more, how to have them listed.
+#: An error lists up to so many names; beyond that it says how to list them.
 _SCREENFUL = 20
 
 
@@ -34,16 +34,17 @@ def config_dir() -> Path:
 
 
 def shipped(folder: str, suffix: str = ".yaml") -> dict[str, Path]:
-    """Return the files of ``config/<folder>`` that end so, by stem."""
+    """Return the files of ``config/<folder>`` with a suffix, by stem."""
     return {name: config_dir() / folder / f"{name}{suffix}" for name in _stems(config_dir() / folder, suffix)}
 
 
 def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), also: str = "") -> Path:
-    """Return a shipped file by name, or the user's own when ``name`` is a path to one.
+    """Return a shipped file by name, or the user's own if ``name`` is a path.
 
     Args:
-        folder: of ``config``. name: of a file there, or a path. suffixes: of paths; shipped files have the first.
-        also: another folder of ``config`` with files of the kind, if there is one.
+        folder: folder of ``config``. name: name of a file in it, or a path. suffixes: allowed for paths; shipped files
+            have the first one.
+        also: another folder of ``config`` that is searched.
 
     Raises:
         UsageError: neither exists.
@@ -65,6 +66,6 @@ def find(folder: str, name: str, suffixes: Sequence[str] = (".yaml", ".yml"), al
 
 @lru_cache
 def _stems(place: Path, suffix: str) -> tuple[str, ...]:
-    """Names of the files of a directory that end so, without that, sorted; what is shipped stays as it is."""
+    """Return the stems of a directory's files with a suffix, sorted; cached, because shipped files do not change."""
     with os.scandir(place) if place.is_dir() else nullcontext(()) as entries:
         return tuple(sorted(entry.name.removesuffix(suffix) for entry in entries if entry.name.endswith(suffix)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the configuration of ``mt live`` says about safety on a vehicle computer."""
+"""Safety settings of ``mt live`` on a vehicle computer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.base.params import param
 
 @dataclass(frozen=True)
 class BoxSettings:
-    """Namespaces of its own for each instance of ours: no network but loopback, no device but those that are named."""
+    """Namespaces for each test instance: no network but loopback, no devices but those listed."""
 
     use: str = param(
         "auto",
@@ -23,7 +23,7 @@ class BoxSettings:
 
 @dataclass(frozen=True)
 class Actuators:
-    """What moves the vehicle: endpoints that no node of a test may have. Names may end in ``*``."""
+    """What moves the vehicle: endpoints that no test node may have. Names may end in ``*``."""
 
     topics: tuple[str, ...] = param((), help="topics of commands to actuators, as the live system names them")
     types: tuple[str, ...] = param((), help="message, service or action types that only actuators take")
@@ -33,7 +33,7 @@ class Actuators:
 
 @dataclass(frozen=True)
 class Caps:
-    """The most that all processes of ours together may take."""
+    """Limits for all test processes together."""
 
     cores: tuple[int, ...] = param((), help="CPU cores that they may run on; empty: all")
     cpu_share: float = param(0.0, low=0.0, high=64.0, help="cores' worth of time at most; 0: no limit")
@@ -43,7 +43,7 @@ class Caps:
 
 @dataclass(frozen=True)
 class Gpu:
-    """The most that each instance may take of NVIDIA GPUs; without MPS running only ``devices`` means something."""
+    """Limits for each instance on NVIDIA GPUs; without a running MPS only ``devices`` takes effect."""
 
     devices: tuple[str, ...] = param((), help="GPUs that it sees, by UUID (`nvidia-smi -L`) or number; empty: all")
     memory_mib: int = param(0, low=0, high=4_000_000, unit="MiB", help="memory of each at most, by MPS; 0: no limit")
@@ -52,7 +52,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Guard:
-    """When injection stops because the live stack or the computer suffers; a ratio or limit of 0 is not watched."""
+    """When injection stops because the live stack or the computer suffers; a ratio or limit of 0 turns a check off."""
 
     baseline_s: float = param(
         0.0, low=0.0, high=3600.0, unit="s", help="the live stack alone is measured so long; 0: it is not watched"

@@ -11,8 +11,8 @@ import numpy as np
 def generator(seed: int, relation: str, episode: int, bundle: int | None, draw: str | int) -> np.random.Generator:
     """Return the generator of one draw.
 
-    The stream depends on its five arguments alone, so that order, speed and machine load do not change
-    a follow-up. ``bundle`` is None for what persists over a segment (:meth:`Mutation.begin`).
+    The stream depends on its five arguments alone, so order, speed and machine load do not change a follow-up.
+    ``bundle`` is None for the state of a whole segment (:meth:`Mutation.begin`).
     """
     identity = f"{seed}\x1f{relation}\x1f{episode}\x1f{'-' if bundle is None else bundle}\x1f{draw}"
     digest = hashlib.sha256(identity.encode()).digest()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one command and ends everything that came of it: ``python keeper.py PARENT_PID PROGRAM ARGUMENT…``.
+"""Supervises one command and ends all its descendants: ``python subreaper.py PARENT_PID PROGRAM ARGUMENT…``.
 
-Stands between the suite and a stack. Whatever the stack starts, in whichever session, stays this process's
-descendant, because orphans come to the nearest subreaper; when the stack ends, or the parent is gone, however it
-went, all of them are ended. Exits as the command did. Imports nothing but the standard library and starts without
-``site``: it is there before the stack is, and costs a few milliseconds.
+It runs between the suite and a stack. Whatever the stack starts, in any session, stays a descendant of this process,
+because orphans are reparented to the nearest subreaper; when the stack ends, or the parent is gone for whatever reason,
+all of them are ended. The exit code is that of the command. Imports only the standard library and starts without
+``site``, so that it is ready before the stack and costs a few milliseconds.
 """
 
 import ctypes
@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 1, 4, 36
-#: What is left of a stack may end by itself, once told; then it is killed.
+#: Grace period for the remains of a stack after SIGTERM; then they are killed.
 GRACE_S = 2.0
 CANNOT_START = 127
 
 
 def children_of(pid: int) -> list[int]:
-    """Return the direct children of a process, dead ones that nobody has waited for left out."""
+    """Return the direct children of a process, without zombies."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -34,7 +34,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def descendants_of(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
-    """Return the children of a process but those to be spared, theirs, and so on."""
+    """Return the descendants of a process, except the children in ``spare`` and theirs."""
     found = [child for child in children_of(pid) if child not in spare]
     for child in found:
         found += children_of(child)
@@ -42,7 +42,7 @@ def descendants_of(pid: int, spare: frozenset[int] = frozenset()) -> list[int]:
 
 
 def signal_all(pids: list[int], number: int) -> None:
-    """Send a signal to processes, gone ones left out."""
+    """Send a signal to processes; skips those that are gone."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -51,9 +51,9 @@ def signal_all(pids: list[int], number: int) -> None:
 
 
 def end_descendants(grace_s: float = GRACE_S, spare: frozenset[int] = frozenset()) -> None:
-    """End every descendant of this process: SIGTERM, after a while SIGKILL, again until none is left.
+    """End every descendant of this process: SIGTERM, after the grace period SIGKILL, repeated until none is left.
 
-    Spared are the children named and theirs. A stopped process is woken: it would not hear SIGTERM.
+    The children in ``spare`` and theirs stay. A stopped process is continued: it would not receive SIGTERM.
     """
     for number in (signal.SIGTERM, signal.SIGCONT):
         signal_all(descendants_of(os.getpid(), spare), number)
@@ -62,12 +62,12 @@ def end_descendants(grace_s: float = GRACE_S, spare: frozenset[int] = frozenset(
         over_s = until - time.monotonic()
         if over_s <= 0:
             signal_all(left, signal.SIGKILL)
-        # A process that ends announces itself; an orphan of one may take a moment to come here.
+        # SIGCHLD announces the end of a child; an orphan of it may take a moment to be reparented.
         signal.sigtimedwait({signal.SIGCHLD}, min(0.05, max(over_s, 0.005)))
 
 
 def reap() -> dict[int, int]:
-    """Take in every child that has ended: status by process id."""
+    """Reap every child that has ended; return the status by process id."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -92,9 +92,9 @@ def _start(argv: list[str]) -> int:
 
 
 def _wait(parent: int, child: int) -> int | None:
-    """Wait for the end of the child and return its status, None when the parent has gone before."""
+    """Wait for the end of the child and return its status; None if the parent ends first."""
     while os.getppid() == parent:
-        # SIGINT and SIGTERM go to the whole group: the child answers them, this process only listens for its parent.
+        # SIGINT and SIGTERM go to the whole group: the child handles them, this process only watches its parent.
         signal.sigwait({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
         ended = reap()
         if child in ended:
@@ -103,10 +103,11 @@ def _wait(parent: int, child: int) -> int | None:
 
 
 def end_by_signal(number: int) -> int:
-    """End this process by the signal that ended a child of it, without another core dump.
+    """End this process by the signal that ended a child of it, without a second core dump.
 
     Returns:
-        The exit code that a shell makes of such an end, where a process cannot be ended so: the first of a container.
+        The exit code that a shell gives for such an end, if the process cannot end by that signal (process 1 of a
+            container).
     """
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
     if number != signal.SIGKILL:  # Python ignores some others, such as SIGPIPE
@@ -125,7 +126,7 @@ def _exit_code(status: int | None) -> int:
 def main(parent: int, argv: list[str]) -> None:
     """Run the command to its end."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
-    # A shell that runs us in the background has SIGINT ignored, and the command would inherit that.
+    # A shell that runs this in the background ignores SIGINT, and the command would inherit that.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)

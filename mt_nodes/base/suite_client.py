@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite process: started, watched until its end, and asked to end as we are."""
+"""Starts a suite process, watches it to its end, and forwards signals to it."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
 
 TAIL_LINES = 15
-LOOK_EVERY_S = 0.5
+CHECK_EVERY_S = 0.5
 PIPE_BYTES = 65536
 Summary = dict[str, Any]
 
 
 def in_suite(
-    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, kept: Sequence[int] = ()
+    process: Process, stop_s: float, show: Callable[[Summary], None], afterwards: str, inherited: Sequence[int] = ()
 ) -> Summary:
     """Start a suite process, wait for its end, and return the summary that it wrote beside its log.
 
     Args:
-        process: of the suite.
-        stop_s: how long it may take to end, once it was asked to.
-        show: called with every event of it but the last.
-        afterwards: what to do with what was judged, should it end early.
-        kept: descriptors that it inherits: a lock is held until it has ended, too, should we be killed before.
+        process: the suite process.
+        stop_s: how long it may take to end after a signal.
+        show: called with each event but the last.
+        afterwards: what the user can do with the verdicts so far, if it ends early.
+        inherited: descriptors that it inherits: a lock is then held until it ends, even if this process is killed.
 
     Raises:
-        MtError: what it ended with, or that it ended without a summary.
-        KeyboardInterrupt: it was interrupted before it had one.
+        MtError: its error, or that it ended without a summary.
+        KeyboardInterrupt: it was interrupted before it wrote one.
     """
     out = process.log.parent
     reading, writing = os.pipe()
     with nobody_left_behind(), _Suite(stop_s) as suite, os.fdopen(reading, "rb", 0) as events:
-        suite.start(process, writing, kept)
+        suite.start(process, writing, inherited)
         os.close(writing)
         end = _watch(events, suite, show)
         code = suite.wait()
@@ -53,22 +53,22 @@ def in_suite(
     if end is not None and end["error"] is not None:
         raise _problem(end)
     if end is None or not summary_file.exists():
-        judged = f"What was judged is in {out}: {afterwards}"
+        so_far = f"What was judged is in {out}: {afterwards}"
         if suite.killed:
-            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {judged}")
-        if suite.asked:  # before it knew what to do with a signal
+            raise KeyboardInterrupt(f"interrupted; the suite process did not end in time and was killed. {so_far}")
+        if suite.signals:  # before it knew what to do with a signal
             raise KeyboardInterrupt
-        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {judged}; {_tail(process.log)}")
+        raise InfrastructureError(f"the suite process {how_it_ended(code)}. {so_far}; {_tail(process.log)}")
     summary: Summary = json.loads(summary_file.read_text())
     return summary
 
 
 def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> dict[str, Any] | None:
-    """Show progress until the suite closes its end; return what it said last, None if it could not."""
+    """Show progress until the suite closes its end; return its last event, None if there is none."""
     text, end = b"", None
     while True:
-        suite.look()
-        if not select.select([events], [], [], LOOK_EVERY_S)[0]:
+        suite.check()
+        if not select.select([events], [], [], CHECK_EVERY_S)[0]:
             continue
         data = events.read(PIPE_BYTES)
         if not data:
@@ -82,23 +82,23 @@ def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> di
 
 
 class _Suite:
-    """The suite process. SIGINT and SIGTERM are handed on: it ends its stacks and writes the summary, then we print it.
+    """The suite process. It receives SIGINT and SIGTERM: it ends its stacks and writes the summary, which we print.
 
-    Made before the process is, so that no signal is lost between the two.
+    Created before the process starts, so that no signal is lost in between.
 
     Args:
-        stop_s: how long it may take to end, once it was asked to; then it is killed.
+        stop_s: how long it may take to end after a signal; then it is killed.
     """
 
     def __init__(self, stop_s: float) -> None:
-        self.asked: list[int] = []
+        self.signals: list[int] = []
         self.killed = False
         self._stop_s, self._until_s = stop_s, math.inf
         self._process: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._reported = False
 
     def __enter__(self) -> _Suite:
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -106,8 +106,8 @@ class _Suite:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def start(self, process: Process, events: int, kept: Sequence[int] = ()) -> None:
-        """Start it; it writes events to this descriptor, and inherits others."""
+    def start(self, process: Process, events: int, inherited: Sequence[int] = ()) -> None:
+        """Start it; it writes events to one descriptor, and inherits others."""
         with process.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*process.argv, "--events", str(events)],
@@ -115,24 +115,24 @@ class _Suite:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                pass_fds=(events, *kept),
+                pass_fds=(events, *inherited),
                 start_new_session=True,
             )
-        for number in self.asked[:1]:
-            self._ask(self._process, number)
+        for number in self.signals[:1]:
+            self._send(self._process, number)
 
-    def look(self) -> None:
-        """Say once that it stands still, if so; end it when it was asked to end long enough ago."""
+    def check(self) -> None:
+        """Report once that the process is stopped; kill it if it does not end in time after a signal."""
         assert self._process is not None
-        if self.asked:
+        if self.signals:
             self._until_s = min(self._until_s, own_time_s() + self._stop_s)
-            # Again and again: the first may have come while it was importing, and been dropped by Python.
-            self._ask(self._process, self.asked[0])
+            # Repeatedly: the first signal may come during its imports, where Python drops the exception.
+            self._send(self._process, self.signals[0])
         if own_time_s() > self._until_s:
             self.killed = True
             self._process.kill()
-        elif not self._told and is_stopped(self._process.pid):
-            self._told = True
+        elif not self._reported and is_stopped(self._process.pid):
+            self._reported = True
             print(
                 f"mt: the suite process {self._process.pid} was stopped (SIGSTOP) and is waited for; "
                 f"let it go on (kill -CONT {self._process.pid}), or interrupt this one (Ctrl-C)",
@@ -145,15 +145,15 @@ class _Suite:
         assert self._process is not None
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return self._process.wait(LOOK_EVERY_S)
-            self.look()
+                return self._process.wait(CHECK_EVERY_S)
+            self.check()
 
     def _forward(self, number: int, frame: Any) -> None:
-        self.asked.append(number)
+        self.signals.append(number)
         if self._process is not None:
-            self._ask(self._process, number)
+            self._send(self._process, number)
 
-    def _ask(self, process: subprocess.Popen[bytes], number: int) -> None:
+    def _send(self, process: subprocess.Popen[bytes], number: int) -> None:
         for each in (number, signal.SIGCONT):  # who stands still hears nothing
             process.send_signal(each)
 

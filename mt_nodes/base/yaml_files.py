@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads YAML that people wrote: unknown keys and wrong shapes are errors that say what to type."""
+"""Reads YAML files that people write: unknown keys and wrong types are errors that say what to write instead."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import yaml
 
 from mt_nodes.base.errors import UsageError, suggest
 
-#: Files that people write are small; reading YAML takes about a minute for 10 MB where libyaml is not there.
+#: Files that people write are small; without libyaml, reading 10 MB of YAML takes about a minute.
 LARGEST_BYTES = 4_000_000
-#: So many lists and mappings inside each other and no more: libyaml would go on until its stack overflows.
+#: Deepest nesting of lists and mappings: beyond, libyaml overflows its stack.
 DEEPEST = 250
-#: So many values and no more, those that aliases repeat counted each time: a few lines can stand for billions.
+#: Most values, those of aliases counted each time: a few lines can stand for billions.
 MOST_VALUES = 200_000
 _OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 
@@ -48,7 +48,7 @@ def read_list(path: Path) -> list[Any]:
 
 
 def read(path: Path) -> Any:
-    """Return what a YAML file holds, None of an empty one.
+    """Return the content of a YAML file, None for an empty one.
 
     Raises:
         UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
@@ -95,7 +95,7 @@ def read_text(path: Path) -> str:
 
 
 def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    """Raise when a mapping has a key that nothing reads."""
+    """Refuse keys of a mapping that nothing reads."""
     names = list(known)
     for key in data:
         if key not in names:
@@ -118,12 +118,12 @@ def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 class _EachKeyOnce:
-    """Each key of a mapping once: of two, YAML would silently take the last."""
+    """Refuses duplicate keys in a mapping: YAML would silently take the last."""
 
     def construct_mapping(self: Any, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            # What merges another mapping in (<<) stands below the mapping's own keys, so it may repeat one.
+            # A merged mapping (<<) has lower priority than the mapping's own keys, so it may repeat one.
             if key_node.tag == "tag:yaml.org,2002:merge":
                 continue
             key = self.construct_object(key_node, deep=True)
@@ -136,11 +136,11 @@ class _EachKeyOnce:
 
 
 class _Loader(_EachKeyOnce, yaml.SafeLoader):
-    """Plain values only."""
+    """Loads plain values only."""
 
 
 class _FastLoader(_EachKeyOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same by libyaml, where it is there: eight times as fast, but its errors do not show the line."""
+    """The same with libyaml, if available: eight times as fast, but its errors do not show the line."""
 
 
 def _constructed(loader: Any, path: Path) -> Any:
@@ -153,8 +153,8 @@ def _constructed(loader: Any, path: Path) -> Any:
 
 
 def _refuse_depth(text: str) -> None:
-    """Raise RecursionError where lists and mappings are more than :data:`DEEPEST` inside each other."""
-    # Inside brackets each level takes one, elsewhere a column for at most two: most files need no closer look.
+    """Raise RecursionError if lists and mappings are nested more than :data:`DEEPEST` deep."""
+    # A bracket adds one level, indentation one per two columns at most: this estimate spares most files the full count.
     if text.count("[") + text.count("{") + 2 * max(map(len, text.splitlines()), default=0) <= DEEPEST:
         return
     depth = 0

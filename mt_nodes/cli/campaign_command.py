@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Conduct a campaign, print what it came to, return its exit code."""
-    from mt_nodes.base.flag import flag_of_signals
+    from mt_nodes.base.processes import flag_of_signals
     from mt_nodes.cli.campaign_progress import progress
     from mt_nodes.runs.campaign.conductor import conduct
 

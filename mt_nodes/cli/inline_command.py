@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.flag import flag_of_signals
+from mt_nodes.base.processes import flag_of_signals
 from mt_nodes.base.wording import counted
 from mt_nodes.runs.vehicle.interlock import cause
 

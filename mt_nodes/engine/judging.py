@@ -177,7 +177,7 @@ class Engine:
             return Judgement(Outcome.VIOLATED, reason=silent)
         nothing = Detections.none(source.output.detections.frame_id, None)
         judged = checked(judge, bundle, source.output, Output(detections=nothing), effects)
-        if judged.outcome is Outcome.HOLDS and not check.silence_is_nothing_seen:
+        if judged.outcome is Outcome.HOLDS and not check.silence_means_no_obstacles:
             return Judgement(Outcome.VIOLATED, reason=silent)
         if judged.outcome is not Outcome.VIOLATED:
             return judged

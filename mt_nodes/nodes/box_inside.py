@@ -23,9 +23,8 @@ from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError
-from mt_nodes.base.flag import Flag, flag_of_signals
 from mt_nodes.base.process_clock import own_time_s
-from mt_nodes.base.processes import Child
+from mt_nodes.base.processes import Child, Flag, flag_of_signals
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
 from mt_nodes.nodes.introduction import Introduction

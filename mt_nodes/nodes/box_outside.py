@@ -19,8 +19,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError, UsageError
-from mt_nodes.base.flag import Flag, flag_of_signals
-from mt_nodes.base.processes import how_it_ended
+from mt_nodes.base.processes import Flag, flag_of_signals, how_it_ended
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.box_inside import profile_of
 from mt_nodes.nodes.message_classes import message_class

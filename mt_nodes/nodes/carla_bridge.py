@@ -225,7 +225,10 @@ class CarlaBridge:
         return found
 
     def _pose(self, pose: Pose, forward_m: float = 0.0) -> Any:
-        there, message = self.settings.origin.theirs(pose, forward_m), self._channel.make("geometry_msgs/msg/Pose")
+        there, message = (
+            self.settings.origin.to_simulator(pose, forward_m),
+            self._channel.make("geometry_msgs/msg/Pose"),
+        )
         at, by = message.position, message.orientation
         at.x, at.y, at.z = there.x_m, there.y_m, self.settings.origin.z_m
         by.x, by.y, by.z, by.w = quaternion_of_yaw(there.yaw_rad)
@@ -235,7 +238,7 @@ class CarlaBridge:
         """Take in the ego's odometry, of which the twist is along the ego."""
         at, by, twist = message.pose.pose.position, message.pose.pose.orientation, message.twist.twist
         there = Pose(at.x, at.y, float(yaws(np.array([[by.x, by.y, by.z, by.w]]))[0]))
-        pose = self.settings.origin.ours(there, self._shift_m)
+        pose = self.settings.origin.from_simulator(there, self._shift_m)
         self._ego = ego_of(pose, twist.linear.x, twist.angular.z, self._vehicle.wheelbase_m)
         self._frames += 1
 

@@ -20,8 +20,8 @@ from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import MtError, NotApplicable
-from mt_nodes.base.flag import Flag, flag_of_signals
 from mt_nodes.base.jsonl import LineFile
+from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms

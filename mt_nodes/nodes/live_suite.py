@@ -59,7 +59,7 @@ def main(args: list[str] | None = None) -> None:
 
 def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
-    own_time_s.keep_looking()
+    own_time_s.start_watching()
     with ExitStack() as ending:
         given = run.request.control_domain
         lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))

@@ -27,7 +27,7 @@ from rclpy.signals import SignalHandlerOptions
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.base.errors import IsolationError, MtError
-from mt_nodes.base.flag import Flag, flag_of_signals
+from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr import codec
 from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, strangers_on
 from mt_nodes.nodes.relay_signals import Permits

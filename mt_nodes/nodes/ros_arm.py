@@ -64,7 +64,7 @@ class RosArm:
         once: str = "",
         arrivals: Arrivals | None = None,
     ) -> None:
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self._disturbed = own_time_s.disturbed
         self.name = plan.name
         self._plan, self._stack = plan, stack

@@ -78,7 +78,7 @@ class LockstepPace:
     def __init__(
         self, simulation: Simulation, stack: Stack, clock: SimulationClock, look: Callable[[], int], go: Go
     ) -> None:
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self.inbox = Inbox(("control",), stack.match, owes=stack.publishes_when_empty)
         self._simulation, self._clock, self._look, self._go = simulation, clock, look, go
         self._deadline_s = stack.deadline_s

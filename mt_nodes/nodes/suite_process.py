@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, MtError
-from mt_nodes.base.flag import Flag
-from mt_nodes.base.processes import die_with_parent, nobody_left_behind
+from mt_nodes.base.processes import Flag, die_with_parent, nobody_left_behind
 
 STATUS_EVERY_S = 0.5
 _interrupted = Flag()

@@ -2,5 +2,5 @@
 """Metamorphic relations and their parts: mutations, checks, conditions, changes of worlds, facts of scenes.
 
 It imports :mod:`mt_nodes.base`, :mod:`mt_nodes.data` and :mod:`mt_nodes.world`.
-A mutation, check, condition or world change goes here, beside its kin or alone; a relation into ``config/relations``.
+A mutation, check, condition or world change goes here, beside related ones; a relation into ``config/relations``.
 """

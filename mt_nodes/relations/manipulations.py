@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named manipulations of a scene, as rules of the road speak of them, and the mutations that they are bound to.
+"""Named manipulations of a scene, as traffic rules use them, and the mutations that they are bound to.
 
-``config/manipulations/*.yaml`` has one mapping a name: ``mutate`` (a list of mutations, as in a relation), ``alias_of``
-another name, or ``unsupported`` with the reason. ``listed_in`` says who names it. ``config/in_world/*.yaml`` has, by
-the same names, how a world of the closed loop is made so: changes of its scenario, or a text that says why not.
+``config/manipulations/*.yaml`` maps each name to one of ``mutate`` (a list of mutations, as in a relation),
+``alias_of`` another name, or ``unsupported`` with the reason; ``listed_in`` gives its sources.
+``config/in_world/*.yaml`` maps the same names to changes of a closed-loop scenario, or to the reason why there are
+none.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ if TYPE_CHECKING:
 
 _WAYS = ("mutate", "alias_of", "unsupported")
 _Named = tuple[tuple[str, Mapping[str, Any]], ...]
-#: Who names manipulations: AutoMT's repository, figure 3 of its paper, and its ontologies of the two regions.
+#: Sources of manipulations: AutoMT's repository, figure 3 of its paper, and its ontologies of the two regions.
 LISTS = ("repository", "figure_3", "germany", "california")
 
 
 @dataclass(frozen=True)
 class Manipulation:
-    """One name.
+    """A named manipulation.
 
     Attributes:
-        name: in snake case. mutate: name and parameters of each mutation that makes it, in order; of an alias, those of
-            what it stands for. alias_of: that. unsupported: why there is none. listed_in: who names it.
-        path: the file it is told in.
-        in_world: name and parameters of each change of a scenario that makes it. not_in_world: why there is none.
+        name: in snake case. mutate: name and parameters of each of its mutations, in order; for an alias, those of its
+            target. alias_of: that target. unsupported: why there are none. listed_in: its sources.
+        path: the file that defines it.
+        in_world: name and parameters of each of its changes of a scenario. not_in_world: why there are none.
     """
 
     name: str
@@ -79,20 +80,22 @@ class Manipulation:
 
     @property
     def sensors(self) -> tuple[str, ...]:
-        """Kinds of sensor that see it."""
+        """Kinds of sensor that it changes."""
         classes = [plugins.find("mutations", name, f"{self.path}: {self.name}") for name, _ in self.mutate]
         return tuple(dict.fromkeys(sensor for cls in classes for sensor in cls.sensors))  # type: ignore[attr-defined]
 
     @property
     def summary(self) -> str:
-        """What it is bound to, in one line."""
+        """Its binding, in one line."""
         if self.unsupported:
             return f"unsupported: {self.unsupported}"
-        told = " + ".join(" ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate)
-        return f"as {self.alias_of}: {told}" if self.alias_of else told
+        mutations = " + ".join(
+            " ".join([name, *(f"{k}={v}" for k, v in params.items())]) for name, params in self.mutate
+        )
+        return f"as {self.alias_of}: {mutations}" if self.alias_of else mutations
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as ``mt list manipulations --json`` tells it."""
+        """Return it in the form of ``mt list manipulations --json``."""
         return {
             "name": self.name,
             "summary": self.summary,
@@ -136,10 +139,10 @@ def find(name: str) -> Manipulation:
 
 
 def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[Mutation, ...]:
-    """Return the mutation of a name, or those that the manipulation of that name is bound to.
+    """Return the mutation of a name, or the mutations of the manipulation of that name.
 
     Raises:
-        UsageError: there is neither; a manipulation was given parameters; or one is wrong. Names the place, ``where``.
+        UsageError: there is neither; a manipulation has parameters; or one is wrong. Names the place, ``where``.
     """
     if plugins.get("mutations", name) or name not in manipulations():
         return (cast(Mutation, build(plugins.find("mutations", name, where), params, f"{where}.{name}")),)
@@ -151,8 +154,8 @@ def mutations_named(name: str, params: Mapping[str, Any], where: str) -> tuple[M
     return find(name).mutations()
 
 
-def _named(told: Any, where: str) -> _Named:
-    return tuple(named_items(told, where))
+def _named(value: Any, where: str) -> _Named:
+    return tuple(named_items(value, where))
 
 
 def _read(name: str, data: Any, path: Path) -> Manipulation:
@@ -160,8 +163,8 @@ def _read(name: str, data: Any, path: Path) -> Manipulation:
     if not isinstance(data, dict):
         raise UsageError(f"{where}: got {data!r}, expected a mapping with one of {', '.join(_WAYS)}")
     refuse_unknown(data, (*_WAYS, "listed_in"), where)
-    if len(told := [way for way in _WAYS if way in data]) != 1:
-        raise UsageError(f"{where}: got {', '.join(told) or 'nothing'}, expected one of {', '.join(_WAYS)}")
+    if len(ways := [way for way in _WAYS if way in data]) != 1:
+        raise UsageError(f"{where}: got {', '.join(ways) or 'nothing'}, expected one of {', '.join(_WAYS)}")
     listed_in = tuple(data.get("listed_in") or ())
     refuse_unknown(dict.fromkeys(listed_in), LISTS, f"{where}: listed_in")
     bound = _named(data["mutate"], f"{where}.mutate") if "mutate" in data else ()
@@ -169,27 +172,29 @@ def _read(name: str, data: Any, path: Path) -> Manipulation:
 
 
 def _in_worlds(read: dict[str, Manipulation]) -> None:
-    """Add to manipulations how a world is made so.
+    """Add the changes of a scenario to the manipulations.
 
     Raises:
-        UsageError: a file names one that is not bound to mutations, or that another file names.
+        UsageError: a name is not bound to mutations, or is in two files.
     """
     seen: dict[str, Path] = {}
     for path in resources.shipped("in_world").values():
-        for name, told in read_mapping(path).items():
+        for name, value in read_mapping(path).items():
             if name in seen or name not in read or not read[name].mutate:
                 expected = "a name that is bound to mutations" if name not in seen else f"it once; {seen[name]} has it"
                 raise UsageError(f"{path}: got '{name}', expected {expected}")
             seen[name] = path
-            said = {"not_in_world": told} if isinstance(told, str) else {"in_world": _named(told, f"{path}: {name}")}
-            read[name] = replace(read[name], **said)
+            fields = (
+                {"not_in_world": value} if isinstance(value, str) else {"in_world": _named(value, f"{path}: {name}")}
+            )
+            read[name] = replace(read[name], **fields)
 
 
 def _resolved(one: Manipulation, known: Mapping[str, Manipulation]) -> Manipulation:
     if not one.alias_of:
         return one
-    meant = known.get(one.alias_of)
-    if meant is None or not meant.mutate:
+    target = known.get(one.alias_of)
+    if target is None or not target.mutate:
         got = f"alias_of: got '{one.alias_of}', expected a name that is bound to a mutation"
         raise UsageError(f"{one.path}: {one.name}: {got}")
-    return replace(one, mutate=meant.mutate, in_world=meant.in_world, not_in_world=meant.not_in_world)
+    return replace(one, mutate=target.mutate, in_world=target.in_world, not_in_world=target.not_in_world)

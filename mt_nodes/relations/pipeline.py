@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes follow-ups: the one place that begins, draws, applies and proves mutations."""
+"""Makes follow-ups: the one place that runs mutations: begin, draw, apply, prove."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 @dataclass(frozen=True, eq=False)
 class DerivedFollowup:
-    """One follow-up, how it was drawn, and what of its guarantee is broken (None: nothing).
+    """A follow-up, its draws, and the broken promise of its guarantee (None: none).
 
-    ``baseline`` is what goes to the source arm in place of the source, None where that is the source itself.
+    ``baseline`` goes to the source arm instead of the source; None: the source itself does.
     """
 
     followup: Followup
@@ -32,19 +32,19 @@ class DerivedFollowup:
 
     @property
     def effects(self) -> Effects:
-        """What was done to the world."""
+        """Effects on the world."""
         return self.followup.effects
 
 
 class MutationPipeline:
-    """Applies mutations one after the other, each to every bundle that the former made; delays add up.
+    """Applies mutations one after the other, each to every bundle that the previous one made; delays add up.
 
-    The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on what ``begin`` made of
-    the first bundle of the episode that came along, or of the stretch of it that begins with bundle ``first``. Effects
-    are those of the first bundle, for which answers are expected. A mutation that looks back is given the source's
-    former bundles, so all must come along, in their order: by ``derive``, ``again`` or ``meet``. A ``baseline`` is made
-    beside it, by mutations that draw from generators of the same seeds: of two that differ in a parameter, one goes
-    further than the other and nowhere else.
+    The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on the result of ``begin``
+    for the first bundle of the episode, or of the segment that starts at bundle ``first``. Effects are those of the
+    first bundle, whose answer is judged. A mutation that looks back gets the source's earlier bundles, so all bundles
+    must be passed in order: to ``derive``, ``again`` or ``meet``. A ``baseline`` is made in parallel, by mutations that
+    draw from generators with the same seeds: of two that differ in one parameter, one goes further than the other at
+    the same places.
 
     Raises:
         UsageError: a mutation that looks back is not the first.
@@ -53,33 +53,33 @@ class MutationPipeline:
     def __init__(
         self, mutations: Sequence[Mutation], seed: int, relation: str, baseline: Sequence[Mutation] = ()
     ) -> None:
-        if late := [name_of(type(m)) for m in mutations[1:] if m.looks_back]:
+        if late := [name_of(type(m)) for m in mutations[1:] if m.needs_history]:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
         for mutation in self.mutations:
             mutation.ready()
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int | None, int], Any] = {}
-        self._looks_back = max((m.looks_back for m in mutations), default=0)
+        self._needs_history = max((m.needs_history for m in mutations), default=0)
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
-        #: Generators made before their bundle came, each for one draw.
+        #: Generators created before their bundle arrives, each for one draw.
         self._foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
 
     def meet(self, bundle: Bundle) -> Bundle:
-        """Take a bundle in, for later ones to look back on; return it with those that it looks back on itself."""
+        """Store a bundle for later ones to look back to; return it with the bundles that it looks back to itself."""
         if self._baseline is not None:
             self._baseline.meet(bundle)
-        if not self._looks_back:
+        if not self._needs_history:
             return bundle
-        since = bundle.index - self._looks_back
+        since = bundle.index - self._needs_history
         self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
-        met = replace(bundle, earlier=self._past)
+        current = replace(bundle, earlier=self._past)
         self._past = (*self._past, bundle)
-        return met
+        return current
 
     def foresee(self, episode: int, index: int) -> None:
-        """Make what the draws of a bundle that is to come depend on beside it, so that it need not wait for that."""
+        """Create the generators of an expected bundle in advance, so that it need not wait for them."""
         keys = (self._key(episode, index, "0", step, 0) for step in range(len(self.mutations)))
         self._foreseen = {key: generator(*key) for key in keys}
 
@@ -87,7 +87,7 @@ class MutationPipeline:
         """Draw and make a follow-up, and prove every step on its own input and output; a broken step is the last.
 
         Args:
-            first: bundle that the stretch began with which the follow-up is of; None: that is the episode.
+            first: first bundle of the follow-up's segment; None: the whole episode.
 
         Raises:
             NotApplicable: a mutation has no honest follow-up of this bundle.
@@ -102,9 +102,9 @@ class MutationPipeline:
     def derive_unproven(
         self, bundle: Bundle, draw_number: str | int = "0"
     ) -> tuple[DerivedFollowup, Callable[[], str | None]]:
-        """Draw and make a follow-up that cannot wait for its proof: the function returned does that later.
+        """Draw and make a follow-up that cannot wait for its proof: the returned function does that later.
 
-        It tells what is broken, None: nothing.
+        It returns the broken promise, or None.
 
         Raises:
             NotApplicable: a mutation has no honest follow-up of this bundle.
@@ -116,12 +116,12 @@ class MutationPipeline:
         return DerivedFollowup(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
     def begun(self, episode: int, first: int | None = None) -> bool:
-        """Whether the first bundle of an episode, or of a stretch of it, that counts for later ones has come along."""
+        """Whether the first relevant bundle of an episode, or of a segment of it, was passed."""
         begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
         return begun and (self._baseline is None or self._baseline.begun(episode, first))
 
     def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
-        """Make a follow-up from recorded draws.
+        """Make a follow-up again from recorded draws.
 
         Raises:
             ValueError: there are fewer draws than steps, or more.
@@ -146,9 +146,9 @@ class MutationPipeline:
             key = self._key(source.episode, source.index, draw_number, step, part)
             rng = self._foreseen.pop(key, None) or generator(*key)
             refuse_loose(self.mutations[step], source)
-            made = self.mutations[step].draw(rng, source, self._state(step, source, first))
-            draws.append(made)
-            return made
+            drawn = self.mutations[step].draw(rng, source, self._state(step, source, first))
+            draws.append(drawn)
+            return drawn
 
         return draw
 
@@ -166,15 +166,15 @@ class MutationPipeline:
         bundles: tuple[tuple[int, Bundle], ...] = ((0, bundle),)
         effects = Effects()
         for step, mutation in enumerate(self.mutations):
-            made: list[tuple[int, Bundle]] = []
+            sent: list[tuple[int, Bundle]] = []
             for part, (delay_ns, source) in enumerate(bundles):
                 drawn = draw(step, part, source)
                 followup = mutation.apply(source, drawn)
-                made += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
+                sent += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
                 effects = effects.merged(followup.effects) if part == 0 else effects
                 if broken := proof(step, source, followup, drawn):
-                    return Followup(tuple(made), effects), broken
-            bundles = tuple(made)
+                    return Followup(tuple(sent), effects), broken
+            bundles = tuple(sent)
         return Followup(bundles, effects), None
 
     def _proof(self, step: int, source: Bundle, followup: Followup, drawn: Draw) -> str | None:
@@ -193,10 +193,10 @@ class MutationPipeline:
 
 
 def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
-    """Refuse a bundle with which frames would pass as they are of a sensor that a mutation changes.
+    """Refuse a bundle with unsynchronised frames of a sensor that the mutation changes: they would pass unchanged.
 
     Raises:
-        NotApplicable: naming topic and how far off they are.
+        NotApplicable: naming the topic and its time offset.
     """
     if mutation.role == "control":
         return
@@ -210,10 +210,10 @@ def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
 
 
 def _unfit(baseline: DerivedFollowup, followup: Followup) -> str | None:
-    """Say why what was made for the source arm cannot stand in the source's place; None: it can."""
+    """Explain why a baseline cannot replace the source; None if it can."""
     if baseline.broken:
         return f"baseline: {baseline.broken}"
     if [delay_ns for delay_ns, _ in baseline.followup.bundles] != [0]:
         return f"baseline: {len(baseline.followup.bundles)} bundles, expected one, in the source's place"
-    moves = [made.effects.output_transform is not None for made in (baseline.followup, followup)]
+    moves = [pair.effects.output_transform is not None for pair in (baseline.followup, followup)]
     return "baseline: a scene that is moved cannot be compared with one that is moved less" if any(moves) else None

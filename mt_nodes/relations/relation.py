@@ -22,30 +22,30 @@ from mt_nodes.relations.world_changes.base import ScenarioChange
 
 KINDS = ("necessary", "expected")
 REQUIRABLE = ("lidar", "lidar_only", "camera", "objects", "full_360", "map_free", "stateless", "tracks")
-#: Beside these: inputs of which one is enough.
+#: In addition: inputs of which one suffices.
 ALTERNATIVES = ("lidar or camera", "signals or camera", "route or camera")
 CONTROL = "identity"
 SHAM = "points_permuted"
-#: The sham of stacks that look through a camera and not through a LiDAR.
+#: Sham for stacks with a camera and without a LiDAR.
 CAMERA_SHAM = "pixels_dithered"
-#: The sham of stacks that look through both.
+#: Sham for stacks with both.
 JOINT_SHAM = "points_permuted_pixels_dithered"
 SHAMS = (SHAM, CAMERA_SHAM, JOINT_SHAM)
-#: The sham of the closed loop.
+#: Sham of the closed loop.
 LOOP_SHAM = "sensors_resampled"
-#: Where relations lie: those of what comes from a bag or live, and those of the closed loop.
+#: Folders of relations: for bags and live input, and for the closed loop.
 FOLDER, LOOP_FOLDER = "relations", "loop_relations"
-#: Relations that traffic rules gave lie in no file; their ids begin so.
+#: Id prefix of relations from traffic rules, which have no file of their own.
 RULE_BORN = "rule_"
 DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
-#: What stacks are tested by that cannot be by these, by what they take and say: the first that fit.
+#: Defaults for stacks with other inputs and outputs: the first list that fits.
 OTHER_DEFAULTS = (
     ("brightness_lowered_boxes", "exposure_half_stop_up_boxes", "jpeg_quality_40_boxes"),
     ("exposure_one_stop_down_steering", "pixels_dead_steering", "lens_dirt_steering"),
     ("brightness_raised_lane", "sensor_noise_lane", "jpeg_quality_50_lane"),
     ("noise_beside_lane_keeps_current",),
 )
-#: In the closed loop: those that every scenario decides, quickest to say something.
+#: Defaults of the closed loop: decided by every scenario, the quickest first.
 LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")
 
 
@@ -53,10 +53,10 @@ LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisio
 class Relation:
     """A statement of how the output may change when the input changes so.
 
-    ``check`` is None for control and sham, which are judged by the check of every other relation. Where there is a
-    ``baseline``, the source arm is given the bundle changed by that in place of the bundle itself, drawn alike: the
-    check compares more of a change with less of it. ``tolerated_rate`` is the share of violated pairs that an expected
-    relation bears where neither control nor sham could be decided.
+    ``check`` is None for control and sham, which are judged by the checks of all other relations. With a ``baseline``,
+    the source arm gets the bundle changed by the baseline, with the same draw: the check compares more of a change with
+    less of it. ``tolerated_rate`` is the share of violated pairs that an expected relation tolerates if neither control
+    nor sham could be decided.
     """
 
     id: str
@@ -75,7 +75,7 @@ class Relation:
 
     @property
     def loop(self) -> bool:
-        """Whether it is of the closed loop: of the way that is driven, not of single answers."""
+        """Whether it belongs to the closed loop: it judges the drive, not single answers."""
         return bool(self.scenario) or isinstance(self.check, TraceCheck)
 
     @property
@@ -85,7 +85,7 @@ class Relation:
         return roles.pop() if len(roles) == 1 else "relation"
 
     def as_plain(self) -> dict[str, Any]:
-        """Return the relation as its file says it, defaults filled in."""
+        """Return the relation as in its file, with defaults."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -112,12 +112,12 @@ class Suite:
 
     @property
     def all(self) -> tuple[Relation, ...]:
-        """Everything that follow-ups are made of; the control comes first, so that flicker is known early."""
+        """All of them; the control comes first, so that flicker is known early."""
         return (self.control, self.sham, *self.relations)
 
 
 def load_relation(name: str, loop: bool = False) -> Relation:
-    """Read a shipped relation by id, or the user's own by path; ``loop``: one of a rule as the closed loop has it.
+    """Read a shipped relation by id, or a user's by path; ``loop``: the closed-loop form of a rule's relation.
 
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
@@ -155,7 +155,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
 
 
 def _refuse_discord(relation: Relation, path: Path) -> None:
-    """Refuse parts of a relation that do not go together.
+    """Refuse parts of a relation that do not fit together.
 
     Raises:
         UsageError: naming the file, the key and what was expected.
@@ -164,7 +164,7 @@ def _refuse_discord(relation: Relation, path: Path) -> None:
         raise UsageError(f"{path}: mutate: got an empty list, expected at least one mutation")
     if relation.role == "relation" and relation.check is None:
         raise UsageError(f"{path}: missing check (only control and sham go without)")
-    if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.looks_back]:
+    if late := [plugins.name_of(type(m)) for m in relation.mutate[1:] if m.needs_history]:
         raise UsageError(f"{path}: mutate: {late[0]} looks back at former bundles of the source; make it the first")
     if relation.tolerated_rate is not None and relation.kind != "expected":
         raise UsageError(f"{path}: tolerated_rate: a {relation.kind} relation tolerates no violated pair")
@@ -181,7 +181,7 @@ def _refuse_discord(relation: Relation, path: Path) -> None:
 
 
 def sham_for(sensors: Collection[str]) -> str:
-    """Return the sham for a stack that takes these sensors: one that changes whatever it looks through."""
+    """Return the sham for a stack with these sensors: one that changes all of them."""
     if "camera" not in sensors:
         return SHAM
     return JOINT_SHAM if "lidar" in sensors else CAMERA_SHAM
@@ -190,11 +190,11 @@ def sham_for(sensors: Collection[str]) -> str:
 def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | None = None) -> Suite:
     """Load the named relations and the control and sham that every run has; see :func:`sham_for`.
 
-    With the sham of the closed loop relations of rules are those of the closed loop. ``traits``: what the
-    stack file says of what the stack sees, for checks that lack it.
+    With the sham of the closed loop, relations of rules have their closed-loop form. ``traits``: settings of the stack
+    file for checks that lack them.
 
     Raises:
-        UsageError: a name is unknown, twice there, or nothing is left to judge.
+        UsageError: a name is unknown or repeated, or there is nothing to judge.
     """
     relations = [r for r in (load_relation(n, sham == LOOP_SHAM) for n in names) if r.role == "relation"]
     if not relations:
@@ -209,7 +209,7 @@ def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | No
 
 
 def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
-    """Return a relation whose check and conditions have what they lack and the stack file says."""
+    """Return a relation whose check and conditions have missing settings from the stack file."""
     given = tuple(condition.of_stack(traits) for condition in relation.given)
     return replace(relation, check=relation.check and relation.check.of_stack(traits), given=given)
 
@@ -218,7 +218,7 @@ def names_from_suite_file(path: Path) -> list[str]:
     """Read ``{relations: [id or file, …]}``; files are relative to the suite file.
 
     Raises:
-        UsageError: it is none, or what :func:`load_suite` refuses.
+        UsageError: the file is invalid, or :func:`load_suite` refuses it.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("relations",), str(path))
@@ -231,23 +231,23 @@ def names_from_suite_file(path: Path) -> list[str]:
     return named
 
 
-def refuse_baseline(relation: Relation, who: str) -> None:
-    """Refuse a relation with a baseline where the source arm's input is not ours to change, and one of the closed loop.
+def refuse_baseline(relation: Relation, owner: str) -> None:
+    """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
     Raises:
         UsageError: it has one, or is one.
     """
     if relation.loop:
-        raise UsageError(f"{who}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
+        raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
     if relation.baseline:
         raise UsageError(
-            f"{who}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "
+            f"{owner}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "
             "arm of a node alone is given what is there; use `mt replay`"
         )
 
 
 def shipped_relations(folder: str = FOLDER) -> list[Relation]:
-    """Every relation of the package: those of bags and live input, or of :data:`LOOP_FOLDER`."""
+    """Return every relation of the package: for bags and live input, or of :data:`LOOP_FOLDER`."""
     return [load_relation(name) for name in resources.shipped(folder)]
 
 
@@ -261,8 +261,10 @@ def _check(value: Any, path: Path) -> Check | None:
 
 
 def _mutations(value: Any, where: str) -> tuple[Mutation, ...]:
-    """Read mutations; the name of a manipulation stands for those that it is bound to."""
-    return tuple(made for name, params in named_items(value, where) for made in mutations_named(name, params, where))
+    """Read mutations; the name of a manipulation stands for its mutations."""
+    return tuple(
+        mutation for name, params in named_items(value, where) for mutation in mutations_named(name, params, where)
+    )
 
 
 def _plugins(kind: str, value: Any, where: str) -> tuple[Any, ...]:

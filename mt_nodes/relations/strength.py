@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How strong a relation's change is, on a scale from 0 (next to nothing) to 1 (what the relation says)."""
+"""Strength of a relation's change, on a scale from 0 (next to nothing) to 1 (as in the relation)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from mt_nodes.relations.relation import Relation
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import Setting
 
-#: Ends that differ by this factor or more are joined by equal ratios, not by equal steps.
+#: Ends with this ratio or more are interpolated logarithmically.
 LOG_FROM_RATIO = 10.0
-#: What a number that is no strength is: see :class:`mt_nodes.base.params.Param`.
-ASPECTS = ("place", "fixed")
 
 
 @dataclass(frozen=True)
 class Strength:
-    """One parameter of a relation's change, from the value that changes least to that which changes most.
+    """One parameter of a relation's change, from its weakest to its strongest value.
 
     Attributes:
-        step: which of the relation's mutations, or changes of the world, it is of.
+        step: index of the mutation, or of the change of the world.
         mutation, parameter: names.
         weak, strong: values at the fractions 0 and 1; ``weak`` may be the larger one (visibility in fog).
         whole: it has integer values.
         pair: it is an interval of the relation, which the search narrows to one value (places only).
         unit: of the values.
-        part: of the relation that it is in: ``mutate``, or ``scenario`` where it is of a change of the world.
+        part: ``mutate``, or ``scenario`` for a change of the world.
     """
 
     step: int
@@ -56,7 +54,7 @@ class Strength:
 
     @property
     def log(self) -> bool:
-        """Whether equal steps of the fraction are equal ratios of the value."""
+        """Whether interpolation is logarithmic."""
         low, high = sorted((self.weak, self.strong))
         return low > 0 and high / low >= LOG_FROM_RATIO
 
@@ -85,7 +83,7 @@ class Strength:
         return math.floor(exact) if self.strong > self.weak else math.ceil(exact)
 
     def fraction(self, value: float) -> float:
-        """Return the fraction of a value, cut to 0 … 1; both ends alike: 0."""
+        """Return the fraction of a value, limited to 0 … 1; 0 if both ends are equal."""
         if self.strong == self.weak:
             return 0.0
         if self.log and value > 0:
@@ -96,7 +94,7 @@ class Strength:
 
     @property
     def finest(self) -> float:
-        """The least difference of fractions that can change the value: of integers one step, else 0."""
+        """The least difference of fractions that can change the value: one step for integers, else 0."""
         if not self.whole or self.strong == self.weak:
             return 0.0
         near = self.strong + (1 if self.weak > self.strong else -1)
@@ -104,26 +102,26 @@ class Strength:
 
 
 def strengths(relation: Relation, reach: str = "relation") -> tuple[Strength, ...]:
-    """Return the strength parameters of a relation's mutations that it has turned away from their weak ends.
+    """Return the strength parameters of a relation's mutations that differ from their weak ends.
 
-    A baseline with the same parameter is the weak end: a change below it would turn the comparison round.
+    A baseline with the same parameter is the weak end: a change below it would reverse the comparison.
 
     Args:
-        relation: of which; its own values are the strong ends.
-        reach: ``relation``: up to the relation's own values, so that a violation is one of what it says; ``range``: up
-            to the ends of the parameters' ranges, on the side of the relation's values.
+        relation: its own values are the strong ends.
+        reach: ``relation``: up to the relation's own values, so that a violation is one of the relation itself;
+            ``range``: up to the ends of the parameters' ranges, on the side of the relation's values.
     """
     found = [
-        made
+        strength
         for step, mutation in enumerate(relation.mutate)
         for field in dataclasses.fields(mutation)  # type: ignore[arg-type]
-        if field.init and (made := _strength(relation, step, mutation, field, reach)) is not None
+        if field.init and (strength := _strength(relation, step, mutation, field, reach)) is not None
     ]
     return tuple(one for one in found if one.weak != one.strong)
 
 
 def strengths_in_world(relation: Relation, setting: Setting) -> tuple[Strength, ...]:
-    """Return the strengths of a relation's changes of the world, whose weak ends the source's world tells.
+    """Return the strengths of a relation's changes of the world, whose weak ends come from the source's world.
 
     Args:
         relation: of the closed loop; its own values are the strong ends.
@@ -135,8 +133,8 @@ def strengths_in_world(relation: Relation, setting: Setting) -> tuple[Strength, 
         for name, weak in change.weak_ends(setting).items():
             spec, strong, whole = specs[name], getattr(change, name), _whole_numbers(type(change), name)
             least = min(max(weak, weak if spec.low is None else spec.low), weak if spec.high is None else spec.high)
-            made = Strength(step, plugins.name_of(type(change)), name, least, strong, whole, False, spec.unit)
-            found.append(replace(made, part="scenario"))
+            strength = Strength(step, plugins.name_of(type(change)), name, least, strong, whole, False, spec.unit)
+            found.append(replace(strength, part="scenario"))
     return tuple(one for one in found if one.weak != one.strong)
 
 
@@ -153,13 +151,13 @@ def _strength(
 
 
 def _least(relation: Relation, mutation: Mutation, name: str, neutral: float) -> float:
-    """The weak end: what the baseline says of the parameter of such a mutation, else its neutral value."""
+    """Return the weak end: the baseline's value of the parameter of such a mutation, else its neutral value."""
     same = [float(getattr(m, name)) for m in relation.baseline if type(m) is type(mutation)]
     return same[0] if same else neutral
 
 
 def _end(spec: Param, weak: float, value: float) -> float:
-    """The end of the range that lies beyond a value, away from the weak end; the value itself where there is none."""
+    """Return the end of the range beyond a value, away from the weak end; the value itself if there is none."""
     end = spec.high if value > weak else spec.low
     return value if end is None else end
 
@@ -174,13 +172,13 @@ def axis(relation: Relation, name: str, ends: tuple[float, float] | None = None)
     """Return one parameter of a relation's mutations to search over, strength or place.
 
     Args:
-        relation: of which.
-        name: ``mutation.parameter``, or ``parameter`` where only one mutation has it.
-        ends: weak and strong end; None: those that :func:`strengths` gives, of a place that is an interval (nearest
-            and farthest, say) the interval itself.
+        relation: the relation.
+        name: ``mutation.parameter``, or ``parameter`` if only one mutation has it.
+        ends: weak and strong end; None: those of :func:`strengths`, for an interval (nearest and farthest, say) the
+            interval itself.
 
     Raises:
-        UsageError: nothing is named so, it is no number, or its ends are not known or not in its range.
+        UsageError: there is no such parameter, it is no number, or its ends are unknown or out of range.
     """
     step, mutation, field = _field_of(relation, name)
     spec, value = spec_of(field), getattr(mutation, field.name)
@@ -211,26 +209,26 @@ def _field_of(relation: Relation, name: str) -> tuple[int, Mutation, dataclasses
         for f in dataclasses.fields(m)  # type: ignore[arg-type]
         if f.init
     }
-    fitting = [at for at in known if name in (at[0], at[0].partition(".")[2])]
-    if len(fitting) == 1:
-        return known[fitting[0]]
+    matches = [at for at in known if name in (at[0], at[0].partition(".")[2])]
+    if len(matches) == 1:
+        return known[matches[0]]
     names = sorted({at[0] for at in known})
-    if fitting:
-        raise UsageError(f"relation '{relation.id}' has {name} {len(fitting)} times; name one that is there once")
+    if matches:
+        raise UsageError(f"relation '{relation.id}' has {name} {len(matches)} times; name one that is there once")
     raise UsageError(f"relation '{relation.id}' has no parameter '{name}'{suggest(name, names)}; it has {names}")
 
 
 def is_place(relation: Relation, axis: Strength) -> bool:
-    """Whether an axis says where, and not how much: it does not count for the strength of a change."""
+    """Whether an axis is a place, and not a strength of a change."""
     specs = {f.name: spec_of(f) for f in dataclasses.fields(relation.mutate[axis.step])}  # type: ignore[arg-type]
     return specs[axis.parameter].neutral is None
 
 
 def at(relation: Relation, axes: Sequence[Strength], fractions: Sequence[float]) -> Relation:
-    """Return the relation with its parameters at these fractions of their axes; its id stays, so draws stay alike.
+    """Return the relation with its parameters at these fractions of their axes; it keeps its id, and so its draws.
 
     Raises:
-        UsageError: the mutation refuses values that do not go together.
+        UsageError: the mutation refuses the combination of values.
     """
     return with_values(relation, axes, [axis.value(f) for axis, f in zip(axes, fractions, strict=True)])
 
@@ -240,20 +238,20 @@ def with_values(relation: Relation, axes: Sequence[Strength], values: Sequence[f
     changed: dict[tuple[str, int], dict[str, Any]] = {}
     for axis, value in zip(axes, values, strict=True):
         changed.setdefault((axis.part, axis.step), {})[axis.parameter] = (value, value) if axis.pair else value
-    made = {part: list(getattr(relation, part)) for part, _ in changed}
+    lists = {part: list(getattr(relation, part)) for part, _ in changed}
     for (part, step), parameters in changed.items():
-        made[part][step] = replace(made[part][step], **parameters)
-    parts: dict[str, Any] = {part: tuple(steps) for part, steps in made.items()}
+        lists[part][step] = replace(lists[part][step], **parameters)
+    parts: dict[str, Any] = {part: tuple(steps) for part, steps in lists.items()}
     return replace(relation, **parts)
 
 
 def value_of(relation: Relation, axis: Strength) -> float:
-    """Return the value that a relation has of an axis that is no interval."""
+    """Return a relation's value for an axis that is no interval."""
     return float(getattr(getattr(relation, axis.part)[axis.step], axis.parameter))
 
 
 def overall(relation: Relation, axes: Sequence[Strength], fractions: Sequence[float]) -> float:
-    """Return how strong a change is, 0 … 1: the mean over the axes that are strengths; 1 where there is none."""
+    """Return the overall strength of a change, 0 … 1: the mean over the strength axes; 1 if there are none."""
     counted = [f for axis, f in zip(axes, fractions, strict=True) if not is_place(relation, axis)]
     return sum(counted) / len(counted) if counted else 1.0
 

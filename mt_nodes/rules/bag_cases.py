@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of a bag: frames with the one before and the one after each, their scenes, and what can be run on them."""
+"""Cases of a bag: frames with their neighbours, their scenes, and the relations that can be run on them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from mt_nodes.stacks.stack import Stack
 
 @dataclass(frozen=True)
 class Recording:
-    """A bag and what is known of it beforehand.
+    """A bag, and what is known of it in advance.
 
     Attributes:
-        topics: role -> topic. transforms: those that the bag lacks. told: facts that the user states.
-        utc_offset_h: of local time where it was recorded; None: not known. seen_by: who looks at pictures of cases.
+        topics: role -> topic. transforms: those that the bag lacks. told: facts stated by the user.
+        utc_offset_h: of local time at the recording; None if unknown. seen_by: model that describes pictures of cases.
     """
 
     bag: Path
@@ -48,17 +48,17 @@ class Recording:
 
     @cached_property
     def count(self) -> int:
-        """How many frames the bag has."""
+        """Number of frames in the bag."""
         with BagSource(self.bag, self.topics, self.transforms, require=self.sensors) as source:
             return source.info[source.lead].count
 
     def scenes(
         self, frames: Sequence[int], progress: Callable[[int], None] = lambda read: None
     ) -> dict[str, SceneFacts]:
-        """Return the scene of each frame, by the name of its case, in their order.
+        """Return the scene of each frame, by the name of its case, in order.
 
         Args:
-            progress: is told how many frames have been read.
+            progress: receives the number of frames read.
 
         Raises:
             UsageError: there is no such bag or frame.
@@ -70,7 +70,7 @@ class Recording:
         return {f"{self.bag.name}/{frame}": cases[frame] for frame in frames}
 
     def _cases(self, frames: Collection[int], progress: Callable[[int], None]) -> Iterator[tuple[int, list[Bundle]]]:
-        """Yield wanted frames with their neighbours; the first one has none, for it must be in the middle."""
+        """Yield wanted frames with their neighbours; the first frame has none before it and cannot be in the middle."""
         limit = max(frames, default=-1) + 2
         near: list[Bundle] = []
         with BagSource(self.bag, self.topics, self.transforms, limit=limit, require=self.sensors) as source:
@@ -89,11 +89,10 @@ class Recording:
         return describe(bundles, told=self.told, seen=seen, utc_offset_h=self.utc_offset_h)
 
 
-def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **asked: Any) -> Matcher:
-    """Return what chooses relations for cases of a bag; ``asked`` is the rest of what :class:`Matcher` takes.
+def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **settings: Any) -> Matcher:
+    """Return the matcher for cases of a bag; ``settings`` are further settings of :class:`Matcher`.
 
-    A relation that cannot be bound, needs a sensor that the bag has not, or cannot judge one of the stacks, is never
-    chosen.
+    A relation that cannot be bound, needs a sensor that the bag lacks, or cannot judge one of the stacks, is excluded.
     """
 
     @cache
@@ -111,25 +110,25 @@ def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack
     def edited(entry: Entry) -> Mapping[str, Any]:
         return edit_facts(entry.statement, ontology, entry.region)
 
-    # How often it was run has no part in either.
+    # Execution counts do not affect either.
     return Matcher(
         refuse=lambda entry: why_not(replace(entry, executions=0)),
         edit_facts=lambda entry: edited(replace(entry, executions=0)),
-        **asked,
+        **settings,
     )
 
 
 def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:
-    """Return facts that the user states; ``roads`` is a road or a list of them.
+    """Return the user's facts; ``roads`` is a road or a list of them.
 
     Raises:
-        UsageError: names what is no fact or no road, or whose value is of another kind.
+        UsageError: naming an unknown fact or road, or a value of the wrong kind.
     """
-    told = dict(values)
-    if ROADS in told:
-        roads = told[ROADS] if isinstance(told[ROADS], list) else [told[ROADS]]
+    known = dict(values)
+    if ROADS in known:
+        roads = known[ROADS] if isinstance(known[ROADS], list) else [known[ROADS]]
         for road in roads:
             if road not in ontology.roads:
                 raise UsageError(f"fact '{ROADS}': no road '{road}'{suggest(str(road), ontology.roads)}")
-        told[ROADS] = tuple(roads)
-    return given(told, ontology.predicates)
+        known[ROADS] = tuple(roads)
+    return given(known, ontology.predicates)

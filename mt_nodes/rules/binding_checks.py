@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether relations can be run: each bound to mutations that make its change, and to the check of its behaviour."""
+"""Whether relations can be run: binds each to mutations and to the check of its behaviour."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from mt_nodes.rules.store_entry import sentence
 
 @dataclass(frozen=True, eq=False)
 class BindingResult:
-    """One relation: what it is bound to, or, with ``relation`` None, ``why`` it is bound to nothing."""
+    """A relation's binding, or, with ``relation`` None, the reason ``why`` there is none."""
 
     born: RuleStatement
     relation: Relation | None
     why: str = ""
 
     def as_plain(self) -> dict[str, object]:
-        """Return it as JSON can hold it."""
-        made = self.relation
+        """Return it in the form of JSON."""
+        relation = self.relation
         return {
             "id": self.born.id,
             "text": sentence(self.born.statement),
             "rules": list(self.born.statement.rules),
-            "mutate": [plugins.name_of(type(m)) for m in made.mutate] if made else [],
-            "check": plugins.name_of(type(made.check)) if made else None,
+            "mutate": [plugins.name_of(type(m)) for m in relation.mutate] if relation else [],
+            "check": plugins.name_of(type(relation.check)) if relation else None,
             "why": self.why,
         }
 
 
 def checked(relations: Iterable[RuleStatement], ontology: Ontology) -> list[BindingResult]:
-    """Bind each relation, in their order."""
+    """Bind each relation, in order."""
     return [_checked(one, ontology) for one in relations]
 
 
 def _checked(one: RuleStatement, ontology: Ontology) -> BindingResult:
     try:
-        made = one.relation(ontology)
+        relation = one.relation(ontology)
     except UsageError as error:
         return BindingResult(one, None, str(error))
-    return BindingResult(one, made)
+    return BindingResult(one, relation)

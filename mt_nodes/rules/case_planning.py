@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cuts bags into cases and gives each the relation that fits it: what a plan of cases is made of."""
+"""Cuts bags into cases and assigns each a relation: the contents of a case plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mt_nodes.rules.store_import import write_relation
 
 @dataclass(frozen=True)
 class CaseFrames:
-    """Some frames of a bag in a row, to be given a relation; ``reference``: the frame that ``scene`` is of."""
+    """Successive frames of a bag that get a relation; ``reference``: the frame of ``scene``."""
 
     name: str
     bag: int
@@ -34,7 +34,7 @@ class CaseFrames:
     scene: SceneFacts
 
     def given(self, relation: str, draw: int, why: str) -> PlannedCase:
-        """Return it with a relation, and with what is known of its scene."""
+        """Return the case with a relation, and with the known facts of its scene."""
         known = {name: row for name, row in self.scene.as_plain().items() if row["value"] is not None}
         return PlannedCase(
             self.name,
@@ -56,33 +56,33 @@ def cut(
     progress: Callable[[int, int], None] = lambda bag, read: None,
     limit: int | None = None,
 ) -> list[CaseFrames]:
-    """Return the cases of all bags, ``frames`` long each; a shorter rest of a bag is left out.
+    """Return the cases of all bags, ``frames`` long each; a shorter remainder of a bag is left out.
 
     Args:
-        reference: frame within a case that its scene is of.
-        progress: is told a bag's number and how many of its frames have been read.
-        limit: frames of each bag that are looked at at most.
+        reference: frame of a case that its scene describes.
+        progress: receives a bag's number and the number of its frames read.
+        limit: most frames of each bag.
 
     Raises:
         UsageError: no bag has enough frames for one.
         InfrastructureError: a bag is damaged.
     """
-    made = []
+    planned = []
     for bag, (name, recording) in enumerate(zip(_names(recordings), recordings, strict=True)):
         firsts = range(0, min(recording.count, limit or recording.count) - frames + 1, frames)
         scenes = recording.scenes([first + reference for first in firsts], partial(progress, bag))
         for first, scene in zip(firsts, scenes.values(), strict=True):
-            made.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
-    if not made:
+            planned.append(CaseFrames(f"{name}/{first}", bag, first, first + frames - 1, first + reference, scene))
+    if not planned:
         longest = max(recording.count for recording in recordings)
         raise UsageError(
             f"--frames {frames}: got {counted(longest, 'frame')} in the longest bag, less than one case; take fewer"
         )
-    return made
+    return planned
 
 
 def left_out(recordings: Sequence[Recording], frames: int) -> list[str]:
-    """Say of each bag what of it is in no case."""
+    """Report for each bag the frames in no case."""
     rest = [(name, one.count, one.count % frames) for name, one in zip(_names(recordings), recordings, strict=True)]
     return [f"{name}: {counted(left, 'frame')} from {count - left} on left out" for name, count, left in rest if left]
 
@@ -90,11 +90,11 @@ def left_out(recordings: Sequence[Recording], frames: int) -> list[str]:
 def choose(
     cuts: Sequence[CaseFrames], store: Store, matchers: Sequence[Matcher], rounds: int
 ) -> list[tuple[CaseFrames, int, Choice]]:
-    """Return what each case is given in each round, and count it, all in one transaction.
+    """Return the choices for each case in each round, and count them, all in one transaction.
 
     Args:
         matchers: by number of the bag.
-        rounds: how often each case is given a relation; what it was given before counts.
+        rounds: how often each case gets a relation; earlier choices count.
 
     Raises:
         InfrastructureError: the store cannot be written; nothing is counted.
@@ -104,35 +104,35 @@ def choose(
         for turn in range(rounds):
             for bag, chooses in enumerate(matchers):
                 own = [one for one in cuts if one.bag == bag]
-                # Lots depend on the name of a case: of another round they are others.
+                # Random choices depend on the name of a case, so they differ between rounds.
                 named = {f"{one.name} round {turn}" if turn else one.name: one.scene for one in own}
                 choices = chooses.plan(store, named)
                 found += [(one, turn, replace(c, case=one.name)) for one, c in zip(own, choices, strict=True)]
     return found
 
 
-def name_of(entry: Entry, ontology: Ontology, beside: Path | None) -> str:
-    """Return what `mt replay` calls a relation of the store.
+def name_of(entry: Entry, ontology: Ontology, path: Path | None) -> str:
+    """Return the name of a store's relation for `mt replay`.
 
-    What does not ship is written to the directory ``beside`` (None: nowhere), and called by its file from there.
+    One that does not ship is written to the directory ``path`` (None: nowhere), and named by its file there.
 
     Raises:
         InfrastructureError: the file cannot be written.
     """
-    # Words of the user's own may show a relation in another way than those of the package.
+    # With the user's own words, a relation may be shown in another way than in the package.
     if ontology == load_ontology() and (ids := ids_of(entry)):
         return ids[0]
     relation = replace(of_entry(entry).relation(ontology), id=f"relation_{entry.index}")
-    if beside is None:
+    if path is None:
         return relation.id
     try:
-        beside.mkdir(parents=True, exist_ok=True)
-        return f"{beside.name}/{write_relation(beside, relation).name}"
+        path.mkdir(parents=True, exist_ok=True)
+        return f"{path.name}/{write_relation(path, relation).name}"
     except OSError as error:
-        raise cannot_write(beside, error) from error
+        raise cannot_write(path, error) from error
 
 
 def _names(recordings: Sequence[Recording]) -> list[str]:
-    """Return the name of each bag; those that share one get their number."""
+    """Return the name of each bag; those with equal names get a number."""
     names = [recording.bag.name for recording in recordings]
     return [f"{name}.{bag}" if names.count(name) > 1 else name for bag, name in enumerate(names)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks one language model over the OpenAI chat protocol, as insistently as :mod:`mt_nodes.rules.service` does.
+"""Client for one language model with the OpenAI chat protocol; retries as :mod:`mt_nodes.rules.service` does.
 
-Answers are asked for in a JSON schema, where the server has none of that (it says 400 or 422) in plain JSON, else in
-words; whoever reads them checks them anyway.
+Answers are requested with a JSON schema, or, if the server refuses that (400 or 422), as plain JSON, else in words;
+callers validate them anyway.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.service import ATTEMPTS, Service, ServiceFailure
 
-#: What is said: a text, or parts of the protocol, texts and pictures.
+#: Content of a message: a text, or parts of the protocol (texts and pictures).
 Content = str | tuple[Mapping[str, Any], ...]
-#: Role (``system``, ``user``, ``assistant``) and what is said.
+#: Role (``system``, ``user``, ``assistant``) and content.
 Message = tuple[str, Content]
-#: No answer of ours is longer than some kilobytes.
+#: Our answers have a few kilobytes at most.
 LARGEST_BYTES = 1_000_000
 _OTHER_FORM = frozenset({400, 422})
 _FORMS = ("schema", "json", "words")
@@ -29,7 +29,7 @@ _FORMS = ("schema", "json", "words")
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What a model said, why it ended (``stop``, ``length``, ``refusal`` …), what it took; tokens None: not told."""
+    """A model's reply, why it ended (``stop``, ``length``, ``refusal`` …), and its cost; tokens None if unknown."""
 
     text: str
     finish: str
@@ -40,7 +40,7 @@ class ModelReply:
 
 
 class Chat:
-    """One model; may be asked by several threads."""
+    """Client for one model; thread-safe."""
 
     def __init__(
         self,
@@ -59,52 +59,52 @@ class Chat:
         self._form = 0
 
     def ask(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> ModelReply:
-        """Return what the model says to messages.
+        """Return the model's reply to messages.
 
         Raises:
-            NoAnswer: every try failed; says how the last did.
+            NoAnswer: every attempt failed; says how the last did.
             UsageError: the server refuses the request or the key.
         """
-        told, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
-        text, finish, usage = told
+        completion, seconds, attempts = self._service.insist(lambda: self._in_some_form(messages, schema))
+        text, finish, usage = completion
         return ModelReply(text, finish, *usage, seconds, attempts)
 
-    def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Told:
+    def _in_some_form(self, messages: Sequence[Message], schema: Mapping[str, Any]) -> _Completion:
         for form in range(self._form, len(_FORMS)):
             try:
-                told = self._once(messages, _response_format(_FORMS[form], schema))
+                completion = self._request(messages, _response_format(_FORMS[form], schema))
             except self._service.refusal as error:
                 if getattr(error, "status_code", None) not in _OTHER_FORM or form + 1 == len(_FORMS):
                     raise self._service.refused(error) from error
             else:
                 self._form = form
-                return told
+                return completion
         raise AssertionError("unreachable: the last form returns or raises")
 
-    def _once(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Told:
-        said = [{"role": role, "content": content} for role, content in messages]
-        # Not as arguments of the library: servers have parameters of their own.
+    def _request(self, messages: Sequence[Message], response_format: Mapping[str, Any]) -> _Completion:
+        plain = [{"role": role, "content": content} for role, content in messages]
+        # In the body, not as arguments of the library: servers have parameters of their own.
         body = {**self.model.parameters, **response_format}
         create = self._service.client.chat.completions.with_streaming_response.create
-        asking = partial(create, model=self.model.model, messages=said, extra_body=body)
-        return _told(*self._service.body(asking, LARGEST_BYTES))
+        asking = partial(create, model=self.model.model, messages=plain, extra_body=body)
+        return _read_completion(*self._service.body(asking, LARGEST_BYTES))
 
 
-_Told = tuple[str, str, tuple["int | None", "int | None"]]
+_Completion = tuple[str, str, tuple["int | None", "int | None"]]
 
 
 def _response_format(form: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     if form == "schema":
-        told = {"name": "answer", "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": told}}
+        definition = {"name": "answer", "strict": True, "schema": schema}
+        return {"response_format": {"type": "json_schema", "json_schema": definition}}
     return {"response_format": {"type": "json_object"}} if form == "json" else {}
 
 
-def _told(data: bytes, kind: str) -> _Told:
-    """Return text, reason of its end and tokens of a completion.
+def _read_completion(data: bytes, kind: str) -> _Completion:
+    """Return text, finish reason and tokens of a completion.
 
     Raises:
-        Failed: it is none.
+        Failed: it is invalid.
     """
     try:
         completion = json.loads(data)
@@ -118,7 +118,7 @@ def _told(data: bytes, kind: str) -> _Told:
         raise ServiceFailure(f"got no completion but {kind}: {data[:80]!r}") from error
     if not isinstance(text, str):
         raise ServiceFailure(f"got content of {type(text).__name__}, expected a text")
-    # A lone surrogate, which JSON can hold, has no UTF-8.
+    # A lone surrogate, which JSON allows, cannot be encoded in UTF-8.
     return str(refusal or text).encode("utf-8", "replace").decode(), finish, counts
 
 

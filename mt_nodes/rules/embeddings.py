@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts nearest in meaning to another by the vectors of a service, found by FAISS's exact index of scalar products.
+"""Nearest texts by embedding vectors of a service, with FAISS's exact index of scalar products.
 
-Vectors are asked for over the OpenAI protocol (``/embeddings``), as insistently as :mod:`mt_nodes.rules.service` does,
-and kept (:mod:`mt_nodes.rules.vector_file`). FAISS (J. Johnson, M. Douze, H. Jégou, "Billion-scale similarity search
-with GPUs", arXiv 1702.08734; ``IndexFlatIP``) compares in single precision; whoever may be among the nearest is
-compared again in double precision, so the outcome depends on neither its version nor its threads.
+Vectors come from the OpenAI protocol (``/embeddings``), with retries as in :mod:`mt_nodes.rules.service`, and are
+cached (:mod:`mt_nodes.rules.vector_file`). FAISS (J. Johnson, M. Douze, H. Jégou, "Billion-scale similarity search with
+GPUs", arXiv 1702.08734; ``IndexFlatIP``) compares in single precision; candidates are compared again in double
+precision, so that the result depends neither on its version nor on threads.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from mt_nodes.rules.nearest_texts import Floats, cosines, ranked, unit
 from mt_nodes.rules.service import Service, ServiceFailure
 from mt_nodes.rules.vector_file import VectorFile
 
-#: Texts of one request, and bytes of its answer: 64 vectors of 8,192 numbers of 24 characters have room.
+#: Texts per request, and bytes per answer: room for 64 vectors of 8,192 numbers of 24 characters.
 BATCH, LARGEST_BYTES = 64, 16_000_000
-#: A vector that is made twice, alone and beside others, is the same but for the rounding of half precision.
+#: Two embeddings of a text, alone and in a batch, are equal up to rounding in half precision.
 _SAME = 0.99
-#: Cosines in single precision may be wrong by less than this.
+#: Largest error of cosines in single precision.
 _MARGIN = 1e-4
 
 
 class Embeddings:
-    """The vectors of one model."""
+    """Embedding vectors of one model."""
 
     def __init__(self, name: str, kept: VectorFile, connect: Callable[[], Service]) -> None:
-        """Ask nothing yet.
+        """Create the client; the first request comes with the first text.
 
         Args:
-            name: what the user calls the model; vectors are kept under it.
-            connect: makes the client, if there is something to ask.
+            name: the user's name of the model, the key of its cached vectors.
+            connect: creates the client when a request is needed.
         """
-        self.name, self._kept, self._connect = name, kept, connect
+        self.name, self._stored, self._connect = name, kept, connect
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors (n, d) of n texts, asking for those only that are not kept.
+        """Return the vectors (n, d) of n texts; requests only those that are not cached.
 
         Raises:
-            NoAnswer: the server gave no usable one; those that came before are kept.
-            UsageError: the server refuses the request, or has another model than the vectors that are kept are of.
+            NoAnswer: the server gave no usable one; earlier ones are cached.
+            UsageError: the server refuses the request, or has another model than that of the cached vectors.
             InfrastructureError: the file of vectors cannot be written.
         """
-        known = self._kept.of(self.name)
+        known = self._stored.of(self.name)
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         for begin in range(0, len(missing), BATCH):
             self._fetch(missing[begin : begin + BATCH])
-        known = self._kept.of(self.name)
+        known = self._stored.of(self.name)
         return np.array([known[text] for text in texts])
 
     @cached_property
@@ -63,14 +63,14 @@ class Embeddings:
         return self._connect()
 
     def _fetch(self, texts: Sequence[str]) -> None:
-        """Ask for texts and for one that is kept, which says whether the model is still the same; keep all or none."""
-        probe = list(self._kept.of(self.name))[:1]
-        (served, vectors), _, _ = self._service.insist(lambda: self._once([*texts, *probe]))
+        """Request texts and a cached one, to verify that the model is still the same; cache all or none."""
+        probe = list(self._stored.of(self.name))[:1]
+        (served, vectors), _, _ = self._service.insist(lambda: self._request([*texts, *probe]))
         if probe:
             self._refuse_another(served, vectors[-1], probe[0])
-        self._kept.add(self.name, served, texts, vectors[: len(texts)])
+        self._stored.add(self.name, served, texts, vectors[: len(texts)])
 
-    def _once(self, texts: Sequence[str]) -> tuple[str, Floats]:
+    def _request(self, texts: Sequence[str]) -> tuple[str, Floats]:
         model = self._service.model
         own = {key: value for key, value in model.parameters.items() if key not in DEFAULTS}
         create = self._service.client.embeddings.with_streaming_response.create
@@ -79,12 +79,12 @@ class Embeddings:
             data, kind = self._service.body(asking, LARGEST_BYTES)
         except self._service.refusal as error:
             raise self._service.refused(error) from error
-        return _told(data, kind, len(texts))
+        return _read_vectors(data, kind, len(texts))
 
     def _refuse_another(self, served: str, vector: Floats, probe: str) -> None:
-        before = self._kept.of(self.name)[probe]
-        if served != self._kept.served(self.name):
-            why = f"the server calls it '{served}', before '{self._kept.served(self.name)}'"
+        before = self._stored.of(self.name)[probe]
+        if served != self._stored.served(self.name):
+            why = f"the server calls it '{served}', before '{self._stored.served(self.name)}'"
         elif len(vector) != len(before):
             why = f"its vectors have {len(vector)} numbers, before {len(before)}"
         elif (near := float(unit(vector[None])[0] @ unit(before[None])[0])) < _SAME:
@@ -92,15 +92,15 @@ class Embeddings:
         else:
             return
         raise UsageError(
-            self._service.says(f"{why}: another model than {self._kept.path} is of; name another file by --vectors")
+            self._service.says(f"{why}: another model than {self._stored.path} is of; name another file by --vectors")
         )
 
 
-def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
-    """Return what the server calls the model, and ``count`` vectors (count, d) in the order of the texts.
+def _read_vectors(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
+    """Return the server's name of the model, and ``count`` vectors (count, d) in the order of the texts.
 
     Raises:
-        Failed: it is none of that.
+        Failed: the answer is invalid.
     """
     try:
         answer = json.loads(data)
@@ -115,25 +115,25 @@ def _told(data: bytes, kind: str, count: int) -> tuple[str, Floats]:
 
 def _matrix(rows: Sequence[Any]) -> Floats:
     try:
-        told = np.array(rows)
+        numbers = np.array(rows)
     except ValueError as error:
         raise ServiceFailure("got vectors of several lengths, expected one length") from error
-    if told.ndim != 2 or told.dtype.kind not in "fi" or not told.size:
-        raise ServiceFailure(f"got vectors of {told.dtype} {told.shape}, expected lists of numbers")
+    if numbers.ndim != 2 or numbers.dtype.kind not in "fi" or not numbers.size:
+        raise ServiceFailure(f"got vectors of {numbers.dtype} {numbers.shape}, expected lists of numbers")
     with np.errstate(over="ignore"):
-        made = told.astype(np.float32)
-    if not np.isfinite(made).all():
+        vectors = numbers.astype(np.float32)
+    if not np.isfinite(vectors).all():
         raise ServiceFailure("got vectors with numbers that are none (NaN or infinite)")
-    if not np.any(made, axis=1).all():
+    if not np.any(vectors, axis=1).all():
         raise ServiceFailure("got a vector of zeros, which is near to nothing")
-    return made.astype(np.float64)
+    return vectors.astype(np.float64)
 
 
 class FaissIndex:
-    """:class:`mt_nodes.rules.nearest_texts.Nearest` by vectors that somebody else makes."""
+    """:class:`mt_nodes.rules.nearest_texts.Nearest` with vectors from an embedding function."""
 
     def __init__(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Floats]) -> None:
-        """Place texts.
+        """Index texts.
 
         Args:
             embed: returns vectors (n, d) of n texts.
@@ -154,15 +154,15 @@ class FaissIndex:
         self._flat.add(self._vectors.astype(np.float32))
 
     def nearest(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return rows and similarities of the nearest, equally near ones in order; all are as far from no words."""
+        """Return rows and similarities of the nearest, ties in order; a text without words is equally far from all."""
         count = len(self._vectors)
         if limit < 1 or not count:
             return []
         if not query.strip():
             return ranked(range(count), np.zeros(count), limit)
-        asked = unit(self._embed([query]))
-        single = asked.astype(np.float32)
+        vector = unit(self._embed([query]))
+        single = vector.astype(np.float32)
         near, _ = self._flat.search(single, min(limit, count))
         _, _, found = self._flat.range_search(single, float(near[0, -1]) - _MARGIN)
         rows = np.sort(found)
-        return ranked(rows, cosines(self._vectors[rows], asked[0]), limit)
+        return ranked(rows, cosines(self._vectors[rows], vector[0]), limit)

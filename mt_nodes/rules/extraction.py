@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the rules of a set to relations: each rule is read by the parser and by models side by side, one reading chosen.
+"""From rules to relations: the parser and language models read each rule in parallel, and one reading is chosen.
 
-The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one without a network.
-A run that was cut off is run again: models are not asked again for answers that its file
-(:mod:`mt_nodes.rules.model_answers`) already holds.
+The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one that needs no
+network. An interrupted run can be repeated: answers that its file (:mod:`mt_nodes.rules.model_answers`) holds are not
+requested again.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from typing import Protocol
 
+from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, read_answer
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
@@ -22,16 +23,15 @@ from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
-from mt_nodes.rules.told_statements import BadAnswer, answer_schema, read_answer
 
 
 @dataclass(frozen=True)
 class CandidateReading:
-    """What one reader makes of a rule.
+    """One reader's reading of a rule.
 
     Attributes:
-        origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.model_answers`, empty of the parser.
-        score: of the self-check, 0 best; None: not checked. complete: nothing is left that another run may answer.
+        origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.model_answers`, empty for the parser.
+        score: of the self-check, 0 best; None: not checked. complete: another run cannot add an answer.
     """
 
     origin: str
@@ -44,7 +44,7 @@ class CandidateReading:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What all readers make of a rule, and which of it is chosen; None: no reader finds a statement."""
+    """All readers' readings of a rule, and the chosen one; None: no reader finds a statement."""
 
     rule: Rule
     candidates: tuple[CandidateReading, ...]
@@ -52,16 +52,16 @@ class Extraction:
 
     @property
     def complete(self) -> bool:
-        """Whether every model answered; if not, run it again and the choice may be another."""
+        """Whether every model answered; if not, another run may change the choice."""
         return all(one.complete for one in self.candidates)
 
     @property
     def why(self) -> str:
-        """Why there is no statement, of each reader; empty if there is one."""
+        """Why there is no statement, by reader; empty if there is one."""
         return "" if self.chosen else "; ".join(f"{one.origin}: {one.reading.why}" for one in self.candidates)
 
     def entries(self, region: str) -> tuple[Entry, ...]:
-        """Return what is chosen as relations for the store."""
+        """Return the chosen statements as relations for the store."""
         one = self.chosen
         return (
             tuple(Entry(s, region, one.origin, one.prompt_id, one.answer_id) for s in one.reading.statements)
@@ -74,7 +74,7 @@ class Reader(Protocol):
     """Reads rules; called by several threads, one rule at a time."""
 
     def read(self, rule: Rule) -> CandidateReading:
-        """Return what it makes of a rule."""
+        """Return its reading of a rule."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class ParserReader:
     strict: bool = False
 
     def read(self, rule: Rule) -> CandidateReading:
-        """Return what it makes of a rule."""
+        """Return its reading of a rule."""
         return CandidateReading(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
 
 
@@ -99,7 +99,7 @@ class ModelReader:
     strict: bool = False
 
     def read(self, rule: Rule) -> CandidateReading:
-        """Return what it makes of a rule; only statements of the ontology and of the rule pass.
+        """Return its reading of a rule; accepts only statements of the ontology and of the rule.
 
         Raises:
             InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
@@ -125,16 +125,17 @@ class ModelReader:
 
 
 def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck | None = None) -> Iterator[Extraction]:
-    """Yield what readers make of each rule, in the order of the rules; readers work side by side.
+    """Yield the readings of each rule, in order; readers work in parallel.
 
     Args:
-        check: scores what was read; without it the reading that most readers stand behind is chosen, of several such
-            that of the reader named first.
+        check: scores the readings; without it the most frequent reading is chosen, of several such that of the first
+            reader.
 
     Raises:
-        InfrastructureError, UsageError: a model is given up or refuses; what was answered is kept.
+        InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
     """
-    # This kind's `map` ends when all have, so that no answer is lost to another's error; an interrupt waits for none.
+    # `map` of this pool ends after all threads, so that no answer is lost to another's error; an interrupt does not
+    # wait.
     with ThreadPool(max(1, len(readers))) as pool:
         for rule in rules:
             found = pool.starmap(_read, [(reader, rule) for reader in readers])
@@ -153,9 +154,9 @@ def _scored(rule: Rule, one: CandidateReading, check: SelfCheck | None) -> Candi
 
 
 def _chosen(rule: Rule, candidates: tuple[CandidateReading, ...]) -> Extraction:
-    said = [one for one in candidates if one.reading.statements]
-    meanings = [_meaning(one) for one in said]
-    best = min(said, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
+    nonempty = [one for one in candidates if one.reading.statements]
+    meanings = [_meaning(one) for one in nonempty]
+    best = min(nonempty, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
     return Extraction(rule, candidates, best)
 
 

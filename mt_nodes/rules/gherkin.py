@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements as Gherkin, the language of Cucumber, one scenario each; tags are the ids of the rules that say so.
+"""Statements in Gherkin, the language of Cucumber, one scenario each; tags are the ids of their rules.
 
 ::
 
@@ -27,7 +27,7 @@ from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, State
 
 TOOL = "mt"
 _ID = re.compile(r"[^\s@#]+")
-#: The parser takes about a second for so much; the 110 shipped rules are 40 kB.
+#: The parser takes about a second for this size; the 110 shipped rules have 40 kB.
 _LARGEST = 1_000_000
 _KNOWN = "it is known that"
 _GIVEN = re.compile(r"the ego[- ]vehicle approaches(?: to)? (?:an? |the )?(?P<road>.+)")
@@ -48,7 +48,7 @@ def feature(statements: Iterable[Statement], title: str, tool: str = TOOL) -> st
     """Return the text of a feature with one scenario a statement.
 
     Raises:
-        UsageError: the id of a rule has spaces, ``@`` or ``#`` and can be no tag.
+        UsageError: a rule's id has spaces, ``@`` or ``#`` and cannot be a tag.
     """
     return f"Feature: {' '.join(title.split())}\n" + "".join(_scenario(one, tool) for one in statements)
 
@@ -73,7 +73,7 @@ def read_feature_file(path: Path, ontology: Ontology) -> tuple[Statement, ...]:
     """Read a ``.feature`` file.
 
     Raises:
-        UsageError: it cannot be read, or what :func:`read_feature` refuses.
+        UsageError: it cannot be read, or :func:`read_feature` refuses it.
     """
     return read_feature(read_text(path), str(path), ontology)
 
@@ -82,8 +82,8 @@ def read_feature(text: str, name: str, ontology: Ontology) -> tuple[Statement, .
     """Return the statements of a feature.
 
     Raises:
-        UsageError: naming the line: it is no Gherkin, in another language, says nothing, or has a word that the
-            ontology does not know.
+        UsageError: naming the line: invalid Gherkin, another language, no content, or a word that the ontology does not
+            know.
     """
     if len(text) > _LARGEST:
         raise UsageError(f"{name}: got {len(text) / 1e6:.1f} MB, expected at most {_LARGEST / 1e6:g} MB; part it")
@@ -109,8 +109,8 @@ def _document(text: str, name: str) -> Mapping[str, Any]:
     except CompositeParserException as error:
         first = error.errors[0]
         more = f" (and {len(error.errors) - 1} more)" if len(error.errors) > 1 else ""
-        told = str(first).partition(": ")[2].replace("#", "")
-        raise UsageError(f"{name}:{first.location['line']}: not valid Gherkin: {told}{more}") from error
+        title = str(first).partition(": ")[2].replace("#", "")
+        raise UsageError(f"{name}:{first.location['line']}: not valid Gherkin: {title}{more}") from error
     except ParserError as error:
         raise UsageError(f"{name}: not valid Gherkin: {error}") from error
 
@@ -125,7 +125,7 @@ def _scenarios(document: Mapping[str, Any], name: str) -> Iterator[Mapping[str, 
 
 
 def _statement(scenario: Mapping[str, Any], name: str, ontology: Ontology) -> Statement:
-    told: dict[str, str] = {}
+    parts: dict[str, str] = {}
     conditions: list[str] = []
     lines: dict[str, int] = {}
     for step in scenario["steps"]:
@@ -134,23 +134,23 @@ def _statement(scenario: Mapping[str, Any], name: str, ontology: Ontology) -> St
         if "condition" in words:
             conditions.append(words["condition"])
         for key in words.keys() - {"condition"}:
-            if key in told:
+            if key in parts:
                 raise UsageError(f"{where}: got a second '{step['keyword'].strip()}' step, expected one")
-        told |= words
+        parts |= words
         lines |= dict.fromkeys(words, _line(step))
     for key, step_name in (("road", "Given"), ("element", "When"), ("behaviour", "Then")):
-        if key not in told:
+        if key not in parts:
             raise UsageError(f"{name}:{_line(scenario)}: got a scenario without a '{step_name}' step, expected one")
     rules = tuple(tag["name"].removeprefix("@") for tag in scenario["tags"])
     condition = conditions[0] if len(conditions) == 1 else " and ".join(f"({one})" for one in conditions)
     road, element, behaviour = (
-        _known(told[key], key, ontology, f"{name}:{lines[key]}") for key in ("road", "element", "behaviour")
+        _known(parts[key], key, ontology, f"{name}:{lines[key]}") for key in ("road", "element", "behaviour")
     )
-    made = Statement(road, told["verb"], element, behaviour, told.get("place") or "", condition, rules)
-    ontology.refuse_unknown(replace(made, condition=""), f"{name}:{lines['element']}")
+    statement = Statement(road, parts["verb"], element, behaviour, parts.get("place") or "", condition, rules)
+    ontology.refuse_unknown(replace(statement, condition=""), f"{name}:{lines['element']}")
     if condition:
         refuse_unknown_names(condition, ontology.predicates, ontology.elements, f"{name}:{lines['condition']}")
-    return made
+    return statement
 
 
 def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
@@ -163,7 +163,7 @@ def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
 
 
 def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
-    """Return the name that words are of: the name itself, or a phrase of the ontology."""
+    """Return the name for words: the name itself, or the term with that phrase."""
     terms: Mapping[str, Any] = {
         "road": ontology.roads,
         "element": ontology.elements,
@@ -172,10 +172,10 @@ def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
     name = "_".join(words.lower().replace("-", " ").split())
     if name in terms:
         return name
-    said = next((term.name for term in terms.values() if words.lower() in term.says), "")
-    if not said:
+    found = next((term.name for term in terms.values() if words.lower() in term.says), "")
+    if not found:
         raise UsageError(f"{where}: no {kind} '{words}'{suggest(name, terms)}")
-    return said
+    return found
 
 
 def _line(node: Mapping[str, Any]) -> int:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which relation of the store a case is given: AutoMT's third agent, without a model and so that it can be repeated.
+"""Chooses a relation of the store for a case: AutoMT's third agent, deterministic and without a model.
 
-In this order: the relations nearest in meaning to the scene; of these whoever applies, by its road and its condition,
-where what is not known does not apply; of these the least often run; of these the nearest; of these one by lot, from
-the seed and the case alone. The published tool retrieves all relations, as is the default here: whoever asks for the
-nearest few only may miss one that applies.
+In this order: the relations nearest in meaning to the scene; of these the applicable ones, by road and condition, where
+unknown facts exclude; of these the least often run; of these the nearest; of these a random one, from the seed and the
+case alone. The published tool retrieves all relations, as does the default here: with a limit, an applicable relation
+may be missed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ EditFacts = Callable[[Entry], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Candidate:
-    """A relation that was looked at.
+    """A considered relation.
 
     Attributes:
-        index: in the store. near: similarity to the scene. executions: before this choice. applies: None where it is
-            not known. why: it was chosen, or not.
+        index: in the store. near: similarity to the scene. executions: before this choice. applies: None if unknown.
+            why: it was chosen, or not.
     """
 
     index: int
@@ -46,11 +46,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a case is given; plain data, to be frozen in a plan.
+    """The choice for a case; plain data, for a plan.
 
     Attributes:
-        case: its name. index: of the relation in the store, None where none applies. candidates: all that were looked
-            at, the nearest first.
+        case: its name. index: of the relation in the store, None if none applies. candidates: all considered, nearest
+            first.
     """
 
     case: str
@@ -61,7 +61,7 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """Say why this relation, or none, was chosen."""
+        """Explain why this relation, or none, was chosen."""
         chosen = next((c for c in self.candidates if c.index == self.index), None)
         if chosen is not None:
             return chosen.why
@@ -71,17 +71,19 @@ class Choice:
         return f"none of {len(self.candidates)} relations applies; of {unclear} it is not known"
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it in the form of JSON."""
         return {**asdict(self), "candidates": [asdict(c) for c in self.candidates], "why": self.why}
 
 
 @dataclass(frozen=True)
 class Matcher:
-    """How relations are chosen.
+    """Settings of the choice.
 
     Attributes:
-        seed: of the lots. limit: how many of the nearest are looked at, 0 for all. region: whose rules; empty: all.
-        origins: only what these read; empty: all. refuse, edit_facts: see :data:`Refusal` and :data:`EditFacts`.
+        seed: of random choices. limit: how many of the nearest are considered, 0 for all. region: of the rules; empty:
+            all.
+        origins: only relations by these readers; empty: all. refuse, edit_facts: see :data:`Refusal` and
+            :data:`EditFacts`.
     """
 
     seed: int = 0
@@ -92,7 +94,7 @@ class Matcher:
     edit_facts: EditFacts = lambda entry: {}
 
     def plan(self, store: Store, scenes: Mapping[str, SceneFacts]) -> list[Choice]:
-        """Return what each case is given, in their order, and count it, all in one transaction.
+        """Return the choice for each case, in order, and count it, all in one transaction.
 
         Raises:
             InfrastructureError: the store cannot be written, or others write for too long; nothing is counted.
@@ -108,22 +110,22 @@ class Matcher:
         return choices
 
     def choose(self, store: Store, case: str, scene: SceneFacts, executions: Mapping[int, int] | None = None) -> Choice:
-        """Return what one case is given, and count nothing.
+        """Return the choice for one case, without counting it.
 
         Args:
-            executions: how often each relation was run, by index; None: as the store says.
+            executions: how often each relation was run, by index; None: from the store.
         """
         entries = store.entries(self.region, self.origins)
         if executions is not None:
             entries = [replace(entry, executions=executions[entry.index]) for entry in entries]
         nearest = store.nearest(scene.query, entries, self.limit or len(entries))
-        looked = [self._looked_at(store, entry, near, scene) for entry, near in nearest]
-        fitting = [c for c in looked if c.applies]
-        chosen = self._drawn(case, fitting) if fitting else None
-        candidates = tuple(self._explained(c, chosen, len(fitting)) for c in looked)
+        judged = [self._candidate(store, entry, near, scene) for entry, near in nearest]
+        applicable = [c for c in judged if c.applies]
+        chosen = self._drawn(case, applicable) if applicable else None
+        candidates = tuple(self._explained(c, chosen, len(applicable)) for c in judged)
         return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
 
-    def _looked_at(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
+    def _candidate(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:
         if refused := self.refuse(entry):
             found = Factor(False, f"cannot be run: {refused}")
         else:
@@ -131,18 +133,18 @@ class Matcher:
             found = _applicable(entry, needs, scene, self.edit_facts(entry))
         return Candidate(entry.index, entry.text, near, entry.executions, found.holds, found.source)
 
-    def _drawn(self, case: str, fitting: Sequence[Candidate]) -> Candidate:
-        """Return the least often run, of these the nearest, of these one by lot."""
-        best = min((c.executions, -c.near) for c in fitting)
-        equal = sorted((c for c in fitting if (c.executions, -c.near) == best), key=lambda c: c.index)
+    def _drawn(self, case: str, applicable: Sequence[Candidate]) -> Candidate:
+        """Return the least often run, of these the nearest, of these a random one."""
+        best = min((c.executions, -c.near) for c in applicable)
+        equal = sorted((c for c in applicable if (c.executions, -c.near) == best), key=lambda c: c.index)
         lot = generator(self.seed, f"rule_matching_{case}", 0, None, 0).integers(len(equal))
         return equal[int(lot)]
 
-    def _explained(self, candidate: Candidate, chosen: Candidate | None, fitting: int) -> Candidate:
+    def _explained(self, candidate: Candidate, chosen: Candidate | None, applicable: int) -> Candidate:
         if chosen is None or not candidate.applies:
             return candidate
         if candidate is chosen:
-            return replace(candidate, why=f"{CHOSEN}: of {fitting} that apply the least often run, then the nearest")
+            return replace(candidate, why=f"{CHOSEN}: of {applicable} that apply the least often run, then the nearest")
         if candidate.executions > chosen.executions:
             return replace(candidate, why=f"applies, but was run {candidate.executions} times, others less often")
         if candidate.near < chosen.near:
@@ -151,6 +153,6 @@ class Matcher:
 
 
 def _applicable(entry: Entry, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
-    """Return whether a relation applies to a scene: it is on its road, and makes sense there."""
+    """Return whether a relation applies to a scene: the scene is on its road, and meets its condition."""
     road = on_road(entry.statement.road, scene)
     return logical_alignment(entry.statement, needs, scene, edit) if road.holds else road

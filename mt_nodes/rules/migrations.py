@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Versions of a store's tables: what each one changed of the one before, and who may be opened."""
+"""Schema versions of a store: their changes, and which files may be opened."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mt_nodes.base.errors import UsageError
 
-#: Tells a store of relations from other SQLite files: "mtrs" as a number.
+#: Identifies a store of relations among SQLite files: "mtrs" as a number.
 APPLICATION_ID = 0x6D747273
 
 _STATEMENTS = """
@@ -29,7 +29,7 @@ CREATE TABLE statements (
     executions INTEGER NOT NULL DEFAULT 0 CHECK (executions >= 0),
     UNIQUE (region, origin, road, verb, element, place, behaviour, condition)
 )"""
-#: Words are looked up by their stems; the index holds none of the texts itself and follows them by triggers.
+#: Words are looked up by stem; the index holds no texts of its own and is updated by triggers.
 _WORDS = """
 CREATE VIRTUAL TABLE words USING fts5 (
     text, element, condition, rules, content = 'statements', content_rowid = 'id', tokenize = 'porter unicode61'
@@ -40,7 +40,7 @@ _TAKEN_OUT = (
     "INSERT INTO words (words, rowid, text, element, condition, rules) "
     "VALUES ('delete', old.id, old.text, old.element, old.condition, old.rules)"
 )
-#: Version n is what the first n of these make of an empty file.
+#: The first n of these make version n from an empty file.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (_STATEMENTS,),
     (
@@ -56,10 +56,10 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(db: sqlite3.Connection, path: Path) -> None:
-    """Bring a store to the present version, within the transaction that is open; an empty file becomes a store.
+    """Bring a store to the present version, within the open transaction; an empty file becomes a store.
 
     Raises:
-        UsageError: it is none, or one of a later version; nothing is changed.
+        UsageError: it is no store, or one of a later version; nothing is changed.
     """
     for steps in MIGRATIONS[checked_version(db, path) :]:
         for step in steps:
@@ -69,10 +69,10 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 
 
 def checked_version(db: sqlite3.Connection, path: Path) -> int:
-    """Return the version of a store, 0 of an empty file.
+    """Return the version of a store, 0 for an empty file.
 
     Raises:
-        UsageError: it is none, or one of a later version.
+        UsageError: it is no store, or one of a later version.
     """
     (kind,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
     if kind != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every answer of a language model with what it was asked, in an append-only file: no question is asked twice.
+"""Append-only file of all questions to language models and their answers: no question is asked twice.
 
 Two kinds of lines (:mod:`mt_nodes.base.jsonl`): ``{"kind": "text", "id", "text"}`` for each message and schema, once,
 and ``{"kind": "answer", "key", "prompt_id", "name", "model", "parameters", "sample", "messages": [[role, id], …],
@@ -27,7 +27,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of whom; ``sample`` tells those apart that are asked several times."""
+    """A question to a model; ``sample`` distinguishes repetitions of one question."""
 
     model: LanguageModel
     messages: Sequence[Message]
@@ -36,7 +36,7 @@ class Question:
 
     @property
     def key(self) -> str:
-        """Id of all that an answer depends on: model, messages, schema, parameters, sample."""
+        """Id of everything that an answer depends on: model, messages, schema, parameters, sample."""
         model = self.model
         return _id(_plain([model.name, model.model, model.parameters, self.sample, self.prompt_id]))
 
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True)
 class ModelAnswer:
-    """An answer, its id and that of what was asked; ``cached``: it was there already."""
+    """An answer, its id and that of its question; ``cached``: it was in the file already."""
 
     id: str
     prompt_id: str
@@ -57,10 +57,10 @@ class ModelAnswer:
 
 
 class Answers:
-    """The answers of a file, of which one process writes; a context manager. May be used by several threads."""
+    """The answers of a file; a context manager. Thread-safe; only one process may write."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make the file.
+        """Open or create the file.
 
         Raises:
             UsageError: another process is writing to it.
@@ -88,12 +88,12 @@ class Answers:
         return len(self._replies)
 
     def find(self, question: Question) -> ModelAnswer | None:
-        """Return the answer to a question that was asked before."""
+        """Return the answer to an earlier question, None if there is none."""
         reply = self._replies.get(question.key)
         return None if reply is None else ModelAnswer(question.key, question.prompt_id, reply, cached=True)
 
     def add(self, question: Question, reply: ModelReply) -> ModelAnswer:
-        """Keep an answer.
+        """Store an answer.
 
         Raises:
             InfrastructureError: the file cannot be written.
@@ -109,8 +109,8 @@ class Answers:
                     "model": model.model,
                     "parameters": model.parameters,
                     "sample": question.sample,
-                    "messages": [[role, self._kept(said)] for role, said in question.messages],
-                    "schema": self._kept(_plain(question.schema)),
+                    "messages": [[role, self._store_text(content)] for role, content in question.messages],
+                    "schema": self._store_text(_plain(question.schema)),
                     **asdict(reply),
                 }
                 self._file.append(line)
@@ -121,9 +121,9 @@ class Answers:
             self._replies[question.key] = reply
         return ModelAnswer(question.key, question.prompt_id, reply, cached=False)
 
-    def _kept(self, said: Content) -> str:
-        """Write a text, or the parts of a message, unless it is there, and return its id."""
-        text = said if isinstance(said, str) else _plain(said)
+    def _store_text(self, content: Content) -> str:
+        """Store a text, or the parts of a message, unless it is there, and return its id."""
+        text = content if isinstance(content, str) else _plain(content)
         name = _id(text)
         if name not in self._texts:
             self._file.append({"kind": "text", "id": name, "text": text})

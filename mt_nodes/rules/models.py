@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which language models are asked, where, and with what: from the environment, or a file for several side by side.
+"""Language models and their servers: from the environment, or from a file for several.
 
 ::
 
@@ -7,8 +7,8 @@
       local: {url: "http://localhost:8000/v1", model: qwen3-8b}
       hosted: {url: "https://…/v1", model: some-model, key_from: SOME_KEY, price_in: 2, price_out: 8, per_minute: 60}
 
-Any server that speaks the OpenAI protocol will do (a hosted service, vLLM, llama.cpp, Ollama). Keys stand in the
-environment only, and only the key that is named for a server is sent to it.
+Any server with the OpenAI protocol works (a hosted service, vLLM, llama.cpp, Ollama). Keys are in the environment only,
+and each server gets only the key that is named for it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.engine.entries import mapping, text
 from mt_nodes.rules.store_entry import MANUAL, PARSER
 
-#: Environment variables: the server's base URL, the model's name there (several with commas), the key if one is needed.
+#: Environment variables: the server's base URL, the model's name there (several with commas), the key if needed.
 URL, MODEL, KEY = "MT_LLM_URL", "MT_LLM_MODEL", "MT_LLM_KEY"
-#: What a user names to mean the models of :data:`MODEL`.
+#: The user's name for the models of :data:`MODEL`.
 FROM_ENVIRONMENT = "env"
-#: AutoMT's temperature (arXiv 2510.19438, public code), and room for the steps and a few statements.
+#: AutoMT's temperature (arXiv 2510.19438, public code), and enough tokens for the steps and a few statements.
 DEFAULTS: Mapping[str, Any] = {"temperature": 0.1, "max_tokens": 2000}
 _NUMBERS = ("timeout_s", "per_minute", "price_in", "price_out")
 _KEYS = ("url", "model", "key_from", "parameters", *_NUMBERS)
@@ -40,9 +40,9 @@ class LanguageModel:
     """One model of one server.
 
     Attributes:
-        name: what the user calls it; origin of what it says. url, model: the server's base URL and the name there.
-        parameters: of the request, as the server names them. timeout_s: of one request, and of each of its parts.
-        per_minute: at most so many requests, 0: any. price_in, price_out: of a million tokens; None: not known.
+        name: the user's name, the origin of its statements. url, model: the server's base URL and the name there.
+        parameters: of the request, by the server's names. timeout_s: of a request, and of each of its parts.
+        per_minute: most requests, 0: unlimited. price_in, price_out: per million tokens; None if unknown.
     """
 
     name: str
@@ -57,10 +57,10 @@ class LanguageModel:
 
 
 def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
-    """Return the models that :data:`URL`, :data:`MODEL` and :data:`KEY` name.
+    """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`.
 
     Raises:
-        UsageError: names the variable that is missing or wrong, and what it looks like.
+        UsageError: naming the missing or wrong variable, and its form.
     """
     names = [name.strip() for name in environ.get(MODEL, "").split(",") if name.strip()]
     if not names or not environ.get(URL):
@@ -74,20 +74,20 @@ def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ..
 
 
 def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
-    """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` is those of :data:`MODEL`.
+    """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` stands for those of :data:`MODEL`.
 
     Raises:
-        UsageError: names the variable that is missing or wrong, and what it looks like.
+        UsageError: naming the missing or wrong variable, and its form.
     """
-    told = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
-    return models_of_environment({**environ, MODEL: ",".join(told)})
+    given = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
+    return models_of_environment({**environ, MODEL: ",".join(given)})
 
 
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Read a file of models.
 
     Raises:
-        UsageError: naming file and key, what was got and what was expected; or the variable that has no key.
+        UsageError: naming file and key, what was got and what was expected; or the variable without a key.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("models",), str(path))
@@ -115,16 +115,16 @@ def _model(name: str, data: Any, where: str, environ: Mapping[str, str]) -> Lang
     )
 
 
-def _url(told: str, where: str) -> str:
-    """Return a base URL; one with a password in it would end up in files and errors."""
+def _url(url: str, where: str) -> str:
+    """Return a base URL; refuses one with a password, which would end up in files and errors."""
     try:
-        parts = urlsplit(told)
+        parts = urlsplit(url)
         fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None
     except ValueError:
         fits = False
     if not fits:
         raise UsageError(f"{where}: got no usable URL, expected such as http://localhost:8000/v1, without a password")
-    return told.rstrip("/")
+    return url.rstrip("/")
 
 
 def _free(name: str, where: str) -> str:

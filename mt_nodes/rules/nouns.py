@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which roads and elements a rule names."""
+"""The roads and elements that a rule names."""
 
 from __future__ import annotations
 
@@ -7,48 +7,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Phrases, Token, found, words_of
 from mt_nodes.rules.terms import Element, RoadTerm, Term
 
-OPENERS = frozenset({"when", "whenever", "if", "where", "wherever", "while", "once", "because"})
-TARGETS = frozenset(
-    {"for", "to", "past", "behind", "at", "near", "of", "by", "around", "through", "about", "after", "from", "against"}
-)
-LOCATIVES = frozenset(
-    {"at", "in", "on", "into", "onto", "near", "before", "from", "inside", "through", "off", "over", "along", "beyond"}
-    | {"leave", "enter", "reach", "approach", "within", "around", "round", "out", "to"}
-)
-_ELSEWHERE = frozenset({"after", "away", "outside", "without", "no"})
-YIELDS = frozenset({"let", "yield", "priority", "allow", "give"})
-PASSES = frozenset({"overtake", "pass"})
-#: Words that most names of vehicles end with.
-_HEADS = frozenset({"vehicle", "driver", "traffic"})
-_AVOIDED = frozenset({"avoid", "prevent", "risk"})
-_DRIVERS = frozenset({"driver", "rider", "operator", "owner"})
-_DRIVES = frozenset({"drive", "driving", "operate", "ride", "may"})
-_SUBJECT = frozenset({"a", "an", "the", "every", "each", "all", "any", "no", "and", "or", "both"})
-_DUTIES = frozenset({"must", "shall", "should"})
-_TELLS = frozenset({"let", "that", "which", "who", "with"})
-#: Behind a duty: what is due to others, not what they have to do.
-_HOW = frozenset({"always", "never", "not", "still"})
-_DUE = _HOW | {"be", "have", "get", "receive"}
-#: What a light does or has done to it that shows its colour; and what may follow a colour that stands for a light.
-_SHOWS = frozenset({"on", "at", "have", "show", "see", "turn", "to", "against", "for", "through", "go", "run", "jump"})
-_COLOUR_DOES = frozenset(
-    {"mean", "means", "appear", "appears", "appeared", "show", "shows", "tell", "tells", "say", "says"}
-)
-_COLOUR_DOES |= {"come", "comes", "order", "orders", "oblige", "obliges", "require", "requires"}
-_BEHIND_COLOURS = (
-    _COLOUR_DOES | OPENERS | {"and", "or", "you", "may", "must", "before", "until", "unless", "stop", "wait"}
-)
-#: How many words before a name are looked at, and how many may stand between two that are joined.
+OPENERS = words("openers")
+TARGETS = words("targets")
+LOCATIVES = words("locatives")
+_ELSEWHERE = words("elsewhere")
+YIELDS = words("yields")
+PASSES = words("passes")
+_VEHICLE_HEADS = words("vehicle_heads")
+_AVOIDANCES = words("avoidances")
+_DRIVERS = words("drivers")
+_DRIVING_VERBS = words("driving_verbs")
+_SUBJECT_WORDS = words("subject_words")
+_MODALS = words("modals")
+_RELATIVES = words("relatives")
+_MODAL_ADVERBS = words("modal_adverbs")
+_DUE_TO_OTHERS = _MODAL_ADVERBS | words("due_to_others")
+_COLOUR_CONTEXTS = words("colour_contexts")
+_COLOUR_VERBS = words("colour_verbs")
+_COLOUR_ENDS = _COLOUR_VERBS | OPENERS | words("colour_ends")
+#: How many words before a name count, and how many may stand between two joined names.
 NEAR, BETWEEN = 3, 5
 
 
 @dataclass(frozen=True)
 class ElementMention:
-    """An element that a text names, and the indices of the words."""
+    """An element in a text, and the indices of its words."""
 
     element: Element
     indices: tuple[int, ...]
@@ -61,7 +49,7 @@ class ElementMention:
 
 @dataclass(frozen=True)
 class RoadMention:
-    """A road that a text names, and the indices of the words."""
+    """A road in a text, and the indices of its words."""
 
     road: RoadTerm
     indices: tuple[int, ...]
@@ -69,7 +57,7 @@ class RoadMention:
 
 @dataclass(frozen=True)
 class Nouns:
-    """What a text names, each in the order of the text."""
+    """The names in a text, each in the order of the text."""
 
     things: tuple[ElementMention, ...]
     places: tuple[RoadMention, ...]
@@ -82,7 +70,7 @@ class Nouns:
 
 
 def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
-    """Return roads and elements; each word is of one of them at most, and phrases of more words come first."""
+    """Return roads and elements; each word belongs to one at most, and longer phrases have priority."""
     usable = [ontology.nouns[i] for i in _phrases(ontology).among(words_of(tokens))]
     whole = _rows(tokens, usable)
     free = [True] * len(tokens)
@@ -98,27 +86,27 @@ def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
     return Nouns(things, tuple(RoadMention(term, indices) for indices, term in taken if isinstance(term, RoadTerm)))
 
 
-def met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
-    """Return what the ego may meet: elements but itself and what is to be prevented.
+def elements_met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
+    """Return the elements that the ego may meet: without the ego itself and what must be prevented.
 
-    If there are none: what a bare word may mean, else what marks the roads.
+    If there are none: the meaning of a bare word, else the elements that mark the roads.
     """
     things = [
-        one for one in nouns.things if not _is_ego(tokens, one) and not words_before(tokens, one.start) & _AVOIDED
+        one for one in nouns.things if not _is_ego(tokens, one) and not words_before(tokens, one.start) & _AVOIDANCES
     ]
     bare = {word: one for one in ontology.elements.values() for word in one.bare}
     free = (i for i in range(len(tokens)) if i not in nouns.taken)
     named = [ElementMention(bare[word], (i,)) for i in free for word in tokens[i].forms & bare.keys()]
-    colours = [one for one in named if one.element.category == "infrastructure" and _is_shown(tokens, one.start)]
+    colours = [one for one in named if one.element.category == "infrastructure" and _is_light_colour(tokens, one.start)]
     things = sorted([*things, *colours], key=lambda one: one.start)
     if not things:
-        things = [one for one in named if _is_met(tokens, one.start)][:1]
+        things = [one for one in named if _is_element(tokens, one.start)][:1]
     marked = [one for one in nouns.places if one.road.marked_by]
     return things or [ElementMention(ontology.elements[one.road.marked_by], one.indices) for one in marked]
 
 
 def road_of(tokens: Sequence[Token], places: Sequence[RoadMention], element: Element, otherwise: str) -> str:
-    """Return the road that is named: the element's own, else the first spot or area behind a word of place, if any."""
+    """Return the named road: the element's own, else the first spot or area after a locative, if any."""
     places = [one for one in places if not words_before(tokens, one.indices[0]) & _ELSEWHERE]
     names = [one.road.name for one in places]
     if element.road in names or not names:
@@ -130,53 +118,53 @@ def road_of(tokens: Sequence[Token], places: Sequence[RoadMention], element: Ele
 
 
 def _is_ego(tokens: Sequence[Token], one: ElementMention) -> bool:
-    """Whether a name is of whom the rule is for: "drivers of trucks", "buses must", "motor vehicles"."""
+    """Whether a name means the ego vehicle: "drivers of trucks", "buses must", "motor vehicles"."""
     if one.element.category != "objects":
         return False
     around = words_before(tokens, one.start)
     follows = {token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 2]}
-    drivers = around & _DRIVERS if follows & _DUTIES else around & _DRIVERS - {"rider"}
+    drivers = around & _DRIVERS if follows & _MODALS else around & _DRIVERS - {"rider"}
     ahead = [token.text for token in tokens[: one.start] if token.clause == tokens[one.start].clause]
     passed = any(token.forms & PASSES for token in tokens[: one.start] if token.clause == tokens[one.start].clause)
     if "of" in around and drivers and not passed and not around & YIELDS:
         return True
     after = [token.text for token in tokens[max(one.indices) + 1 : max(one.indices) + 3]]
-    if _SUBJECT.issuperset(ahead) and len(after) == 2 and after[0] in _DUTIES and after[1] not in _DUE:
+    if _SUBJECT_WORDS.issuperset(ahead) and len(after) == 2 and after[0] in _MODALS and after[1] not in _DUE_TO_OTHERS:
         return True
-    if _SUBJECT.issuperset(ahead) and _is_bound(tokens, max(one.indices) + 1):
+    if _SUBJECT_WORDS.issuperset(ahead) and _is_bound(tokens, max(one.indices) + 1):
         return True
     around |= {form for i in one.indices for form in tokens[i].forms}
     return one.element.weak and not around & (TARGETS | YIELDS | OPENERS | PASSES)
 
 
 def _is_bound(tokens: Sequence[Token], start: int) -> bool:
-    """Whether a subject of which more is told has to do something: "vehicles let into the zone must"."""
+    """Whether a qualified subject has an obligation: "vehicles let into the zone must"."""
     rest = [token.text for token in tokens[start:] if token.clause == tokens[start - 1].clause]
-    duty = next((i for i, word in enumerate(rest) if word in _DUTIES), 0)
-    told = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _TELLS)
-    deed = next((word for word in rest[duty + 1 :] if word not in _HOW), "")
-    return told and rest[duty - 1] != "you" and deed not in _DUE
+    duty = next((i for i, word in enumerate(rest) if word in _MODALS), 0)
+    bound = duty > 0 and (rest[0].endswith(("ing", "ed")) or rest[0] in _RELATIVES)
+    deed = next((word for word in rest[duty + 1 :] if word not in _MODAL_ADVERBS), "")
+    return bound and rest[duty - 1] != "you" and deed not in _DUE_TO_OTHERS
 
 
-def _is_met(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a word that may mean much is for what the ego meets: "let people cross", "on red"."""
+def _is_element(tokens: Sequence[Token], i: int) -> bool:
+    """Whether an ambiguous word means something that the ego meets: "let people cross", "on red"."""
     if i and tokens[i - 1].text == "no":
         return False
     after = {form for token in tokens[i + 1 : i + 4] for form in token.forms}
     there = words_before(tokens, i) & (TARGETS | YIELDS | OPENERS | LOCATIVES)
-    return not after & (_DUTIES | _DRIVES) and bool(there or i <= 1)
+    return not after & (_MODALS | _DRIVING_VERBS) and bool(there or i <= 1)
 
 
-def _is_shown(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a colour is that of a light, which is not named: "on red", "amber means stop", "wait for green"."""
+def _is_light_colour(tokens: Sequence[Token], i: int) -> bool:
+    """Whether a colour is that of an unnamed light: "on red", "amber means stop", "wait for green"."""
     before = words_of(tokens[max(0, i - 1) : i])
     after = tokens[i + 1] if i + 1 < len(tokens) else None
-    ends = after is None or after.text in PUNCTUATION or bool(after.forms & _BEHIND_COLOURS)
-    return ends and bool(before & _SHOWS or (after and after.forms & _COLOUR_DOES))
+    ends = after is None or after.text in PUNCTUATION or bool(after.forms & _COLOUR_ENDS)
+    return ends and bool(before & _COLOUR_CONTEXTS or (after and after.forms & _COLOUR_VERBS))
 
 
 def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list[tuple[int, ...]]:
-    """Return the words of every name of several words in a row."""
+    """Return the words of every name of several consecutive words."""
     free = [True] * len(tokens)
     vague = [isinstance(term, Element) and (term.weak or term.general) for _, term in nouns]
     several = [p for (p, _), no in zip(nouns, vague, strict=True) if len(p.parts) == 1 and p.size > 1 and not no]
@@ -186,19 +174,19 @@ def _rows(tokens: Sequence[Token], nouns: Sequence[tuple[Phrase, Term]]) -> list
 def _torn(
     tokens: Sequence[Token], phrase: Phrase, term: Term, indices: tuple[int, ...], whole: Sequence[tuple[int, ...]]
 ) -> bool:
-    """Whether a phrase of parts or of a general term takes a word out of another name: "bus" of "bus stop"."""
-    mine = set(indices)
+    """Whether a phrase of parts or of a general term takes a word of another name: "bus" of "bus stop"."""
+    own = set(indices)
     loose = len(phrase.parts) > 1 or (isinstance(term, Element) and term.general)
-    if loose and any(0 < len(mine & set(row)) < len(row) for row in whole):
+    if loose and any(0 < len(own & set(row)) < len(row) for row in whole):
         return True
-    # "An ambulance behind you" is no vehicle behind you.
-    return tokens[indices[0]].text in _HEADS and any(
+    # "An ambulance behind you" does not name a vehicle behind you.
+    return tokens[indices[0]].text in _VEHICLE_HEADS and any(
         row[0] < indices[0] <= row[-1] and row[-1] - row[0] < len(row) for row in whole
     )
 
 
 def words_before(tokens: Sequence[Token], start: int) -> frozenset[str]:
-    """Forms of the words right before."""
+    """Return the forms of the preceding words."""
     return words_of(tokens[max(0, start - NEAR) : start])
 
 

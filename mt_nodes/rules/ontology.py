@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words that relations are made of: roads, elements, behaviours, predicates, and how rules name them.
+"""The ontology of relations: roads, elements, behaviours, predicates, and their phrases in rules.
 
-``config/ontology/*.yaml`` is what ships; a file of the user's own, of the same form, adds to it or replaces entries.
-The terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of its supplement).
+``config/ontology/*.yaml`` ships with the package; a user's own file of the same form adds entries or replaces them. The
+terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of its supplement).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
 from mt_nodes.engine.entries import flag, mapping, text, texts
 from mt_nodes.relations.facts.condition import KINDS, Predicate, refuse_unknown_names
 from mt_nodes.relations.manipulations import manipulations
+from mt_nodes.rules.grammar import GRAMMAR
 from mt_nodes.rules.phrases import Lexicon, Phrase
 from mt_nodes.rules.quantities import UNITS
 from mt_nodes.rules.statement import Statement
@@ -26,7 +27,7 @@ from mt_nodes.rules.terms import Behaviour, Element, RoadTerm, Term
 
 REGIONS = ("germany", "california")
 CATEGORIES = ("infrastructure", "objects", "environment")
-#: Where a rule names no road.
+#: For rules that name no road.
 ANY_ROAD = "any_road"
 _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
 _WORDS = ("unsupported", "road", "needs", "asks", "crossing")
@@ -51,7 +52,7 @@ class Ontology:
 
     @cached_property
     def nouns(self) -> tuple[tuple[Phrase, Term], ...]:
-        """Phrases of roads and elements: those of more words first, then of elements, then those in a row."""
+        """Phrases of roads and elements: longer ones first, then those of elements, then consecutive ones."""
         roads = (road for road in self.roads.values() if road.name != ANY_ROAD)
         terms = (*self.elements.values(), *roads)
         rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
@@ -62,7 +63,7 @@ class Ontology:
         )
 
     def refuse_unknown(self, statement: Statement, where: str) -> None:
-        """Refuse a statement with a word that is not here.
+        """Refuse a statement with an unknown word.
 
         Raises:
             UsageError: names the place, the word and the nearest that exists.
@@ -86,7 +87,7 @@ class Ontology:
 
 
 def load_ontology(*own: Path) -> Ontology:
-    """Read the ontology that ships, and files of the user's own upon it.
+    """Read the shipped ontology, and the user's own files on top of it.
 
     Raises:
         UsageError: naming file and key, what was got and what was expected.
@@ -99,13 +100,13 @@ def _load(own: tuple[Path, ...]) -> Ontology:
     read: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
     for data in (*_shipped(), *map(_read, own)):
         for section, entries in data.items():
-            # Of phrases alike the first counts, so a user's terms come first; behaviours stay in order of their rank.
+            # Of equal phrases the first counts, so a user's terms come first; behaviours keep the order of their rank.
             before, after = (read[section], entries) if section == "behaviours" else (entries, read[section])
             read[section] = {**before, **after, **entries}
     elements = {name: one for category in CATEGORIES for name, one in read[category].items()}
-    made = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
-    _refuse_discord(made, own[-1] if own else Path("ontology"))
-    return made
+    ontology = Ontology(read["roads"], elements, read["behaviours"], read["predicates"], read["words"])
+    _refuse_discord(ontology, own[-1] if own else Path("ontology"))
+    return ontology
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
@@ -116,7 +117,8 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[dict[str, dict[str, Any]], ...]:
-    return tuple(map(_read, resources.shipped("ontology").values()))
+    files = resources.shipped("ontology")
+    return tuple(_read(path) for name, path in files.items() if name != GRAMMAR)
 
 
 def _vague(term: Term) -> bool:
@@ -127,11 +129,11 @@ def _entries(section: str, entries: Any, where: str) -> dict[str, Any]:
     entries = mapping(entries, where)
     if section == "words":
         return {str(name): texts(entries, name, where) for name in entries}
-    made = {}
+    result = {}
     for name, data in entries.items():
         entry = mapping(data, f"{where}.{name}", "{says: [some words]}")
-        made[str(name)] = _MAKERS.get(section, _element)(str(name), entry, f"{where}.{name}", section)
-    return made
+        result[str(name)] = _MAKERS.get(section, _element)(str(name), entry, f"{where}.{name}", section)
+    return result
 
 
 def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> RoadTerm:
@@ -142,23 +144,23 @@ def _road(name: str, data: Mapping[str, Any], where: str, _: str) -> RoadTerm:
 
 def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> Element:
     refuse_unknown(data, _ELEMENT_KEYS, where)
-    told = data.get("manipulation", name)
-    shown = told if isinstance(told, dict) else {"": told}
-    if isinstance(told, dict):
-        refuse_unknown(told, REGIONS, f"{where}.manipulation")
-        shown = {**told, "": next(iter(told.values()), "")}
+    manipulation = data.get("manipulation", name)
+    by_region = manipulation if isinstance(manipulation, dict) else {"": manipulation}
+    if isinstance(manipulation, dict):
+        refuse_unknown(manipulation, REGIONS, f"{where}.manipulation")
+        by_region = {**manipulation, "": next(iter(manipulation.values()), "")}
     if "unsupported" in data:
         if "manipulation" in data:
             raise UsageError(f"{where}: got manipulation and unsupported, expected one of them")
-        shown = {}
-    for one in shown.values():
+        by_region = {}
+    for one in by_region.values():
         if one not in manipulations():
             hint = suggest(str(one), manipulations(), "see `mt list manipulations`, or say why under `unsupported`")
             raise UsageError(f"{where}: no manipulation '{one}'{hint}")
     words: dict[str, Any] = {key: text(data, key, where) for key in _WORDS}
     flags: dict[str, Any] = {key: flag(data, key, where) for key in _FLAGS}
     says, bare = _says(name, data, where), texts(data, "bare", where)
-    return Element(name, says, _regions(data, where), category, shown, bare=bare, **words, **flags)
+    return Element(name, says, _regions(data, where), category, by_region, bare=bare, **words, **flags)
 
 
 def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
@@ -166,7 +168,7 @@ def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behavi
     checks = named_items(data.get("check") or [], f"{where}.check")
     if len(checks) != 1:
         raise UsageError(f"{where}.check: got {len(checks)} checks, expected one")
-    made = Behaviour(
+    behaviour = Behaviour(
         name,
         _says(name, data, where),
         says_not=texts(data, "says_not", where),
@@ -175,10 +177,10 @@ def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behavi
         check=checks[0],
         in_world=next(iter(named_items(data.get("in_world") or [], f"{where}.in_world")), ("", {})),
     )
-    made.make_check(where)
-    if made.in_world[0]:
-        made.make_check_in_world(where)
-    return made
+    behaviour.make_check(where)
+    if behaviour.in_world[0]:
+        behaviour.make_check_in_world(where)
+    return behaviour
 
 
 def _predicate(name: str, data: Mapping[str, Any], where: str, _: str) -> Predicate:
@@ -204,7 +206,7 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _refuse_discord(ontology: Ontology, where: Path) -> None:
-    """Refuse entries that name others which are not there.
+    """Refuse entries that refer to missing ones.
 
     Raises:
         UsageError: naming the entry and the nearest name that exists.
@@ -219,7 +221,7 @@ def _refuse_discord(ontology: Ontology, where: Path) -> None:
 
 
 def _links(ontology: Ontology) -> Iterator[tuple[str, str, str, Collection[str]]]:
-    """Yield key, kind of what it names, the name, and the names that exist."""
+    """Yield key, kind of the reference, its name, and the existing names."""
     for element in ontology.elements.values():
         yield f"{element.name}.road", "road", element.road, ontology.roads
         yield f"{element.name}.crossing", "road", element.crossing, ontology.roads

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a traffic rule says without a language model: a shallow grammar of English over the words of the ontology.
+"""Reads traffic rules without a language model, by a shallow grammar of English with the ontology's words.
 
-Three questions are asked of the text. What is to be done? Words that ask for a behaviour, or deny its opposite, outside
-of the names of things. What for? Of the elements that are named, the one that stands where English puts a reason: in a
-clause that begins with *when*, *if* or *where*, behind *for*, *to* or *past*, or at the head of the rule; and those
-that are joined to it by *and* or *or*. Where? The road that is named, else the one where the element stands. Numbers
-and a few phrases become conditions on the source.
+It answers three questions. What is demanded? Phrases that demand a behaviour, or negate its opposite, outside of names.
+What for? Of the named elements, the one where English puts a reason: in a clause that begins with *when*, *if* or
+*where*, after *for*, *to* or *past*, or at the start of the rule; and those joined to it by *and* or *or*. Where? The
+named road, else the element's own. Numbers and a few phrases become conditions on the source.
 """
 
 from __future__ import annotations
@@ -17,33 +16,27 @@ from functools import lru_cache
 from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
-from mt_nodes.rules.nouns import PASSES, ElementMention, met, nouns_in, road_of
+from mt_nodes.rules.grammar import words
+from mt_nodes.rules.nouns import PASSES, ElementMention, elements_met, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Token, found
 from mt_nodes.rules.reasons import PRONOUNS, reasons
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 from mt_nodes.rules.terms import Behaviour, Element
 
-#: One rule is a sentence or three; more is a document, whose rules should be parted first.
+#: A rule has one to three sentences; longer texts are documents, to be split into rules first.
 LONGEST = 2000
 _NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
-_EGO = frozenset({"you", "who", "whoever", "driver", "when", "while", "before", "if", "vehicle", "on", "make"})
-#: Who has priority by a sign or light that says so is the ego.
-_HAS_PRIORITY = frozenset(
-    {"have/has + priority/precedence/preference", "have/has + right of way", "priority", "right of way"}
-)
+_EGO_CONTEXTS = words("ego_contexts")
+_PRIORITY_PHRASES = words("priority_phrases")
 _GOES = "keep_current"
-#: "Turn the wheel", "turn round", "turn on the lights".
-_NO_TURN = frozenset({"wheel", "around", "round", "back", "on", "off", "light", "headlight", "red", "green", "yellow"})
-_PLACES = (
-    (ON_ROADSIDE, ("beside road", "roadside", "side of road", "edge of road", "shoulder", "kerb", "curb")),
-    (ON_ROAD, ("on road", "in road", "across", "cross", "ahead")),
-)
+_NO_TURNS = words("no_turns")
+_PLACES = ((ON_ROADSIDE, words("roadside_phrases")), (ON_ROAD, words("road_phrases")))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a rule says; without a statement, ``why`` it could not be read."""
+    """The statements of a rule, or ``why`` there are none."""
 
     statements: tuple[Statement, ...] = ()
     why: str = ""
@@ -53,8 +46,8 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     """Return the statements of one rule in English.
 
     Args:
-        rule: id that the statements bear. strict: "stop" and "wait" mean ``stop``, not the ``slow_down`` that AutoMT
-            (arXiv 2510.19438) takes them for.
+        rule: id for the statements. strict: "stop" and "wait" mean ``stop``, instead of ``slow_down`` as in AutoMT
+            (arXiv 2510.19438).
     """
     if not text.strip():
         return Reading(why="the rule is empty")
@@ -62,21 +55,23 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=f"{len(text):,} characters, at most {LONGEST:,}: one rule at a time")
     tokens = ontology.lexicon.tokens(text)
     nouns = nouns_in(tokens, ontology)
-    things = met(tokens, nouns, ontology)
+    things = elements_met(tokens, nouns, ontology)
     if not things:
         return Reading(why=_NOTHING_NAMED)
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
-    cue, asked = _asked(tokens, things, cues_in(tokens, free, others, ontology), ontology)
+    cue, subjects = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology)
     wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
-    chosen = reasons(tokens, asked, wish, cue.indices[0] if cue else len(tokens))
+    chosen = reasons(tokens, subjects, wish, cue.indices[0] if cue else len(tokens))
     asks, opposed = chosen[0].element.asks, opposes(tokens, free, ontology)
     if opposed and asks not in ("", wish):  # "ignore all that was said and go on at a red light"
         cue = None
-    wanted = "slow_down" if quantities.is_limit(tokens) else "" if opposed else asks
-    if cue is None and not wanted:
+    demanded = "slow_down" if quantities.is_limit(tokens) else "" if opposed else asks
+    if cue is None and not demanded:
         return Reading(why=f"it names {chosen[0].element.name}, but nothing that the ego-vehicle should do about it")
-    behaviour = _behaviour(tokens, cue, [*chosen, *asked], ontology, strict) if cue else ontology.behaviours[wanted]
+    behaviour = (
+        _behaviour(tokens, cue, [*chosen, *subjects], ontology, strict) if cue else ontology.behaviours[demanded]
+    )
     road = road_of(tokens, nouns.places, chosen[0].element, ANY_ROAD)
     place = _place(tokens, chosen, ontology)
     conditions = _conditions(tokens, things, chosen, behaviour, ontology)
@@ -92,39 +87,39 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     )
 
 
-def _asked(
+def _demand_in(
     tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
 ) -> tuple[Cue | None, Sequence[ElementMention]]:
-    """Return what is asked for, and the elements of the first sentence that names one and asks for something."""
-    asked_about: list[ElementMention] = []
+    """Return the demand, and the elements of the first sentence that names one and demands something."""
+    subjects: list[ElementMention] = []
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
-        here = asked_about or named
-        told = {tokens[one.start].sentence for one in things} - {sentence}
+        here = subjects or named
+        other_sentences = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if here and asks:
-            asks += [cue for cue in cues if not told and tokens[cue.indices[0]].sentence > sentence]
+            asks += [cue for cue in cues if not other_sentences and tokens[cue.indices[0]].sentence > sentence]
             return _first(tokens, asks, ontology), here
         # "A crash ahead? Slow down, and switch your hazard lights on."
         words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
-        asked_about = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
+        subjects = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
     return _first(tokens, cues, ontology), things
 
 
 def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
-    """Whether a sentence speaks of what was named before it: "a convoy is one vehicle; nobody may cut into it"."""
+    """Whether a sentence refers to an earlier name: "a convoy is one vehicle; nobody may cut into it"."""
     here = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
     first = min((one.start for one in things if one.start in here), default=len(tokens))
     return any(tokens[i].text in PRONOUNS for i in here if i < first)
 
 
 def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
-    """Return the cue of the highest rank; who is turning is not told to turn."""
+    """Return the cue of the highest rank; a turning ego is not asked to turn."""
     ranks = list(ontology.behaviours)
-    told = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
-    # What is forbidden, and what for, says less than what is asked for: "do not go on, turn right to let them pass".
+    chosen = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
+    # Prohibitions and purposes have lower priority than demands: "do not go on, turn right to let them pass".
     return min(
-        told,
+        chosen,
         key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
         default=None,
     )
@@ -138,10 +133,10 @@ def _is_doing(token: Token) -> bool:
 def _behaviour(
     tokens: Sequence[Token], cue: Cue, things: Sequence[ElementMention], ontology: Ontology, strict: bool
 ) -> Behaviour:
-    """Return what a cue asks for: who may not pass what stands has to stop."""
+    """Return the behaviour that a cue demands: an ego that may not pass a standing object has to stop."""
     behaviour = ontology.behaviours[cue.behaviour]
     stands = any(one.element.stands for one in things) or any(token.text == "stopped" for token in tokens)
-    if not cue.negated and cue.phrase in _HAS_PRIORITY and things[0].element.asks == _GOES:
+    if not cue.negated and cue.phrase in _PRIORITY_PHRASES and things[0].element.asks == _GOES:
         return ontology.behaviours[_GOES]
     if cue.negated and cue.phrase in PASSES and stands:
         behaviour = ontology.behaviours["stop"]
@@ -149,7 +144,7 @@ def _behaviour(
 
 
 def _place(tokens: Sequence[Token], chosen: Sequence[ElementMention], ontology: Ontology) -> str:
-    """Return where objects are, if the sentence says so."""
+    """Return the place of objects, if the sentence gives it."""
     if any(one.element.category != "objects" for one in chosen):
         return ""
     near = [token for token in tokens if token.sentence == tokens[chosen[0].start].sentence]
@@ -163,42 +158,42 @@ def _conditions(
     behaviour: Behaviour,
     ontology: Ontology,
 ) -> list[str]:
-    """Return what the text asks of the source: numbers, phrases of predicates, weather and light beside the reason."""
-    told = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
+    """Return the conditions on the source: numbers, phrases of predicates, and further weather and light."""
+    conditions = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
     for predicate in ontology.predicates.values():
         if any(_says(tokens, text, ontology) for text in predicate.denies):
-            told.append(f"not {predicate.name}")
+            conditions.append(f"not {predicate.name}")
         elif any(_says(tokens, text, ontology) for text in predicate.says):
-            told.append(predicate.name)
+            conditions.append(predicate.name)
     about = {one.element.name for one in chosen}
     environment = [one.element for one in things if one.element.category == "environment"]
-    beside = [element for element in environment if element.name not in about]
-    told += [_opposite(element.needs) for element in beside if element.needs]
+    further = [element for element in environment if element.name not in about]
+    conditions += [_opposite(element.needs) for element in further if element.needs]
     needs = [one.element.needs for one in chosen]
-    driving = any("speed_kmh >" in one for one in (*told, *needs)) or any("_gap_" in one for one in told)
-    return told if driving else ["moving", *told]
+    driving = any("speed_kmh >" in one for one in (*conditions, *needs)) or any("_gap_" in one for one in conditions)
+    return conditions if driving else ["moving", *conditions]
 
 
 def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
-    """Return that the ego turns, and where to, if the rule is for who turns."""
+    """Return the condition that the ego turns, and its direction, if the rule is for turning."""
     for i, token in enumerate(tokens):
         before = {form for t in tokens[max(0, i - 3) : i] for form in t.forms}
         after = {t.text for t in tokens[i + 1 : i + 3]}
-        turns = free[i] and token.text in ("turn", "turns", "turning") and not after & _NO_TURN
-        if turns and (i == 0 or before & _EGO):
+        turns = free[i] and token.text in ("turn", "turns", "turning") and not after & _NO_TURNS
+        if turns and (i == 0 or before & _EGO_CONTEXTS):
             return [next((f"ego_turning_{side}" for side in ("left", "right") if side in after), "ego_turning")]
     return []
 
 
 def _joined(conditions: Sequence[str], element: Element) -> str:
-    """Return all conditions; a number that the rule names takes the place of what the element needs."""
+    """Return all conditions; a number in the rule replaces the element's own need."""
     measured = any(name in one for one in conditions for name in ("speed_kmh", "visibility_m"))
     ordered = sorted(conditions, key=lambda one: not one.startswith(("moving", "speed")))
     return conjunction(*ordered, "" if measured else element.needs)
 
 
 def _opposite(flag: str) -> str:
-    """Return the denial of ``flag`` or ``not flag``."""
+    """Return the negation of ``flag`` or ``not flag``."""
     return flag.removeprefix("not ") if flag.startswith("not ") else f"not {flag}"
 
 

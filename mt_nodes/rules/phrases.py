@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words of a rule's text, and phrases that are looked for among them, whatever form their words have."""
+"""Words of a rule's text, and phrases that are matched in it in any word form."""
 
 from __future__ import annotations
 
@@ -10,93 +10,29 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from mt_nodes.rules.grammar import replacements, words
+
 _TOKEN = re.compile(r"km/h|kmh|kph|mph|\d+(?:[.,]\d+)?|[^\W\d_]+(?:'[^\W\d_]+)?|[.;:!?,]")
 _BREAKS = frozenset(".;!?")
 PUNCTUATION = frozenset(".;:!?,")
-#: Words that phrases leave out, and that may stand between those of a phrase.
-_FILLERS = frozenset(
-    {
-        "a",
-        "an",
-        "the",
-        "your",
-        "his",
-        "her",
-        "their",
-        "its",
-        "any",
-        "that",
-        "which",
-        "who",
-        "is",
-        "are",
-        "be",
-        "has",
-        "been",
-        "of",
-        "so",
-        "very",
-        "just",
-        "all",
-        "with",
-    }
-)
-_NUMBERS = {
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-}
-_NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "hundred": 100}
-_NUMBERS |= {"eleven": 11, "twelve": 12}
-_VALUES = {word: str(value) for word, value in _NUMBERS.items()}
-_SHORT = {
-    "k.p.h.": "kph ",
-    "km.p.h.": "kph ",
-    "m.p.h.": "mph ",
-    "can't": "can not",
-    "cannot": "can not",
-    "won't": "will not",
-    "shan't": "shall not",
-    "n't": " not",
-}
-_EXCEPTS = frozenset({"unless", "except", "excepting"})
-#: Words that may stand between those of a phrase, though other phrases are made of them.
-_PASSED_OVER = frozenset(
-    {"still", "already", "also", "now", "just", "often", "always", "usually", "suddenly", "either"}
-)
-#: Words that part phrases, though no phrase is made of them; any other such word only tells more of what it is beside.
-_PARTS = frozenset(
-    {"a", "about", "above", "across", "after", "against", "along", "although", "am", "among", "an", "and"}
-    | {"another", "around", "as", "at", "because", "been", "before", "being", "below", "between", "beyond"}
-    | {"but", "by", "can", "could", "did", "do", "does", "down", "dry", "during", "each", "every", "except"}
-    | {"for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "inside", "into"}
-    | {"it", "its", "may", "me", "might", "must", "my", "near", "neither", "never", "no", "nobody", "none"}
-    | {"nor", "not", "nothing", "of", "off", "on", "once", "one", "onto", "or", "other", "our", "out"}
-    | {"outside", "over", "past", "she", "shall", "should", "since", "than", "that", "their", "them", "then"}
-    | {"there", "these", "they", "this", "those", "though", "through", "till", "to", "toward", "towards"}
-    | {"under", "unless", "until", "up", "upon", "us", "was", "we", "were", "what", "when", "whenever", "where"}
-    | {"wherever", "whether", "which", "while", "who", "whoever", "whose", "will", "with", "within", "without"}
-    | {"would", "you", "your"}
-)
-#: No more words than that between the first and the last of a phrase whose parts lie apart.
+_FILLERS = words("fillers")
+_NUMBERS = replacements("numbers")
+_CONTRACTIONS = replacements("contractions")
+_EXCEPTIONS = words("exceptions")
+_ADVERBS = words("adverbs")
+_SEPARATORS = words("separators")
+#: Most words between the first and the last of a phrase with separate parts.
 _REACH = 16
 
 
 @dataclass(frozen=True)
 class Token:
-    """A word or mark of a text.
+    """A word or punctuation mark of a text.
 
     Attributes:
-        text: in small letters, synonyms replaced. forms: what it is a form of, ``text`` among them.
-        sentence, clause: numbers of the sentence and of the part between marks that it is in. quiet: no phrase has it
-            and none ends at it: it only tells more of what it stands beside, as most adjectives.
+        text: in lower case, synonyms replaced. forms: its possible base forms, including ``text``.
+        sentence, clause: numbers of its sentence and of its part between marks. quiet: it belongs to no phrase and ends
+            none: it only qualifies its neighbour, as most adjectives do.
     """
 
     text: str
@@ -107,41 +43,41 @@ class Token:
 
 
 def excepted(tokens: Sequence[Token]) -> frozenset[int]:
-    """Return the indices of words behind "unless" or "except", up to the next mark."""
-    starts = {token.clause: i for i, token in reversed(list(enumerate(tokens))) if token.text in _EXCEPTS}
+    """Return the indices of words after "unless" or "except", up to the next mark."""
+    starts = {token.clause: i for i, token in reversed(list(enumerate(tokens))) if token.text in _EXCEPTIONS}
     return frozenset(i for i, token in enumerate(tokens) if i >= starts.get(token.clause, len(tokens)))
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """Parts that must all be there in one sentence, in any order; each is a row of words, each word one of a set."""
+    """Parts that must all occur in one sentence, in any order; each is a sequence of words, each word one of a set."""
 
     text: str
     parts: tuple[tuple[frozenset[str], ...], ...]
 
     @property
     def size(self) -> int:
-        """How many words it has: the more, the more it says."""
+        """Number of words: longer phrases are more specific."""
         return sum(map(len, self.parts))
 
     @cached_property
     def choices(self) -> tuple[frozenset[str], ...]:
-        """The words that may be at each of its places."""
+        """The possible words at each of its positions."""
         return tuple(choice for part in self.parts for choice in part)
 
     def is_among(self, words: frozenset[str]) -> bool:
-        """Whether all its words are there, in whatever order."""
+        """Whether all its words occur, in any order."""
         return not any(map(words.isdisjoint, self.choices))
 
     @property
     def words(self) -> frozenset[str]:
-        """Every word that may be in it."""
+        """Every word that may occur in it."""
         return frozenset(word for part in self.parts for choice in part for word in choice)
 
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Which words mean the same (variant, as its words -> canonical words), and the words that phrases are made of."""
+    """Synonyms (variant, as its words -> canonical words), and the words of all phrases."""
 
     same: Mapping[tuple[str, ...], tuple[str, ...]]
     known: frozenset[str]
@@ -159,7 +95,7 @@ class Lexicon:
         return cls(same, known)
 
     def phrase(self, text: str) -> Phrase:
-        """Read ``word other/another word + word``."""
+        """Parse ``word other/another word + word``."""
         parts = []
         for part in text.split("+"):
             choices = [self._choices(w) for w in part.split()]
@@ -174,13 +110,13 @@ class Lexicon:
         return [w for one in one_of for w in self._replaced(_split(one))] if len(one_of) > 1 else one_of
 
     def tokens(self, text: str) -> tuple[Token, ...]:
-        """Split a text; hyphens part words, numbers in words become digits."""
+        """Split a text; hyphens separate words, number words become digits."""
         tokens = []
         sentence = clause = 0
         for word in self._replaced(_split(text)):
             forms = self._forms(word)
-            quiet = word.isalpha() and word not in _PARTS and forms.isdisjoint(self.known)
-            tokens.append(Token(word, forms, sentence, clause, quiet or word in _PASSED_OVER))
+            quiet = word.isalpha() and word not in _SEPARATORS and forms.isdisjoint(self.known)
+            tokens.append(Token(word, forms, sentence, clause, quiet or word in _ADVERBS))
             sentence += word in _BREAKS
             clause += word in PUNCTUATION
         return tuple(tokens)
@@ -213,7 +149,7 @@ class Lexicon:
 
 
 def stems_of(word: str) -> Iterator[str]:
-    """Yield what an English word may be a form of, such as ``stop`` of ``stopping``; most are no words."""
+    """Yield possible base forms of an English word, such as ``stop`` of ``stopping``; most do not exist."""
     for ending, others in (("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",)), ("ves", ("f", "fe"))):
         if word.endswith(ending) and len(word) - len(ending) >= 2:
             yield from (word[: -len(ending)] + other for other in others)
@@ -229,7 +165,7 @@ def stems_of(word: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Phrases:
-    """Phrases, found by the word of theirs that the fewest others have."""
+    """Phrases, indexed by their rarest word."""
 
     rows: tuple[Phrase, ...]
 
@@ -243,7 +179,7 @@ class Phrases:
         return {word: tuple(row) for word, row in by_word.items()}
 
     def among(self, words: frozenset[str]) -> list[int]:
-        """Return the indices of those all of whose words are there, in their order."""
+        """Return the indices of phrases whose words all occur, in order."""
         near = {i for word in words for i in self._by_word.get(word, ())}
         return sorted(i for i in near if self.rows[i].is_among(words))
 
@@ -254,7 +190,7 @@ def words_of(tokens: Iterable[Token]) -> frozenset[str]:
 
 
 def found(phrase: Phrase, tokens: Sequence[Token], free: Sequence[bool]) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of tokens that a phrase is, at every place where all of them are ``free``."""
+    """Yield the token indices of a phrase, at every place where all of them are ``free``."""
     places = [list(_runs(part, tokens, free)) for part in phrase.parts]
     if len(places) == 1:
         yield from places[0]
@@ -291,8 +227,8 @@ def _run(part: Sequence[frozenset[str]], tokens: Sequence[Token], free: Sequence
 
 
 def _split(text: str, *also: str) -> list[str]:
-    told = text.lower().replace("\u2019", "'")
-    for short, long in _SHORT.items():
-        told = told.replace(short, long)
+    plain = text.lower().replace("\u2019", "'")
+    for short, long in _CONTRACTIONS.items():
+        plain = plain.replace(short, long)
     pattern = re.compile("|".join((*map(re.escape, also), _TOKEN.pattern))) if also else _TOKEN
-    return [_VALUES.get(word, word) for word in pattern.findall(told)]
+    return [_NUMBERS.get(word, word) for word in pattern.findall(plain)]

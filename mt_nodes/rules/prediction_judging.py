@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AutoMT's judging: what several stacks predict for a case, against how far they are apart themselves.
+"""AutoMT's judging: predictions of several stacks for a case, relative to the spread between the stacks.
 
-A case is some frames. Of each stack m the median over the frames counts, of speed v and of steering a (positive to the
-left), for the source s and the follow-up f. The bound B, one of speed and one of steering, is the spread of the
-stacks' medians of the source. Each behaviour is judged by its own quantity, as in the paper's second research question
+A case has several frames. For each stack m the median over the frames counts, of speed v and of steering a (positive to
+the left), for the source s and the follow-up f. The bound B, one for speed and one for steering, is the spread of the
+stacks' medians on the source. Each behaviour is judged by its own quantity, as in the paper's second research question
 (arXiv 2510.19438):
 
 ============  ===================================
@@ -13,9 +13,9 @@ turn_left     a_f - a_s must be more than B_a
 turn_right    a_s - a_f must be more than B_a
 ============  ===================================
 
-The paper says variance, whose unit is not that of what it bounds; standard deviation is the default here, and the
-paper's reading an option. It leaves open of which predictions the spread is taken: here of the source's. ``stop`` is
-judged as slow_down, as the paper writes it.
+The paper says variance, whose unit differs from that of the bounded quantity; standard deviation is the default here,
+and the paper's reading an option. The paper does not say which predictions give the spread: here those on the source.
+``stop`` is judged as slow_down, as in the paper.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import at_most, nothing_to_judge
 
 Floats = npt.NDArray[np.float64]
 SPEED, STEERING = "m/s", "rad"
-#: Of a normal distribution the median absolute deviation times this is the standard deviation.
+#: Standard deviation of a normal distribution per median absolute deviation.
 _MAD_SCALE = 1.4826
-#: Share of the control arm's changes that a bound of its own must cover, and how many it takes to say so.
+#: Share of the control arm's changes that its own bound must cover, and the least number of changes.
 _COVERED, LEAST_CONTROLS = 0.95, 20
-#: What must be more than a bound is so by this at the least.
+#: "More than a bound" means by at least this.
 _MORE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What stacks predict for the frames of one case.
+    """Predictions of stacks for the frames of one case.
 
     Attributes:
-        speed_mps, steering_rad: (M, T) of M stacks and T frames; NaN where nothing is told.
+        speed_mps, steering_rad: (M, T) of M stacks and T frames; NaN if missing.
     """
 
     speed_mps: Floats
@@ -59,13 +59,13 @@ class Predictions:
 
     @property
     def medians(self) -> tuple[Floats, Floats]:
-        """Speed and steering (M,) of each stack, NaN where it tells none in any frame."""
+        """Speed and steering (M,) of each stack, NaN if it has none in any frame."""
         return _median(self.speed_mps), _median(self.steering_rad)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """By how much predictions may differ without a reason; ``how`` says where from."""
+    """Largest differences that need no reason; ``how`` gives their origin."""
 
     speed_mps: float
     steering_rad: float
@@ -91,10 +91,10 @@ SPREADS: dict[str, Callable[[Floats], float]] = {
 
 
 def spread_bounds(source: Predictions, kind: str = "std") -> Bounds:
-    """Return bounds from how far stacks are apart on the source, of those that tell the quantity.
+    """Return bounds from the spread of stacks on the source, of those that predict the quantity.
 
     Raises:
-        UsageError: no such kind, or fewer than two stacks tell a quantity that some stack tells.
+        UsageError: there is no such kind, or fewer than two stacks predict a quantity that some stack predicts.
     """
     if kind not in SPREADS:
         raise UsageError(f"bound '{kind}': there is none of this name{suggest(kind, SPREADS)}")
@@ -107,26 +107,15 @@ def spread_bounds(source: Predictions, kind: str = "std") -> Bounds:
     return Bounds(spreads[0], spreads[1], f"{kind} of {len(source.speed_mps)} stacks on the source")
 
 
-def fixed_bounds(speed_mps: float, steering_rad: float) -> Bounds:
-    """Return bounds that somebody chose.
-
-    Raises:
-        UsageError: one is negative or no number.
-    """
-    if not (0.0 <= speed_mps < math.inf and 0.0 <= steering_rad < math.inf):
-        raise UsageError(f"bounds: got {speed_mps:g} m/s and {steering_rad:g} rad, expected numbers from 0 on")
-    return Bounds(speed_mps, steering_rad, "fixed")
-
-
 def control_bounds(changes: Floats) -> Bounds:
-    """Return bounds for one stack from what it changes where nothing was changed: the control arm's.
+    """Return bounds for one stack from its changes without a reason: the control arm's.
 
     Args:
-        changes: (N, 2) of speed and steering, follow-up less source, a case each; the 95 % quantile of their sizes
-            counts, the next larger value where it lies between two.
+        changes: (N, 2) of speed and steering, follow-up minus source, one per case; the 95 % quantile of their absolute
+            values counts, the next larger value if it lies between two.
 
     Raises:
-        UsageError: there are fewer than :data:`LEAST_CONTROLS`, of which no such quantile can be told.
+        UsageError: there are fewer than :data:`LEAST_CONTROLS`, too few for that quantile.
     """
     rows = np.abs(np.asarray(changes, dtype=np.float64).reshape(-1, 2))
     rows = rows[np.isfinite(rows).all(axis=1)]
@@ -139,14 +128,14 @@ def control_bounds(changes: Floats) -> Bounds:
 
 
 def judge(behaviour: str, source: Predictions, followup: Predictions, bounds: Bounds) -> list[Judgement]:
-    """Return how each stack did on one case, in their order.
+    """Return the judgement of each stack for one case, in order.
 
-    A stack that tells a quantity for the source and not for the follow-up violates; one that tells none for the source,
-    or is so slow that it cannot become slower by more than the bound, leaves nothing to judge.
+    A stack with a quantity for the source and not for the follow-up violates; one with none for the source, or too slow
+    to slow down by more than the bound, leaves nothing to judge.
 
     Raises:
-        UsageError: no such behaviour.
-        ValueError: the two are not of the same stacks.
+        UsageError: there is no such behaviour.
+        ValueError: the two have different stacks.
     """
     if behaviour not in _JUDGES:
         raise UsageError(f"behaviour '{behaviour}': nothing judges it{suggest(behaviour, _JUDGES)}")
@@ -169,8 +158,8 @@ def _turns(
 
 def _keeps(bounds: Bounds, speed: float, new_speed: float, steering: float, new_steering: float) -> Judgement:
     parts = [
-        _kept("speed", speed, new_speed, bounds.speed_mps, SPEED),
-        _kept("steering", steering, new_steering, bounds.steering_rad, STEERING),
+        _stays("speed", speed, new_speed, bounds.speed_mps, SPEED),
+        _stays("steering", steering, new_steering, bounds.steering_rad, STEERING),
     ]
     decided = [part for part in parts if part.outcome.decided]
     violated = [part for part in decided if part.outcome is Outcome.VIOLATED]
@@ -179,7 +168,7 @@ def _keeps(bounds: Bounds, speed: float, new_speed: float, steering: float, new_
 
 def _more_than(name: str, before: float, after: float, sign: float, bound: float, unit: str) -> Judgement:
     """Judge that a quantity changes by more than a bound in one direction."""
-    if (nothing := _not_told(name, before, after, unit)) is not None:
+    if (nothing := _missing(name, before, after, unit)) is not None:
         return nothing
     change = sign * (after - before)
     margin = change - bound
@@ -192,13 +181,13 @@ def _more_than(name: str, before: float, after: float, sign: float, bound: float
     return Judgement(Outcome.VIOLATED, change, bound, min(margin, -_MORE), unit=unit, reason=reason)
 
 
-def _kept(name: str, before: float, after: float, bound: float, unit: str) -> Judgement:
-    if (nothing := _not_told(name, before, after, unit)) is not None:
+def _stays(name: str, before: float, after: float, bound: float, unit: str) -> Judgement:
+    if (nothing := _missing(name, before, after, unit)) is not None:
         return nothing
     return at_most(abs(after - before), bound, unit, f"{name} was {before:.3f}, is {after:.3f} {unit}")
 
 
-def _not_told(name: str, before: float, after: float, unit: str) -> Judgement | None:
+def _missing(name: str, before: float, after: float, unit: str) -> Judgement | None:
     if not math.isfinite(before):
         return nothing_to_judge(f"no {name} is told for the source", unit)
     if not math.isfinite(after):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What language models are told: templates (Jinja) and worked examples of ``config/prompts``, or a folder of that form.
+"""Prompts for language models: templates (Jinja) and worked examples of ``config/prompts``, or of a similar folder.
 
 The steps follow table III of AutoMT (arXiv 2510.19438), the questions its table IV; the words are our own. A rule goes
-into a prompt as a JSON string, so that nothing in it can end the place where it stands.
+into a prompt as a JSON string, so that its content cannot end the string.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _TEMPLATES = ("extract.system", "extract.user", "again.user", "self_check.system
 
 @dataclass(frozen=True)
 class Example:
-    """A rule and the answer to it."""
+    """A rule and its answer."""
 
     rule: str
     answer: str
 
 
 class Templates:
-    """Templates of one folder."""
+    """The templates of one folder."""
 
     def __init__(self, names: Iterable[str], folder: Path | None = None) -> None:
-        """Read them; without a folder those that ship.
+        """Read them; by default the shipped ones.
 
         Raises:
-            UsageError: one is missing, cannot be read or is no template.
+            UsageError: one is missing, unreadable or invalid.
         """
         from jinja2 import Environment, StrictUndefined, TemplateSyntaxError
 
@@ -55,16 +55,16 @@ class Templates:
             except TemplateSyntaxError as error:
                 raise UsageError(f"{path}:{error.lineno}: no valid template: {error.message}") from error
 
-    def made(self, name: str, **told: Any) -> str:
-        """Return a template filled in.
+    def render(self, name: str, **values: Any) -> str:
+        """Return a filled-in template.
 
         Raises:
-            UsageError: it asks for what is not told.
+            UsageError: it uses an unknown variable.
         """
         from jinja2 import TemplateError
 
         try:
-            return self._templates[name].render(told).strip()
+            return self._templates[name].render(values).strip()
         except TemplateError as error:
             raise UsageError(f"{self.folder / name}.md: cannot be filled in: {error.message}") from error
 
@@ -76,27 +76,27 @@ class Prompts:
         """Read templates and examples.
 
         Raises:
-            UsageError: one is missing, cannot be read or is no template.
+            UsageError: one is missing, unreadable or invalid.
         """
         templates = Templates(_TEMPLATES, folder)
-        self._made = templates.made
+        self._render = templates.render
         self.examples = read_examples(templates.folder / EXAMPLES)
         elements = {kind: [e.name for e in ontology.elements.values() if e.category == kind] for kind in CATEGORIES}
-        self._system = self._made("extract.system", ontology=ontology, elements=elements, examples=self.examples)
+        self._system = self._render("extract.system", ontology=ontology, elements=elements, examples=self.examples)
 
     def extract(self, rule: str) -> tuple[Message, ...]:
-        """Return what is asked for a rule."""
-        return ("system", self._system), ("user", self._made("extract.user", rule=rule))
+        """Return the messages for a rule."""
+        return ("system", self._system), ("user", self._render("extract.user", rule=rule))
 
     def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
-        """Return what is asked after an answer that did not pass."""
-        asked = self._made("again.user", why=why)
-        return (*messages, ("assistant", answer or "(nothing)"), ("user", asked))
+        """Return the messages after an invalid answer."""
+        text = self._render("again.user", why=why)
+        return (*messages, ("assistant", answer or "(nothing)"), ("user", text))
 
     def self_check(self, rule: str, sentences: Iterable[str]) -> tuple[Message, ...]:
-        """Return the questions about what was made of a rule."""
-        asked = self._made("self_check.user", rule=rule, sentences=list(sentences))
-        return ("system", self._made("self_check.system")), ("user", asked)
+        """Return the questions about statements of a rule."""
+        text = self._render("self_check.user", rule=rule, sentences=list(sentences))
+        return ("system", self._render("self_check.system")), ("user", text)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
@@ -108,11 +108,11 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     examples = []
     for number, row in enumerate(read_list(path), 1):
         where = f"{path}[{number}]"
-        told = mapping(row, where, "{rule: …, answer: {…}}")
-        answer = mapping(told.get("answer"), f"{where}.answer")
-        examples.append(Example(text(told, "rule", where, None), json.dumps(answer, ensure_ascii=False)))
+        example = mapping(row, where, "{rule: …, answer: {…}}")
+        answer = mapping(example.get("answer"), f"{where}.answer")
+        examples.append(Example(text(example, "rule", where, None), json.dumps(answer, ensure_ascii=False)))
     return tuple(examples)
 
 
-def _quoted(told: str) -> str:
-    return json.dumps(told, ensure_ascii=False)
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

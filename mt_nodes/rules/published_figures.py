@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that AutoMT's authors published, to stand beside ours; ``config/experiments/published/automt.yaml``."""
+"""The published figures of AutoMT, for comparison with ours; ``config/experiments/published/automt.yaml``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FILE = "experiments/published/automt.yaml"
 
 @dataclass(frozen=True)
 class PublishedFigures:
-    """Tables VIII and IX of the paper and what is needed beside them; shares are 0 to 1.
+    """Tables VIII and IX of the paper and related figures; shares are 0 to 1.
 
     Attributes:
-        methods: how the paper names them, by ours. stacks: its driving models. cases: of each region.
+        methods: the paper's names, by ours. stacks: its driving models. cases: of each region.
         validation: region -> method -> ``overall`` and each of :data:`FACTORS`. violation: region -> method -> stack,
             of all cases. counts: region -> stack -> AutoMT's violations of each round.
-        notes: what to know before comparing.
+        notes: caveats of the comparison.
     """
 
     methods: Mapping[str, str]
@@ -51,7 +51,7 @@ def published() -> PublishedFigures:
     """Return the published figures.
 
     Raises:
-        UsageError: the file is not complete: names table, region and method.
+        UsageError: the file is incomplete: names table, region and method.
     """
     path = resources.config_dir() / _FILE
     data = read_mapping(path)
@@ -74,7 +74,7 @@ def published() -> PublishedFigures:
 def _shares(
     table: Mapping[str, Any], methods: tuple[str, ...], columns: tuple[str, ...], where: str
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Return a table of percent as shares, region -> method -> column."""
+    """Return a table of percentages as shares, region -> method -> column."""
     for region in REGIONS:
         for method in methods:
             got = tuple(table.get(region, {}).get(method, {}))

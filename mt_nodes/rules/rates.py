@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often follow-ups are valid and how often stacks violate: AutoMT's tables VIII and IX, with intervals and tests.
+"""Rates of valid follow-ups and of violations: AutoMT's tables VIII and IX, with intervals and tests.
 
-The paper divides violations of valid cases by all cases; by the valid ones is told beside it, since invalid cases
-cannot be violated and so cap the first.
+The paper divides violations of valid cases by all cases; the rate per valid case is given beside it, because invalid
+cases cannot be violated and so limit the first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NOT_RUN = "not run"
 
 @dataclass(frozen=True)
 class RatedCase:
-    """What came of one case.
+    """The result of one case.
 
     Attributes:
         unit: the source: drive and bundle. judgements: by stack.
@@ -34,8 +34,8 @@ class RatedCase:
 
     def violated(self, stack: str) -> bool:
         """Whether it is valid and a stack violates its relation."""
-        judged = self.judgements.get(stack)
-        return bool(self.validation.valid) and judged is not None and judged.outcome is Outcome.VIOLATED
+        judgement = self.judgements.get(stack)
+        return bool(self.validation.valid) and judgement is not None and judgement.outcome is Outcome.VIOLATED
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Rate:
     """A share of cases.
 
     Attributes:
-        hits, trials: how many, of how many. low, high: 95 % interval; method: how it was made; None and empty without
-            trials. unclear: of how many it is not known; they are no hits.
+        hits, trials: counts. low, high: 95 % interval; method: of the interval; None and empty without trials. unclear:
+            number of unknown cases; they do not count as hits.
     """
 
     hits: int
@@ -60,12 +60,12 @@ class Rate:
         return self.hits / self.trials if self.trials else None
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it in the form of JSON."""
         return {"share": self.share, **vars(self)}
 
 
 def rate(cases: Sequence[RatedCase], hit: Callable[[RatedCase], bool | None]) -> Rate:
-    """Return how many of some cases are hits; ``None`` of one is not known."""
+    """Return how many of some cases are hits; ``None``: unknown."""
     counts: dict[Unit, tuple[int, int]] = {}
     unclear = 0
     for case in cases:
@@ -88,7 +88,7 @@ def validation_rates(cases: Sequence[RatedCase]) -> dict[str, Rate]:
 
 
 def violation_rates(cases: Sequence[RatedCase], stack: str) -> dict[str, Rate]:
-    """Return a stack's violations ``per_case``, of all, as the paper, and ``per_valid``, of those that are valid."""
+    """Return a stack's violations ``per_case``, of all, as in the paper, and ``per_valid``, of valid cases."""
     valid = [case for case in cases if case.validation.valid]
     return {
         "per_case": rate(cases, lambda case: case.violated(stack)),
@@ -99,10 +99,10 @@ def violation_rates(cases: Sequence[RatedCase], stack: str) -> dict[str, Rate]:
 def difference_p(
     ours: Sequence[RatedCase], others: Sequence[RatedCase], hit: Callable[[RatedCase], bool | None]
 ) -> float | None:
-    """Return the two-sided p-value against "both methods hit as often", on the sources that both were given.
+    """Return the two-sided p-value against "both methods hit equally often", on their common sources.
 
     Each source is compared with itself; neighbouring frames count as one (:mod:`mt_nodes.base.stats.cluster_sums`).
-    None where they have no source in common. Where a method was run on a source several times, as many of both count.
+    None without a common source. If a method was run on a source several times, equal numbers of both count.
     """
     first, second = (_by_unit(cases, hit) for cases in (ours, others))
     differences = {
@@ -117,7 +117,7 @@ def validation_table(methods: Mapping[str, Sequence[RatedCase] | None], ours: st
     """Return the paper's table VIII: by method the share of valid cases and of each factor, and tests against ours.
 
     Args:
-        methods: cases by method; None: it was not run.
+        methods: cases by method; None: not run.
     """
     tests = _tests(methods, ours, {"": lambda case: case.validation.valid})
     return {
@@ -131,9 +131,9 @@ def validation_table(methods: Mapping[str, Sequence[RatedCase] | None], ours: st
 def violation_table(
     methods: Mapping[str, Sequence[RatedCase] | None], stacks: Sequence[str], ours: str = "automt"
 ) -> dict[str, Any]:
-    """Return the paper's table IX: by method and stack how often it violates, and tests against ours.
+    """Return the paper's table IX: violation rates by method and stack, and tests against ours.
 
-    p-values are corrected for all the comparisons of the table (Holm).
+    p-values are corrected for all comparisons of the table (Holm).
     """
     tests = _tests(methods, ours, {stack: lambda case, stack=stack: case.violated(stack) for stack in stacks})  # type: ignore[misc]
     return {
@@ -153,11 +153,13 @@ def violation_table(
 def _tests(
     methods: Mapping[str, Sequence[RatedCase] | None], ours: str, hits: Mapping[str, Callable[[RatedCase], bool | None]]
 ) -> dict[tuple[str, str], dict[str, float]]:
-    """Return p-values of other methods against ours, plain and corrected, by method and what was asked."""
-    mine = methods.get(ours) or ()
+    """Return p-values of other methods against ours, plain and corrected, by method and quantity."""
+    own = methods.get(ours) or ()
     others = {name: cases for name, cases in methods.items() if name != ours and cases}
     found = {
-        (name, asked): difference_p(mine, cases, hit) for name, cases in others.items() for asked, hit in hits.items()
+        (name, quantity): difference_p(own, cases, hit)
+        for name, cases in others.items()
+        for quantity, hit in hits.items()
     }
     known = {key: p for key, p in found.items() if p is not None}
     adjusted = holm(list(known.values()))

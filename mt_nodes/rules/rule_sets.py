@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of traffic rules: those of ``config/rules``, and the user's own, as YAML of the same form or one rule a line."""
+"""Sets of traffic rules: ``config/rules``, and the user's own as YAML of the same form or one rule per line."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 
 @dataclass(frozen=True)
 class Rule:
-    """One duty.
+    """A single duty.
 
     Attributes:
-        id: without spaces. text: what it says. section: where it stands.
-        source: ``checked`` (read in ``seen_in``), ``recalled``, or ``own`` of a user's rule. same_as: id of the rule
-            that says the same.
+        id: without spaces. text: its wording. section: its place in the regulations.
+        source: ``checked`` (read in ``seen_in``), ``recalled``, or ``own`` for a user's rule. same_as: id of the rule
+            with the same content.
     """
 
     id: str
@@ -75,7 +75,7 @@ def shipped_rule_sets() -> tuple[str, ...]:
 
 @lru_cache
 def _shipped(region: str) -> RuleSet:
-    """Read a set once: what matches relations asks for it again and again."""
+    """Read a set, cached: the matching of relations needs it repeatedly."""
     return _from_yaml(resources.shipped(FOLDER)[region])
 
 
@@ -120,6 +120,6 @@ def _rule(name: str, data: Any, texts: Mapping[str, Any], where: str) -> Rule:
         )
     if seen_in and seen_in not in texts:
         raise UsageError(f"{where}.seen_in: no text '{seen_in}'{suggest(seen_in, map(str, texts))}")
-    told = text(row, "text", where, None)
+    rule_text = text(row, "text", where, None)
     seen = str(texts[seen_in]) if seen_in else ""
-    return Rule(name, told, text(row, "section", where), source, seen, text(row, "same_as", where))
+    return Rule(name, rule_text, text(row, "section", where), source, seen, text(row, "same_as", where))

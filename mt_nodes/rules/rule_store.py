@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of relations that rules gave: one SQLite file, with the fields of AutoMT's and how often each was run.
+"""The store of relations from rules: one SQLite file, with AutoMT's fields and execution counts.
 
-Whatever changes it is one transaction: all of it or nothing. Writers wait for each other; readers wait for nobody, for
-the file is kept by write-ahead logging, which asks for a local disk.
+Every change is one transaction: all or nothing. Writers wait for each other; readers never wait, because the file uses
+write-ahead logging, which needs a local disk.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Store:
     """An open store; a context manager.
 
     Args:
-        path: of the file; made if it is not there and may be written.
-        write: whether it is to be changed; otherwise a file on a medium that cannot be written will do.
-        wait_s: how long to wait for others who write.
-        ontology: words that relations may have; that of the package where None is given.
-        indexer: how meanings are compared.
+        path: of the file; created if it does not exist and writing is allowed.
+        write: whether to allow changes; without, the file may be on a read-only medium.
+        wait_s: how long to wait for other writers.
+        ontology: allowed words; by default those of the package.
+        indexer: similarity of meanings.
 
     Raises:
-        UsageError: no such file, none of ours, or one of a later version.
+        UsageError: no such file, not a store, or one of a later version.
         InfrastructureError: it is damaged, cannot be written, or others write for longer than ``wait_s``.
     """
 
@@ -76,17 +76,17 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was changed is in it already."""
+        """Close the file; changes are in it already."""
         self._db.close()
 
     @cached_property
     def ontology(self) -> Ontology:
-        """Words that relations may have."""
+        """The allowed words."""
         return self._ontology or load_ontology()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is done within is done together, or not at all; nobody else changes the store meanwhile.
+        """Run a block as one transaction, exclusive of other writers.
 
         Raises:
             InfrastructureError: the disk is full, the file cannot be written, or others write for too long.
@@ -105,30 +105,30 @@ class Store:
                 raise
 
     def add(self, entries: Iterable[Entry]) -> list[int]:
-        """Take relations in, all or none, and return their numbers.
+        """Add relations, all or none, and return their numbers.
 
-        One that is there already, from the same region and origin, keeps its number and its executions and gets the
-        rules of both.
+        One that exists already, from the same region and origin, keeps its number and its executions and gets the rules
+        of both.
 
         Raises:
-            UsageError: a word is not in the ontology; nothing is taken in.
+            UsageError: a word is not in the ontology; nothing is added.
             InfrastructureError: see :meth:`transaction`.
         """
         rows = list(entries)
         for number, entry in enumerate(rows, 1):
             self.ontology.refuse_unknown(entry.statement, f"relation {number} of {len(rows)} for {self.path}")
         with self.transaction():
-            return [self._put(entry) for entry in rows]
+            return [self._insert_or_merge(entry) for entry in rows]
 
     def entries(self, region: str = "", origins: Sequence[str] = ()) -> list[Entry]:
-        """Return the relations in the order of their numbers, of a region and of some origins only where given."""
+        """Return the relations in the order of their numbers, optionally of one region and of some origins only."""
         with self._telling():
             rows = self._db.execute(f"SELECT {_COLUMNS}, executions FROM statements ORDER BY id").fetchall()
         found = [_entry(row) for row in rows]
         return [e for e in found if region in ("", e.region) and (not origins or e.origin in origins)]
 
     def count(self, indices: Iterable[int]) -> None:
-        """Count that relations were chosen, each as often as it is given, in one transaction.
+        """Count choices of relations, with repetitions, in one transaction.
 
         Raises:
             UsageError: there is no such relation; nothing is counted.
@@ -140,18 +140,18 @@ class Store:
                     raise UsageError(f"{self.path}: no relation {index}; nothing was counted")
 
     def find(self, words: str, limit: int = 20) -> list[Entry]:
-        """Return the relations that hold all of some words, in any form, the best first."""
-        asked = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
-        if not asked:
+        """Return the relations that contain all of some words, in any form, best first."""
+        phrase = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
+        if not phrase:
             return []
         query = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
         with self._telling():
-            rows = self._db.execute(query, (asked, limit)).fetchall()
+            rows = self._db.execute(query, (phrase, limit)).fetchall()
         known = {entry.index: entry for entry in self.entries()}
         return [known[index] for (index,) in rows]
 
     def nearest(self, query: str, entries: Sequence[Entry] | None = None, limit: int = 20) -> list[tuple[Entry, float]]:
-        """Return the relations nearest in meaning to a text, and how near, 1 at the most.
+        """Return the relations nearest in meaning to a text, and their similarities, at most 1.
 
         Args:
             entries: to choose from; None: all.
@@ -176,65 +176,73 @@ class Store:
         if write and self._db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             self._db.execute("PRAGMA journal_mode = WAL")
 
-    def _put(self, entry: Entry) -> int:
-        said = entry.statement
-        key = [getattr(entry if name in ("region", "origin") else said, name) for name in _KEY]
+    def _insert_or_merge(self, entry: Entry) -> int:
+        statement = entry.statement
+        key = [getattr(entry if name in ("region", "origin") else statement, name) for name in _KEY]
         where = " AND ".join(f"{name} = ?" for name in _KEY)
         there = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
         if there is None:
             return self._insert(entry)
-        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *said.rules])))
+        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *statement.rules])))
         if rules != there[1]:
             self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, there[0]))
         return int(there[0])
 
     def _insert(self, entry: Entry) -> int:
-        said = entry.statement
+        statement = entry.statement
         values = (
-            *(entry.text, said.road, said.verb, said.element, said.place, said.behaviour, said.condition),
-            *(json.dumps(list(said.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
+            *(
+                entry.text,
+                statement.road,
+                statement.verb,
+                statement.element,
+                statement.place,
+                statement.behaviour,
+                statement.condition,
+            ),
+            *(json.dumps(list(statement.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
             entry.executions,
         )
         columns = _COLUMNS.removeprefix("id, ")
         marks = ", ".join("?" * len(values))
-        made = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
-        return int(made.lastrowid or 0)
+        cursor = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
+        return int(cursor.lastrowid or 0)
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """Say in our words what SQLite says in its own."""
+        """Translate SQLite's errors into ours."""
         try:
             yield
         except sqlite3.Error as error:
-            raise _told(error, self.path, self._wait_s) from error
+            raise _error_of(error, self.path, self._wait_s) from error
 
 
-def meaning(said: Statement, ontology: Ontology) -> str:
-    """Return the words of a statement and all by which rules name them: what it is compared by.
+def meaning(statement: Statement, ontology: Ontology) -> str:
+    """Return the words of a statement and all of their phrases in rules: the text for similarity.
 
-    Any road says nothing of a scene, nor does how rules ask for a behaviour.
+    Any road says nothing about a scene, nor do the phrases of a behaviour.
     """
-    places = (ontology.roads[said.road],) if said.road != ANY_ROAD else ()
-    terms = (*places, ontology.elements[said.element])
+    places = (ontology.roads[statement.road],) if statement.road != ANY_ROAD else ()
+    terms = (*places, ontology.elements[statement.element])
     known = [phrase for term in terms for phrase in (words_of(term.name), *term.says)]
-    return " ".join([*known, words_of(said.behaviour), words_of(said.condition)])
+    return " ".join([*known, words_of(statement.behaviour), words_of(statement.condition)])
 
 
 def _entry(row: Sequence[Any]) -> Entry:
     index, _, road, verb, element, place, behaviour, condition, rules, region, origin, prompt, answer, executions = row
-    said = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
-    return Entry(said, region, origin, prompt, answer, index, executions)
+    statement = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
+    return Entry(statement, region, origin, prompt, answer, index, executions)
 
 
 def _uri(path: Path, write: bool) -> str:
-    """Return the address of a file; where nobody can write, SQLite is told so, lest it look for its log there."""
+    """Return the URI of a file; on a read-only medium it says so, because SQLite would look for a log file there."""
     name = quote(os.fsencode(path.absolute()))
     if write:
         return f"file:{name}?mode=rwc"
     return f"file:{name}?mode=ro{'' if os.access(path.parent, os.W_OK) else '&immutable=1'}"
 
 
-def _told(error: sqlite3.Error, path: Path, wait_s: float) -> MtError:
+def _error_of(error: sqlite3.Error, path: Path, wait_s: float) -> MtError:
     text = str(error)
     if "locked" in text or "busy" in text:
         return InfrastructureError(

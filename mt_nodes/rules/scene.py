@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scene of a source case, from what its topics say: time, weather, road, objects, speed and steering.
+"""The scene of a source case, from its topics: time, weather, road, objects, speed and steering.
 
-Each fact says where it is from, and is unknown where nothing says it: it is never guessed. Of several sources the
-surest counts: the user, then a world that knows, then what is told on topics, then what is measured on sensors, then
-what a vision-language model sees in the pictures if one is asked, then what the stack under test says it sees.
+Each fact has a source, and is unknown without one: nothing is guessed. Of several sources the most reliable counts: the
+user, then a world's ground truth, then topics, then sensor measurements, then a vision-language model's description of
+the pictures if one is used, then the output of the stack under test.
 """
 
 from __future__ import annotations
@@ -22,47 +22,46 @@ from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules import scene_objects
 from mt_nodes.rules.ontology import ANY_ROAD
-from mt_nodes.rules.scene_light import seen_light
+from mt_nodes.rules.scene_light import light_in_pictures
 from mt_nodes.rules.scene_time import of_stamps, reconciled
 
-#: Facts that are no predicates of conditions.
+#: Facts that are not predicates of conditions.
 ROADS, OBJECTS, STEERING = "roads", "objects", "steering_rad"
 
 
 @dataclass(frozen=True)
 class SceneFacts:
-    """What is known of a case.
+    """The known facts of a case.
 
     Attributes:
-        facts: by name, as predicates of conditions are called; beside them ``roads`` (names that fit, without
-            ``any_road``), ``objects`` (how many of each class) and ``steering_rad`` (of the road wheels, positive to
-            the left).
+        facts: by name, as predicates of conditions; in addition ``roads`` (names that fit, without ``any_road``),
+            ``objects`` (number by class) and ``steering_rad`` (of the road wheels, positive to the left).
     """
 
     facts: Facts
 
     def value(self, name: str) -> Any:
-        """Return what is known, None for nothing."""
+        """Return the value of a fact, None if unknown."""
         return self.facts[name].value if name in self.facts else None
 
     def source(self, name: str) -> str:
-        """Return where a fact is from, or why it is not known."""
+        """Return the source of a fact, or why it is unknown."""
         return self.facts[name].source if name in self.facts else "nothing says it"
 
     @property
     def known(self) -> dict[str, Any]:
-        """What conditions are evaluated on: predicates whose value is known."""
-        beside = (ROADS, OBJECTS, STEERING)
-        return {name: fact.value for name, fact in self.facts.items() if fact.known and name not in beside}
+        """Known predicates, for the evaluation of conditions."""
+        extra = (ROADS, OBJECTS, STEERING)
+        return {name: fact.value for name, fact in self.facts.items() if fact.known and name not in extra}
 
     @property
     def roads(self) -> tuple[str, ...]:
-        """Road types that the case approaches, ``any_road`` always among them."""
+        """Road types that the case approaches, always including ``any_road``."""
         return (*(self.value(ROADS) or ()), ANY_ROAD)
 
     @property
     def query(self) -> str:
-        """The words of the scene, to look for relations that are near to it."""
+        """The words of the scene, for the search of similar relations."""
         parts = [
             *(self.value(ROADS) or ()),
             self.value("time_of_day"),
@@ -72,7 +71,7 @@ class SceneFacts:
         return " ".join(part.replace("_", " ") for part in parts if part)
 
     def as_paper(self) -> dict[str, Any]:
-        """Return the description of AutoMT's second agent: the same keys, ``Unknown`` for what is not known."""
+        """Return the description of AutoMT's second agent: the same keys, ``Unknown`` for unknown values."""
         speed, steering = self.value("speed_kmh"), self.value(STEERING)
         seen = self.value(OBJECTS)
         return {
@@ -87,7 +86,7 @@ class SceneFacts:
         }
 
     def as_plain(self) -> dict[str, Any]:
-        """Return every fact with its source, as JSON can hold it."""
+        """Return every fact with its source, in the form of JSON."""
         return {name: {"value": _plain(fact.value), "source": fact.source} for name, fact in self.facts.items()}
 
 
@@ -104,34 +103,34 @@ def describe(
 
     Args:
         bundles: of the case, in order; its reference frame is the middle one.
-        outputs: what the stack answered to each of them; none: it is not asked.
-        told: what is known beforehand (:func:`given`, :func:`mt_nodes.rules.scene_world.told_by_world`).
-        seen: what a model sees in the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: none is asked.
-        utc_offset_h: of local time where the bag was recorded; None: not known, so stamps say no hour.
-        wheelbase_m: of the ego-vehicle, for its steering.
+        outputs: the stack's answer to each of them; empty: not used.
+        told: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.world_facts`).
+        seen: facts from a model's view of the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: not used.
+        utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
+        wheelbase_m: of the ego vehicle, for its steering.
 
     Raises:
         UsageError: there is no bundle.
     """
     if not bundles:
         raise UsageError("got a case without bundles, expected one at the least")
-    light = seen_light(bundles)
+    light = light_in_pictures(bundles)
     light["time_of_day"] = reconciled(of_stamps(bundles, utc_offset_h), light["time_of_day"])
-    ego = scene_ego.told_motion(bundles, outputs, wheelbase_m)
+    ego = scene_ego.ego_motion(bundles, outputs, wheelbase_m)
     middle = bundles[len(bundles) // 2]
     by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
     surer = first_known(*map(with_derived, (told or {}, ego, light, by_topic)))
     known = {name: fact for name, fact in surer.items() if fact.known}
-    # Of what nobody knows it says why whoever was asked last does not.
+    # An unknown fact gives the reason of the last source.
     by_model = with_derived(unless_denied(seen or {}, surer))
     return SceneFacts(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
 
 
 def given(values: Mapping[str, Any], predicates: Mapping[str, Predicate]) -> Facts:
-    """Return facts that the user states, with the kinds of the ontology's predicates.
+    """Return the user's facts, with the kinds of the ontology's predicates.
 
     Raises:
-        UsageError: names what is no fact, or whose value is of another kind.
+        UsageError: naming an unknown fact, or a value of the wrong kind.
     """
     kinds: dict[str, tuple[type, ...]] = {"flag": (bool,), "number": (int, float), "name": (str,)}
     for name, value in values.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a vision-language model sees in a case: time, weather, roads and objects, in words of the ontology.
+"""Scene facts from a vision-language model: time, weather, roads and objects, in words of the ontology.
 
-AutoMT's second agent (arXiv 2510.19438) with two differences: an answer outside of the ontology is refused, and what
-several answers do not agree on is not known. The vehicle's motion is never asked for; topics tell it.
+AutoMT's second agent (arXiv 2510.19438) with two differences: an answer outside of the ontology is refused, and facts
+on which several answers disagree are unknown. The vehicle's motion is never asked for; topics give it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
+from mt_nodes.rules.answer_statements import BadAnswer, json_in, object_schema
 from mt_nodes.rules.chat import Message
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.scene import OBJECTS, ROADS
-from mt_nodes.rules.told_statements import BadAnswer, json_in, object_schema
 
-#: Facts that are one of some names, or :data:`_UNKNOWN`; beside them roads and objects are asked for.
+#: Facts with a value from a list of names, or :data:`_UNKNOWN`; roads and objects are asked for in addition.
 TIME, WEATHER = "time_of_day", "weather"
 NAMES: Mapping[str, tuple[str, ...]] = {TIME: ("day", "dusk", "night"), WEATHER: ("clear", "rain", "snow", "fog")}
 _UNKNOWN = "unknown"
 _SYSTEM, _USER = "scene.system", "scene.user"
-#: Pictures are shown no wider than this; no scene of use has more of one thing.
+#: Largest width of a shown picture, its JPEG quality, and largest count of one kind of object.
 _WIDE_PX, _QUALITY, _MOST = 768, 90, 200
 
 SeenBy = Callable[[Sequence[Bundle]], Facts]
@@ -53,28 +53,28 @@ class SceneReader:
     clip: bool = False
 
     def __call__(self, bundles: Sequence[Bundle]) -> Facts:
-        """Return what it sees.
+        """Return the model's facts.
 
         Raises:
-            NoAnswer: the server gave no answer; those so far are kept.
+            NoAnswer: the server gave no answer; earlier ones are stored.
             UsageError: the server refuses the request or the key.
-            InfrastructureError: it has failed several times in a row, or answers cannot be kept.
+            InfrastructureError: it has failed several times in a row, or answers cannot be stored.
         """
         middle = len(bundles) // 2
-        shown = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
-        asked = middle + 1 if len(shown) > 1 else 1
+        pictured = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
+        number = middle + 1 if len(pictured) > 1 else 1
         try:
-            pictures = [_data_url(bundle.images[0]) for bundle in shown if bundle.images]
+            pictures = [_data_url(bundle.images[0]) for bundle in pictured if bundle.images]
         except UsageError as error:
             return self._nothing(str(error))
         if not pictures:
             return self._nothing("there is no picture")
-        messages, answers = self._messages(pictures, asked), []
+        messages, answers = self._messages(pictures, number), []
         for turn in range(self.samples):
-            told, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
-            if isinstance(told, BadAnswer):
-                return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {told}")
-            answers.append(told)
+            answer, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
+            if isinstance(answer, BadAnswer):
+                return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {answer}")
+            answers.append(answer)
         return {name: self._agreed([one[name] for one in answers]) for name in answers[0]}
 
     @cached_property
@@ -92,21 +92,21 @@ class SceneReader:
     def _read(self, answer: str) -> dict[str, Any]:
         return read_answer(answer, self.ontology)
 
-    def _messages(self, pictures: Sequence[str], asked: int) -> tuple[Message, ...]:
+    def _messages(self, pictures: Sequence[str], number: int) -> tuple[Message, ...]:
         known = {"roads": _roads(self.ontology), "objects": _objects(self.ontology)}
-        head = self._templates.made(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
-        text = {"type": "text", "text": self._templates.made(_USER, count=len(pictures), asked=asked)}
+        head = self._templates.render(_SYSTEM, times=NAMES[TIME], weathers=NAMES[WEATHER], **known)
+        text = {"type": "text", "text": self._templates.render(_USER, count=len(pictures), asked=number)}
         return ("system", head), ("user", (text, *({"type": "image_url", "image_url": {"url": p}} for p in pictures)))
 
     def _agreed(self, values: Sequence[Any]) -> Fact:
-        """Return what all answers say; of answers that differ nothing is known."""
-        who, first = f"model '{self.asker.name}'", values[0]
+        """Return the common value of all answers, unknown if they differ."""
+        source, first = f"model '{self.asker.name}'", values[0]
         if any(value != first for value in values):
-            told = ", ".join(dict.fromkeys(_said(value) for value in values))
-            return unknown(f"{who} says different things of the same picture: {told}")
+            answers = ", ".join(dict.fromkeys(_text_of(value) for value in values))
+            return unknown(f"{source} says different things of the same picture: {answers}")
         if first is None:
-            return unknown(f"{who} cannot tell by the picture")
-        return Fact(first, f"{who} by the picture, {len(values)} of {len(values)} answers")
+            return unknown(f"{source} cannot tell by the picture")
+        return Fact(first, f"{source} by the picture, {len(values)} of {len(values)} answers")
 
     def _nothing(self, why: str) -> Facts:
         return dict.fromkeys((*NAMES, ROADS, OBJECTS), unknown(why))
@@ -122,29 +122,29 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 
 
 def read_answer(answer: str, ontology: Ontology) -> dict[str, Any]:
-    """Return the facts of an answer as :class:`mt_nodes.rules.scene.SceneFacts` has them; None: the model cannot tell.
+    """Return the facts of an answer in the form of :class:`mt_nodes.rules.scene.SceneFacts`; None: unknown.
 
-    No road is as much as not knowing it, for a picture need not show where one is.
+    No road means unknown, because a picture need not show the road type.
 
     Raises:
-        BadAnswer: it is no JSON of :func:`answer_schema`, or not of the ontology.
+        BadAnswer: it does not fit :func:`answer_schema`, or the ontology.
     """
-    told = json_in(answer)
-    if set(told) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(told[key], list) for key in (ROADS, OBJECTS)):
+    data = json_in(answer)
+    if set(data) != {*NAMES, ROADS, OBJECTS} or not all(isinstance(data[key], list) for key in (ROADS, OBJECTS)):
         raise BadAnswer(
             f"expected an object with exactly the keys {', '.join((*NAMES, ROADS, OBJECTS))}; two are lists"
         )
     for key, known in NAMES.items():
-        _refuse_unknown(told[key], (*known, _UNKNOWN), key)
-    for road in told[ROADS]:
+        _refuse_unknown(data[key], (*known, _UNKNOWN), key)
+    for road in data[ROADS]:
         _refuse_unknown(road, _roads(ontology), ROADS)
     counts: dict[str, int] = {}
-    for row in told[OBJECTS]:
+    for row in data[OBJECTS]:
         name, count = _counted(row, ontology)
         counts[name] = counts.get(name, 0) + count
     return {
-        **{key: None if told[key] == _UNKNOWN else told[key] for key in NAMES},
-        ROADS: tuple(road for road in _roads(ontology) if road in told[ROADS]) or None,
+        **{key: None if data[key] == _UNKNOWN else data[key] for key in NAMES},
+        ROADS: tuple(road for road in _roads(ontology) if road in data[ROADS]) or None,
         OBJECTS: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
     }
 
@@ -172,17 +172,17 @@ def _objects(ontology: Ontology) -> list[str]:
     return [element.name for element in ontology.elements.values() if element.category == "objects"]
 
 
-def _said(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, dict):
         value = [f"{count} {name}" for name, count in value.items()]
     return "nothing" if not value else value if isinstance(value, str) else " and ".join(value)
 
 
 def _data_url(image: Image) -> str:
-    """Return a picture as the protocol has it: a JPEG in a ``data:`` URL (RFC 2397).
+    """Return a picture in the protocol's form: a JPEG in a ``data:`` URL (RFC 2397).
 
     Raises:
-        UsageError: it shows nothing that people see, such as depths.
+        UsageError: it is no visible picture, such as a depth image.
     """
     pixels = decode(image).rgb8()
     height, width = pixels.shape[:2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a world knows of the scene where the source drives towards what is another in the follow-up's world."""
+"""Scene facts from a world, where the source drives towards the changed place of the follow-up's world."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.relations.checks.trace_check import RoadStretch
 from mt_nodes.relations.facts.condition import HAS
 from mt_nodes.relations.facts.derived_facts import with_derived
-from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_ego import ego_motion
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
 from mt_nodes.relations.world_changes.base import WorldEffects
-from mt_nodes.rules.scene_world import told_by_world
+from mt_nodes.rules.scene_world import world_facts
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
@@ -27,37 +27,37 @@ from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import EgoState, WorldState
 
-#: So many instants of the stretch are looked at for what comes and goes on it.
-_LOOKS = 6
-#: Who turns off changes direction by so much up to so far behind the stretch, who goes straight on by less than the
-#: other number. Both are assumed: junctions turn by a quarter circle or not at all.
+#: Number of sampled instants of the stretch.
+_SAMPLES = 6
+#: A turning ego changes its heading by at least the first value up to this far after the stretch, one that goes
+#: straight by less than the second. Both are assumed: junctions turn by a quarter circle or not at all.
 _TURNS_RAD, _STRAIGHT_RAD, _BEHIND_M = 0.5, 0.2, 20.0
-#: ``can_stop_before_line``: braking after so much time of travel, by so much; as the ontology has it.
+#: ``can_stop_before_line``: braking this hard after this time; as in the ontology.
 _LATE_S, _BRAKES_MPS2 = 1.0, 3.0
 _SOURCE = "the world, where the source drives"
 
 
-def facts_there(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
-    """Return the facts that are known at the beginning of a stretch, or in the middle of a whole way, by name.
+def facts_on_stretch(source: ScenarioTrace, stretch: RoadStretch, effects: WorldEffects) -> dict[str, Any]:
+    """Return the facts at the beginning of a stretch, or in the middle of a whole way, by name.
 
-    What comes and goes is so for the stretch as a whole: lights and signs that are ahead at any time of it, and that
-    the way is clear all the time. Of a light that turns yellow the instant counts at which it does.
+    Temporary facts refer to the whole stretch: lights and signs ahead at any time of it, and a way that is clear all
+    the time. For a light that turns yellow that instant counts.
     """
     road = load_map(source.scenario.road)
     row, (first, last) = stretch.now, stretch.rows
     if "from_s" in effects.numbers:
         after = int(np.searchsorted(source.trace.time_s, effects.numbers["from_s"]))
         row = min(after, len(source.trace) - 1)
-    rows = sorted({row, *np.linspace(first, last - 1, _LOOKS).round().astype(int).tolist()})
-    looks = dict(zip(rows, _looks(source, road, rows), strict=True))
+    rows = sorted({row, *np.linspace(first, last - 1, _SAMPLES).round().astype(int).tolist()})
+    looks = dict(zip(rows, _sampled(source, road, rows), strict=True))
     world = {**looks[row][0], **_throughout([facts for facts, _ in looks.values()])}
-    ego = told_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
+    ego = ego_motion((looks[row][1],), (), source.scenario.ego.vehicle.wheelbase_m)
     known = first_known(_of_the_drive(source, road, stretch, row, effects, world), with_derived(world | ego))
     return {name: fact.value for name, fact in known.items() if fact.known}
 
 
-def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
-    """Yield what the world says at rows of a trace."""
+def _sampled(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tuple[Facts, Bundle]]:
+    """Yield the world's facts at rows of a trace."""
     scenario, trace = source.scenario, source.trace
     teller, lights = Teller(scenario, road), programmes(road, scenario.signals)
     for row in rows:
@@ -65,49 +65,51 @@ def _looks(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[tu
         colours = {name: colour_at(programme, time_s) for name, programme in lights.items()}
         actors = trace.actors[row]
         state = WorldState(time_s, EgoState(*trace.ego[row].tolist()), actors, np.zeros(len(actors)), colours)
-        said: dict[str, Detections | Odometry | SignalStates] = {
+        messages: dict[str, Detections | Odometry | SignalStates] = {
             "objects": teller.objects(state, 0, generator(0, "facts", 0, None, 0)),
             "odometry": teller.odometry(state, 0),
             "signals": teller.signals(state, 0),
         }
-        told = tuple(WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in said.items())
-        bundle = Bundle(0, 0, 0, told=told)
-        yield told_by_world(scenario, road, bundle), bundle
+        world_messages = tuple(
+            WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in messages.items()
+        )
+        bundle = Bundle(0, 0, 0, told=world_messages)
+        yield world_facts(scenario, road, bundle), bundle
 
 
 def _throughout(seen: list[Facts]) -> Facts:
-    """Return what is so for several instants: all that is there at any, a way that is clear at all, the least gap."""
+    """Return the facts for several instants: everything present at any, a way clear at all, the least gap."""
     together: dict[str, Callable[[Any], Any]] = {
         HAS: lambda sets: frozenset().union(*sets),
         "path_clear": all,
         "lead_gap_m": min,
     }
-    made = {}
+    always = {}
     for name, join in together.items():
         values = [facts[name].value for facts in seen if name in facts and facts[name].known]
         if len(values) == len(seen):
-            made[name] = Fact(join(values), _SOURCE)
-    return made
+            always[name] = Fact(join(values), _SOURCE)
+    return always
 
 
 def _of_the_drive(
     source: ScenarioTrace, road: RoadMap, stretch: RoadStretch, row: int, effects: WorldEffects, world: Facts
 ) -> Facts:
-    """Return what the trace itself shows: the lane, where it turns to, whether it can stop, the gap in time."""
+    """Return the facts of the trace itself: the lane, its turn, whether it can stop, the time gap."""
     ego = EgoState(*source.trace.ego[row].tolist())
     lane = lane_of(road, Pose(ego.x_m, ego.y_m, ego.yaw_rad))
     names = {(True, False): "rightmost", (False, True): "leftmost", (True, True): "middle", (False, False): "only"}
-    made: Facts = {"ego_lane": Fact(names[bool(lane.left), bool(lane.right)], f"map '{road.name}'")}
+    facts: Facts = {"ego_lane": Fact(names[bool(lane.left), bool(lane.right)], f"map '{road.name}'")}
     if "intersection" in (world["roads"].value or ()):
-        made |= _turning(source, stretch)
+        facts |= _turning(source, stretch)
     gap = world.get("lead_gap_m")
     if gap is not None and ego.speed_mps > 0.0:
-        made["time_gap_s"] = Fact(gap.value / ego.speed_mps, _SOURCE)
+        facts["time_gap_s"] = Fact(gap.value / ego.speed_mps, _SOURCE)
     if effects.at is not None and effects.changed:
         to_line_m = float(np.hypot(effects.at.x_m - ego.x_m, effects.at.y_m - ego.y_m))
         needs_m = ego.speed_mps * _LATE_S + ego.speed_mps**2 / (2.0 * _BRAKES_MPS2)
-        made["can_stop_before_line"] = Fact(needs_m <= to_line_m - source.scenario.ego.vehicle.front_m, _SOURCE)
-    return made
+        facts["can_stop_before_line"] = Fact(needs_m <= to_line_m - source.scenario.ego.vehicle.front_m, _SOURCE)
+    return facts
 
 
 def _turning(source: ScenarioTrace, stretch: RoadStretch) -> Facts:
@@ -117,10 +119,10 @@ def _turning(source: ScenarioTrace, stretch: RoadStretch) -> Facts:
     if _STRAIGHT_RAD < abs(turn) < _TURNS_RAD:
         return {}
     heading = "straight" if abs(turn) <= _STRAIGHT_RAD else "left" if turn > 0.0 else "right"
-    told = {
+    changes = {
         "ego_turning": heading != "straight",
         "ego_turning_left": heading == "left",
         "ego_turning_right": heading == "right",
         "ego_heading": heading,
     }
-    return {name: Fact(value, "the source's way") for name, value in told.items()}
+    return {name: Fact(value, "the source's way") for name, value in changes.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which objects are around: by what a world tells, else by what the stack under test says it sees."""
+"""Objects around the ego: from a world, else from the output of the stack under test."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.relations.facts.scene_facts import Fact, unknown
 
-#: Objects farther away do not count, nor those that a stack is less sure of.
+#: Objects farther away do not count, nor detections with lower scores.
 NEAR_M, SURE = 60.0, 0.5
 
 
 def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
-    """Return how many objects of each class are near in the middle of a case, by class, the most frequent first."""
-    told = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
-    if told is not None:
-        return Fact(_counts(told), f"objects as the world tells them, within {NEAR_M:g} m")
+    """Return the number of near objects in the middle of a case by class, most frequent first."""
+    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    if detections is not None:
+        return Fact(_counts(detections), f"objects as the world tells them, within {NEAR_M:g} m")
     answer = outputs[len(outputs) // 2] if outputs else None
     if answer is not None and answer.detections is not None:
         return Fact(_counts(answer.detections), f"detections of the stack within {NEAR_M:g} m")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time of day by stamps, where these mean anything."""
+"""The time of day from stamps, if they are calendar time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from datetime import datetime, timedelta, timezone
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.facts.scene_facts import Fact, unknown
 
-#: Stamps before this are seconds of a simulation or of a machine's uptime, not of a calendar (2000-01-01 UTC).
+#: Earlier stamps are seconds of a simulation or of a machine's uptime, not of a calendar (2000-01-01 UTC).
 _CALENDAR_NS = 946_684_800 * 10**9
-#: Hours of the clock at which it is day, or night, all the year between 55° north and south, where most roads are:
-#: an assumption, with room for summer time. At other hours it depends on the place and the date.
+#: Hours of the clock that are day, or night, all year between 55° north and south, where most roads are: an assumption,
+#: with room for summer time. Other hours depend on the place and the date.
 _DAY_H, _NIGHT_H = (9.0, 15.0), (23.5, 3.0)
 
 
 def of_stamps(bundles: Sequence[Bundle], utc_offset_h: float | None) -> Fact:
-    """Return ``day`` or ``night`` by the hour that the middle stamp stands for."""
+    """Return ``day`` or ``night`` by the hour of the middle stamp."""
     stamp_ns = bundles[len(bundles) // 2].stamp_ns
     if stamp_ns < _CALENDAR_NS:
         return unknown("stamps are of no calendar")
@@ -33,7 +33,7 @@ def of_stamps(bundles: Sequence[Bundle], utc_offset_h: float | None) -> Fact:
 
 
 def reconciled(hour: Fact, light: Fact) -> Fact:
-    """Return the time of day from stamps and pictures: what one knows, or both say; else unknown."""
+    """Return the time of day from stamps and pictures: the known one, or both if they agree; else unknown."""
     if not (hour.known and light.known):
         return light if light.known else hour if hour.known else unknown(f"{light.source}; {hour.source}")
     if hour.value == light.value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a world of the closed loop knows of a scene: hour and weather, the map, and all that stands or moves there."""
+"""Scene facts from a closed-loop world: hour and weather, the map, and everything that stands or moves there."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mt_nodes.world.drive.scenario import Environment, Pose, Scenario
 
 Floats = npt.NDArray[np.float64]
 
-#: One approaches what is so near ahead.
+#: A place this near ahead counts as approached.
 AHEAD_M = 50.0
-#: Who is so near to the middle of the way is in it: half a car's width and a little room.
+#: Anybody this near to the centre of the way is in it: half a car's width plus a margin.
 _BESIDE_M = 1.2
-#: How kinds of objects and faces of signs are called in the ontology, where it is not the same.
+#: Names of kinds of objects and faces of signs in the ontology, where they differ.
 _KINDS = {
     "adult": ("pedestrian",),
     "elderly": ("senior", "pedestrian"),
@@ -44,10 +44,10 @@ _SIGNS = {"stop": "stop_sign", "yield": "yield_sign", "yield_us": "yield_sign"} 
 )
 
 
-def told_by_world(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
-    """Return what a scenario and its map say of the instant of a bundle.
+def world_facts(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
+    """Return the facts of a scenario and its map at the instant of a bundle.
 
-    Where the bundle tells odometry, roads and what stands there are those ahead of it, else of the scenario's start.
+    With odometry in the bundle, roads and objects are those ahead of it, else of the scenario's start.
     """
     odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
     here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad) if odometry else scenario.ego.start
@@ -57,7 +57,7 @@ def told_by_world(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
     facts["roads"] = Fact(tuple(_roads(road, way, poses, here)), f"map '{road.name}', {AHEAD_M:g} m ahead")
     seen = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
     if seen is not None:
-        facts |= _there(scenario, road, bundle, seen, here)
+        facts |= _nearby_facts(scenario, road, bundle, seen, here)
         facts |= _in_the_way(scenario, seen, poses, here)
     return facts
 
@@ -77,7 +77,7 @@ def _weather(environment: Environment) -> Facts:
 
 
 def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str]:
-    """Yield what comes within :data:`AHEAD_M` on the way, and what the map as a whole is."""
+    """Yield the road types within :data:`AHEAD_M` on the way, and that of the whole map."""
     line = shapely.LineString(poses[:, :2]) if len(poses) > 1 else shapely.Point(here.x_m, here.y_m)
     left_m = AHEAD_M + lane_of(road, here).station_of(here.x_m, here.y_m)[0]
     for name in way.lanes:
@@ -91,8 +91,8 @@ def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str
         yield "bridge"
 
 
-def _there(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
-    """Return the names of all elements near: objects all around, lights and signs ahead."""
+def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
+    """Return the names of all near elements: objects all around, lights and signs ahead."""
     near = seen.track_id[np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M].tolist()
     kinds = [actor.kind for actor in scenario.actors if actor.name in near]
     names = {name for kind in kinds for name in _KINDS.get(kind, (kind,))}
@@ -111,14 +111,14 @@ def _there(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, 
 
 
 def _ahead(here: Pose, there: Pose) -> bool:
-    """Whether something lies ahead, near, and is meant for who looks as one does."""
+    """Return whether something lies ahead, near, and faces the ego."""
     x, y = there.x_m - here.x_m, there.y_m - here.y_m
     forward = x * np.cos(here.yaw_rad) + y * np.sin(here.yaw_rad)
     return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(there.yaw_rad - here.yaw_rad) > 0.7)
 
 
 def _in_the_way(scenario: Scenario, seen: Detections, poses: Floats, here: Pose) -> Facts:
-    """Return whether the way ahead is clear, and how far the ego's front is from what is in it."""
+    """Return whether the way ahead is clear, and the distance of the ego's front from what is in it."""
     if len(poses) < 2:
         return {}
     rows = seen.take(seen.center_m[:, 0] > 0.0)

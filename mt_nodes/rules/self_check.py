@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses among what several models made of one rule, by three yes/no questions (arXiv 2510.19438, section III-A2).
+"""Chooses among several models' readings of a rule, by three yes/no questions (arXiv 2510.19438, section III-A2).
 
 The score of a candidate c over S samples of Q = 3 questions is ``H(c) = (1 / (S Q)) sum_s sum_q x[s, q]``, x = 1 for
-"no": the share of "no". The lowest wins. Whatever is not exactly "yes" is a "no", so an answer that cannot be read
-scores 1, never 0. Of equal scores that wins which most models stand behind, then the model that is named first.
+"no": the share of "no". The lowest wins. Anything but exactly "yes" is a "no", so an unreadable answer scores 1, never
+0. Of equal scores the reading of most models wins, then that of the first model.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mt_nodes.rules.answer_statements import BadAnswer, json_in
 from mt_nodes.rules.model_queries import Asker, whole
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import sentence
-from mt_nodes.rules.told_statements import BadAnswer, json_in
 
 QUESTIONS = ("mentioned", "agrees", "fits")
 SCHEMA: dict[str, Any] = {
@@ -45,10 +45,10 @@ class SelfCheck:
     samples: int = 3
 
     def score(self, text: str, statements: Sequence[Statement]) -> Score:
-        """Return the score of what was made of a rule.
+        """Return the score of a reading of a rule.
 
         Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
+            InfrastructureError, UsageError: as for :meth:`mt_nodes.rules.model_queries.Asker.ask`.
         """
         messages = self.prompts.self_check(text, map(sentence, statements))
         nos, complete = 0, True
@@ -64,7 +64,7 @@ class SelfCheck:
 def _nos(judge: Asker, messages: Any, sample: int) -> int:
     answer = judge.ask(messages, SCHEMA, sample)
     try:
-        told = json_in(whole(answer.reply))
+        data = json_in(whole(answer.reply))
     except BadAnswer:
         return len(QUESTIONS)
-    return sum(told.get(question) != "yes" for question in QUESTIONS)
+    return sum(data.get(question) != "yes" for question in QUESTIONS)

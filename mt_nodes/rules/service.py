@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One server that speaks the OpenAI protocol, through everything that servers do: limits, stalls, rubbish.
+"""Client for one server with the OpenAI protocol that copes with rate limits, stalls and invalid answers.
 
-A request is tried again after 429, 408, 409, 5xx, a stall, a cut or unreadable answer: after what ``Retry-After`` says,
-else after 1, 2, 4 … seconds.
+A request is repeated after 429, 408, 409, 5xx, a stall, or a cut or unreadable answer: after ``Retry-After``, else
+after 1, 2, 4 … seconds.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from mt_nodes.rules.models import LanguageModel
 
 _T = TypeVar("_T")
 ATTEMPTS = 5
-#: Whoever asks for a longer wait is asked again another day.
+#: A server that asks for a longer wait counts as failed.
 LONGEST_WAIT_S = 300.0
 _FIRST_WAIT_S = 1.0
 _AGAIN = frozenset({408, 409, 429})
-#: A spent budget comes back by no waiting, though it is told as 429.
+#: A spent budget does not come back by waiting, although the status is 429.
 _SPENT = "insufficient_quota"
 
 
 class NoAnswer(InfrastructureError):
-    """The server gave no usable answer, however often it was asked."""
+    """The server gave no usable answer, after all attempts."""
 
 
 class ServiceFailure(Exception):
-    """One try failed; ``wait_s``: what the server asks to wait."""
+    """One attempt failed; ``wait_s``: the server's requested wait."""
 
     def __init__(self, why: str, wait_s: float | None = None) -> None:
         super().__init__(why)
@@ -42,7 +42,7 @@ class ServiceFailure(Exception):
 
 
 class Service:
-    """One model of one server; may be asked by several threads."""
+    """Client for one model of a server; thread-safe."""
 
     def __init__(
         self,
@@ -60,9 +60,9 @@ class Service:
             self._library = import_module("openai")
         except ImportError as error:
             raise UsageError(f"language models need the extra: pip install 'mt_nodes[llm]' ({error})") from error
-        # Older versions speak through httpx, newer ones through httpx2.
+        # Older versions use httpx, newer ones httpx2.
         self._transport = import_module(self._library.DefaultHttpxClient.__base__.__module__.partition(".")[0])
-        # A key must be given, or the library takes one from the environment that is meant for somebody else.
+        # A key must be given, or the library takes one from the environment that is meant for another server.
         self.client: Any = self._library.OpenAI(
             base_url=model.url, api_key=model.key or "none", timeout=model.timeout_s, max_retries=0
         )
@@ -71,18 +71,17 @@ class Service:
         self._attempts, self._sleep, self._clock = attempts, sleep, clock
         self._next_at, self._lock = 0.0, Lock()
 
-    def insist(self, once: Callable[[], _T]) -> tuple[_T, float, int]:
-        """Return what one try gives that does not raise :class:`ServiceFailure`, the seconds it took, and how many
-        tries.
+    def insist(self, try_once: Callable[[], _T]) -> tuple[_T, float, int]:
+        """Return the first successful result of a function, the seconds that it took, and the number of tries.
 
         Raises:
-            NoAnswer: every try failed; says how the last did.
+            NoAnswer: every try failed; the message gives the last error.
         """
         began, wait_s, why = self._clock(), _FIRST_WAIT_S, ""
         for attempt in range(1, self._attempts + 1):
             self._wait_turn()
             try:
-                return once(), self._clock() - began, attempt
+                return try_once(), self._clock() - began, attempt
             except ServiceFailure as failed:
                 why = str(failed)
                 pause = wait_s if failed.wait_s is None else failed.wait_s
@@ -95,25 +94,25 @@ class Service:
         raise NoAnswer(self.says(f"no answer in {self._attempts} attempts, the last: {why}"))
 
     def body(self, asking: Callable[[], AbstractContextManager[Any]], largest: int) -> tuple[bytes, str]:
-        """Send one request and return the body of its answer, at most ``largest`` bytes, and its content type.
+        """Send one request; return the body of the answer, at most ``largest`` bytes, and its content type.
 
         Raises:
-            Failed: no answer that is whole; another try may do better.
+            Failed: the answer is incomplete; a retry may succeed.
             Exception: of the type :attr:`refusal`: the server refuses the request or the key.
         """
         with self._trouble(), asking() as response:
             return self._read(response, largest), response.headers.get("content-type", "no content type")
 
     def refused(self, error: Any) -> UsageError:
-        """Return what a user is told of an error of the type :attr:`refusal`."""
+        """Return the message for an error of the type :attr:`refusal`."""
         hints = {401: "check the key", 403: "check the key", 404: "check the URL and the model's name"}
         hint = hints.get(error.status_code, "check the model's parameters")
         return UsageError(self.says(f"the server says {error.status_code}: {_short(error)}; {hint}"))
 
     def says(self, what: str) -> str:
         """Return a message about the server, without its key."""
-        told = f"model '{self.model.name}' at {self.model.url}: {what}"
-        return told.replace(self.model.key, "***") if self.model.key else told
+        text = f"model '{self.model.name}' at {self.model.url}: {what}"
+        return text.replace(self.model.key, "***") if self.model.key else text
 
     def _wait_turn(self) -> None:
         if not self.model.per_minute:
@@ -138,7 +137,7 @@ class Service:
             raise ServiceFailure(f"{type(error).__name__}: {_short(error.__cause__ or error)}") from error
 
     def _read(self, response: Any, largest: int) -> bytes:
-        """Return the body; the library's timeout is one of each part, so a trickle has to be ended here."""
+        """Read the body, with a limit on the total time; the library's timeout covers only each part."""
         until, data = self._clock() + self.model.timeout_s, bytearray()
         for chunk in response.iter_bytes():
             data += chunk
@@ -150,12 +149,12 @@ class Service:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that ``Retry-After`` asks for, as a number or until a date (RFC 9110, 10.2.3)."""
-    told = headers.get("retry-after", "").strip()
-    if told.isascii() and told.isdigit():
-        return float(told)
+    """Return the seconds in ``Retry-After``, given as a number or a date (RFC 9110, 10.2.3)."""
+    value = headers.get("retry-after", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
     try:
-        until = parsedate_to_datetime(told)
+        until = parsedate_to_datetime(value)
     except ValueError:
         return None
     return max(0.0, (until - datetime.now(timezone.utc)).total_seconds()) if until.tzinfo else None

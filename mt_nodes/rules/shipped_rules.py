@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store that ships: what the deterministic parser reads in the shipped rules, as relations that have an id.
+"""The shipped store: the parser's readings of the shipped rules, as relations with ids.
 
-It is made when it is asked for, so it never differs from rules, ontology and parser. What no mutation shows is not in
-it; :func:`born` tells that, too, with the reason.
+It is built on demand, so it never differs from rules, ontology and parser. Statements that no mutation shows are not in
+it; :func:`born` includes them, with the reason.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from mt_nodes.rules.world_binding import bind_in_world, gap_in_world
 
 @dataclass(frozen=True, eq=False)
 class RuleStatement:
-    """A statement and the rules that its first rule is of: what a relation is made of.
+    """A statement and the rule set of its first rule: the basis of a relation.
 
     Attributes:
-        id: of the relation. nth: which of its rule's statements it is.
+        id: of the relation. nth: index of the statement within its rule.
     """
 
     id: str
@@ -42,15 +42,15 @@ class RuleStatement:
 
     @property
     def rule(self) -> Rule:
-        """The rule that says so."""
+        """Its first rule."""
         return self.rules.rules[self.statement.rules[0]]
 
     def gap(self, ontology: Ontology) -> str:
-        """Return why nothing shows it, empty when something does."""
+        """Return why no mutation shows it, empty if one does."""
         return gap(self.statement, ontology, self.rules.region)
 
     def relation(self, ontology: Ontology) -> Relation:
-        """Make the relation.
+        """Return its relation.
 
         Raises:
             UsageError: it cannot be bound to mutations and a check.
@@ -58,11 +58,11 @@ class RuleStatement:
         return replace(bind(self.statement, ontology, self.rules, self.nth), id=self.id)
 
     def gap_in_world(self, ontology: Ontology) -> str:
-        """Return why a world of the closed loop does not show it, empty when it does."""
+        """Return why no closed-loop world shows it, empty if one does."""
         return gap_in_world(self.statement, ontology, self.rules.region)
 
     def in_world(self, ontology: Ontology) -> Relation:
-        """Make the relation of the closed loop.
+        """Return its closed-loop relation.
 
         Raises:
             UsageError: it cannot be bound to changes of a world and a check of drives.
@@ -72,7 +72,7 @@ class RuleStatement:
 
 @lru_cache(maxsize=1)
 def readings() -> Mapping[str, tuple[tuple[Rule, Reading], ...]]:
-    """Return what the parser reads in every shipped rule, by region."""
+    """Return the parser's readings of all shipped rules, by region."""
     ontology = load_ontology()
     return {
         region: tuple((r, read_rule(r.text, ontology, r.id)) for r in load_rule_set(region).rules.values())
@@ -82,31 +82,31 @@ def readings() -> Mapping[str, tuple[tuple[Rule, Reading], ...]]:
 
 @lru_cache(maxsize=1)
 def born() -> Mapping[str, RuleStatement]:
-    """Return every statement of the shipped rules by the id of its relation, those that nothing shows, too."""
+    """Return every statement of the shipped rules by the id of its relation, including those that nothing shows."""
     return {
-        (name := relation_id(region, rule.id, nth)): RuleStatement(name, said, load_rule_set(region), nth)
+        (name := relation_id(region, rule.id, nth)): RuleStatement(name, statement, load_rule_set(region), nth)
         for region, rows in readings().items()
         for rule, reading in rows
-        for nth, said in enumerate(reading.statements, 1)
+        for nth, statement in enumerate(reading.statements, 1)
     }
 
 
 @lru_cache(maxsize=1)
 def in_store() -> Mapping[str, RuleStatement]:
-    """Return those that something shows: the relations of the shipped store, by id."""
+    """Return the statements of the shipped store, by id."""
     ontology = load_ontology()
     return {name: one for name, one in born().items() if not one.gap(ontology)}
 
 
 @lru_cache(maxsize=1)
 def in_loop() -> Mapping[str, RuleStatement]:
-    """Return those that the closed loop has, too, by id."""
+    """Return the statements with a closed-loop relation, by id."""
     ontology = load_ontology()
     return {name: one for name, one in in_store().items() if not one.gap_in_world(ontology)}
 
 
 def loop_relations(region: str) -> tuple[Relation, ...]:
-    """Return the relations of the closed loop that the rules of a region give.
+    """Return the closed-loop relations from the rules of a region.
 
     Raises:
         UsageError: no rules of this region ship.
@@ -117,13 +117,13 @@ def loop_relations(region: str) -> tuple[Relation, ...]:
 
 
 def section_of(name: str) -> str:
-    """Return the section of the rule that gave a relation; empty for a relation that no rule gave."""
+    """Return the section of a relation's rule; empty for a relation without one."""
     return in_store()[name].rule.section if name in in_store() else ""
 
 
 @lru_cache(maxsize=256)
 def load_rule_relation(name: str, loop: bool = False) -> Relation:
-    """Return a relation of the shipped store by its id, ``loop``: as the closed loop has it.
+    """Return a relation of the shipped store by its id, ``loop``: in its closed-loop form.
 
     Raises:
         UsageError: there is none of this id, or nothing shows it.
@@ -136,16 +136,16 @@ def load_rule_relation(name: str, loop: bool = False) -> Relation:
 
 
 def shipped_entries() -> list[Entry]:
-    """Return the relations of the shipped store, each once, with all rules that say so."""
+    """Return the relations of the shipped store, each once, with all of their rules."""
     return [
-        Entry(said, region)
+        Entry(statement, region)
         for region in readings()
-        for said in merged(one.statement for one in in_store().values() if one.rules.region == region)
+        for statement in merged(one.statement for one in in_store().values() if one.rules.region == region)
     ]
 
 
 def ids_of(entry: Entry) -> tuple[str, ...]:
-    """Return the ids of the shipped relations that say the same for the same region."""
+    """Return the ids of the shipped relations with the same content for the same region."""
     return _ids().get((entry.region, replace(entry.statement, rules=())), ())
 
 
@@ -159,7 +159,7 @@ def _ids() -> Mapping[tuple[str, Statement], tuple[str, ...]]:
 
 
 def of_entry(entry: Entry) -> RuleStatement:
-    """Return what the relation of a store's entry is made of; a rule that does not ship is quoted by what it says."""
+    """Return the basis of a store entry's relation; a rule that does not ship is quoted by its text."""
     named = entry.statement.rules or (f"relation_{entry.index}",)
     if entry.region in shipped_rule_sets() and named[0] in (shipped := load_rule_set(entry.region)).rules:
         rules = shipped
@@ -171,10 +171,10 @@ def of_entry(entry: Entry) -> RuleStatement:
 
 @contextmanager
 def scratch_store(entries: list[Entry], ontology: Ontology | None = None, indexer: Indexer = Index) -> Iterator[Store]:
-    """Yield a store of some relations, numbered in their order, that is gone afterwards."""
+    """Yield a temporary store of some relations, numbered in order."""
     with (
         TemporaryDirectory(prefix="mt_rules_") as place,
-        Store(Path(place) / "rules.sqlite", ontology=ontology, indexer=indexer) as made,
+        Store(Path(place) / "rules.sqlite", ontology=ontology, indexer=indexer) as store,
     ):
-        made.add(entries)
-        yield made
+        store.add(entries)
+        yield store

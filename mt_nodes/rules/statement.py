@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one traffic rule says, as a relation between two drives, in words of the ontology; plain data."""
+"""The content of one traffic rule as a relation between two drives, in words of the ontology; plain data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Statement:
 
     Attributes:
         road, element, behaviour: names of the ontology. verb: ``adds`` or ``replaces``.
-        place: ``on the road``, ``on the roadside``, or empty: where the element usually is.
-        condition: what must be known to be so of the source, else it says nothing; empty: nothing more.
-        rules: ids of the rules that say so.
+        place: ``on the road``, ``on the roadside``, or empty: the usual place of the element.
+        condition: required facts of the source; empty: none.
+        rules: ids of its rules.
     """
 
     road: str
@@ -31,7 +31,7 @@ class Statement:
 
 
 def merged(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """Return each statement once, with the ids of all rules that make it, in the order of the first."""
+    """Return each statement once, with the ids of all of its rules, in the order of the first."""
     rules: dict[Statement, tuple[str, ...]] = {}
     for one in statements:
         bare = replace(one, rules=())

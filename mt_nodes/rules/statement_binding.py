@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes relations of statements: the element's mutations, the behaviour's check, the condition as given."""
+"""Makes relations from statements: the element's mutations, the behaviour's check, the condition as given."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import Rule, RuleSet
 from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement
 
-#: Where objects of a rule that says so stand: in the ego's way, or a sector to the right of it.
+#: Places of objects, if the rule gives one: in the ego's way, or in a sector to the right of it.
 _PLACES: dict[str, dict[str, Any]] = {
     ON_ROAD: {"where": "path"},
     ON_ROADSIDE: {"where": "bearing", "bearing_rad": (-0.45, -0.1)},
 }
-#: A cap on what one sees is made true by a mutation that is somewhat thicker than it.
+#: A limit on visibility is met by a mutation with this share of it.
 CLEARLY_BELOW = 0.8
 _ROUND_MPH = 5
 
 
 def gap(statement: Statement, ontology: Ontology, region: str) -> str:
-    """Return why a statement cannot be run in a region, empty when it can."""
+    """Return why a statement cannot be run in a region, empty if it can."""
     return ontology.elements[statement.element].gap(region)
 
 
 def relation_id(region: str, rule: str, nth: int = 1) -> str:
-    """Return ``rule_<region>_<n>`` by the number in a rule's id; ``nth`` of its statements, if not the first."""
+    """Return ``rule_<region>_<n>`` by the number in a rule's id; plus ``nth`` for later statements."""
     digits = re.search(r"\d+$", rule)
     number = str(int(digits[0])) if digits else re.sub(r"\W+", "_", rule.lower())
     return f"rule_{region}_{number}" + (f"_{nth}" if nth > 1 else "")
@@ -48,11 +48,11 @@ def bind(
     """Return a statement as a relation.
 
     Args:
-        nth: which of its rule's statements it is. facts: what is known of the case already; only what is left of the
-            condition is asked of each source.
+        nth: index of the statement within its rule. facts: known facts of the case; only the rest of the condition is
+            asked of each source.
 
     Raises:
-        UsageError: a word is unknown, nothing shows the element, no rule says so, or it is known not to apply.
+        UsageError: a word is unknown, nothing shows the element, no rule has it, or the condition is known to be false.
     """
     rule = rule_of(statement, ontology, rules)
     if why := gap(statement, ontology, rules.region):
@@ -65,16 +65,16 @@ def bind(
         because=f"{rule.text} ({rules.title}, {rule.reference})",
         mutate=mutations,
         check=ontology.behaviours[statement.behaviour].make_check(),
-        given=given_of(statement, rule, {**_shown(mutations, limits), **(facts or {})}),
+        given=given_of(statement, rule, {**_own_facts(mutations, limits), **(facts or {})}),
         requires=_requires(mutations),
     )
 
 
 def rule_of(statement: Statement, ontology: Ontology, rules: RuleSet) -> Rule:
-    """Return the rule that says a statement.
+    """Return the rule of a statement.
 
     Raises:
-        UsageError: a word is unknown, or no rule says so.
+        UsageError: a word is unknown, or no rule has it.
     """
     where = f"statement '{statement.element}'"
     ontology.refuse_unknown(statement, where)
@@ -84,10 +84,10 @@ def rule_of(statement: Statement, ontology: Ontology, rules: RuleSet) -> Rule:
 
 
 def given_of(statement: Statement, rule: Rule, facts: Facts) -> tuple[Condition, ...]:
-    """Return what is left of a statement's condition where facts are known.
+    """Return the rest of a statement's condition after known facts.
 
     Raises:
-        UsageError: it is known not to apply.
+        UsageError: the condition is known to be false.
     """
     condition = known(parse(statement.condition), facts)
     if condition.kind == "false":
@@ -98,7 +98,7 @@ def given_of(statement: Statement, rule: Rule, facts: Facts) -> tuple[Condition,
 def bind_all(
     statements: Sequence[Statement], ontology: Ontology, rules: RuleSet, make: Callable[..., Relation] = bind
 ) -> tuple[tuple[Relation, ...], tuple[tuple[Statement, str], ...]]:
-    """Return the relations of all statements that can be run, and the others, each with the reason.
+    """Return the relations of all statements that can be run, and the others with their reasons.
 
     Args:
         make: binds one statement, as :func:`bind` does.
@@ -117,31 +117,31 @@ def bind_all(
 
 
 def edit_facts(statement: Statement, ontology: Ontology, region: str) -> dict[str, float]:
-    """Return what is known of the change itself: the number on the sign that it adds, and how far one sees in its air.
+    """Return known facts of the change itself: the number on the added sign, and the visibility in its air.
 
     Raises:
         UsageError: nothing shows the element.
     """
     limits = limits_of(parse(statement.condition))
-    return _shown(_mutations(statement, ontology, region, limits), limits)
+    return _own_facts(_mutations(statement, ontology, region, limits), limits)
 
 
 def _mutations(statement: Statement, ontology: Ontology, region: str, limits: Facts) -> tuple[Mutation, ...]:
     element = ontology.elements[statement.element]
-    made = find(element.shown_by(region)).mutations()
-    # A group stays as it is arranged; signs and lights stand where such things stand.
-    place = statement.place if len(made) == 1 and element.category == "objects" else ""
-    return tuple(_fitted(_placed(one, place), limits) for one in made)
+    mutations = find(element.manipulation_for(region)).mutations()
+    # A group keeps its arrangement; signs and lights stand at their usual places.
+    place = statement.place if len(mutations) == 1 and element.category == "objects" else ""
+    return tuple(_fitted(_placed(one, place), limits) for one in mutations)
 
 
 def _placed(mutation: Mutation, place: str) -> Mutation:
-    """Return a mutation that puts something there, if it puts anything anywhere and a place is named."""
+    """Return a mutation with the given place, if it places anything and a place is given."""
     changed = {key: value for key, value in _PLACES.get(place, {}).items() if hasattr(mutation, key)}
     return _replaced(mutation, changed)
 
 
 def _fitted(mutation: Mutation, limits: Facts) -> Mutation:
-    """Return a mutation with the number of the rule on its sign, and air as thick as the rule says."""
+    """Return a mutation with the rule's number on its sign, or with the rule's visibility."""
     visibility = limits.get("visibility_m")
     changed: dict[str, Any] = {}
     if "value" in _names(mutation) and (number := number_on(getattr(mutation, "kind", ""), limits)):
@@ -152,22 +152,22 @@ def _fitted(mutation: Mutation, limits: Facts) -> Mutation:
 
 
 def number_on(face: str, limits: Facts) -> int:
-    """Return the number that a sign bears by a rule, in its own unit; 0 where the rule names none, or it bears none."""
+    """Return a sign's number by a rule, in the sign's own unit; 0 if the rule has none, or the sign has no number."""
     unit, speed = SPEEDS_KMH.get(face), limits.get("speed_kmh")
     if unit is None or not isinstance(speed, float):
         return 0
     return round(speed) if unit == 1.0 else _ROUND_MPH * round(speed / unit / _ROUND_MPH)
 
 
-def _shown(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
-    """Return what the follow-up itself tells: the number on a sign, and how far one sees in it."""
+def _own_facts(mutations: Sequence[Mutation], limits: Facts) -> dict[str, float]:
+    """Return the follow-up's own facts: the number on a sign, and the visibility."""
     facts: dict[str, float] = {}
     for one in mutations:
-        told: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
-        if (unit := SPEEDS_KMH.get(told.get("kind", ""))) and "value" in told:
-            facts["sign_value_kmh"] = told["value"] * unit
-        if "visibility_m" in limits and "visibility_m" in told:
-            facts["visibility_m"] = told["visibility_m"]
+        values: dict[str, Any] = {name: getattr(one, name) for name in _names(one)}
+        if (unit := SPEEDS_KMH.get(values.get("kind", ""))) and "value" in values:
+            facts["sign_value_kmh"] = values["value"] * unit
+        if "visibility_m" in limits and "visibility_m" in values:
+            facts["visibility_m"] = values["visibility_m"]
     return facts
 
 
@@ -176,14 +176,14 @@ def limits_of(condition: ConditionNode) -> dict[str, float]:
     if condition.kind == "compare":
         left, _, right = condition.parts
         return {left.parts[0]: right.parts[0]} if (left.kind, right.kind) == ("name", "number") else {}
-    told: dict[str, float] = {}
+    limits: dict[str, float] = {}
     for part in condition.parts if condition.kind == "both" else ():
-        told |= limits_of(part)
-    return told
+        limits |= limits_of(part)
+    return limits
 
 
 def _requires(mutations: Sequence[Mutation]) -> tuple[str, ...]:
-    """Return the one sensor that sees any of it; a change of both leaves the choice."""
+    """Return the only sensor that sees any of it; a change of both leaves the choice."""
     seen = {sensor for one in mutations for sensor in one.changes}
     return tuple(seen) if len(seen) == 1 else ()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of stores and readers: how many relations of which kind, and how well rules are read."""
+"""Statistics of stores and readers: numbers of relations by kind, and the quality of readings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
 
 BY = ("region", "behaviour", "origin")
-#: What a person reads in rules, by the id of the rule or its text: ``road verb element behaviour``.
+#: A person's reading of rules, by the rule's id or text: ``road verb element behaviour``.
 Golden = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
 class Score:
-    """How many statements were read as a person reads them, of those read, and of those a person reads."""
+    """Agreement of readings with a person's: correct ones, all ones read, and all ones of the person."""
 
     right: int
     read: int
@@ -33,39 +33,39 @@ class Score:
 
     @property
     def precision(self) -> float | None:
-        """Share of what was read that is right, None where nothing was read."""
+        """Share of read statements that are correct, None if nothing was read."""
         return self.right / self.read if self.read else None
 
     @property
     def recall(self) -> float | None:
-        """Share of what a person reads that was read, None where a person reads nothing."""
+        """Share of the person's statements that were read, None if there are none."""
         return self.right / self.meant if self.meant else None
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it in the form of JSON."""
         return {**vars(self), "precision": self.precision, "recall": self.recall}
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, dict[str, int]]:
-    """Return how many relations there are of each region, behaviour and origin, the most first."""
+    """Return the number of relations by region, behaviour and origin, largest first."""
     rows = [(e.region or "(none)", e.statement.behaviour, e.origin) for e in entries]
     return {name: dict(Counter(row[i] for row in rows).most_common()) for i, name in enumerate(BY)}
 
 
 def score(got: Golden, golden: Golden) -> Score:
-    """Compare what was read in rules with what a person reads in all of them."""
+    """Compare readings of rules with a person's readings of all of them."""
     right = sum(len(says & got.get(rule, frozenset())) for rule, says in golden.items())
     read_in = sum(len(got.get(rule, ())) for rule in golden)
     return Score(right, read_in, sum(map(len, golden.values())))
 
 
 def golden_files(directory: Path) -> dict[str, Path]:
-    """Return the files of a golden set by name; none where there is no such directory."""
+    """Return the files of a golden set by name; none if there is no such directory."""
     return {path.stem: path for path in sorted(directory.glob("*.yaml"))}
 
 
 def load_golden(path: Path) -> Golden:
-    """Read what a person reads in the rules of a set, by id, or in rules that stand beside it, by text.
+    """Read a person's readings of a rule set, by id, or of rules in the same file, by text.
 
     Raises:
         UsageError: naming the file, the entry, what was got and what was expected.
@@ -82,24 +82,27 @@ def load_golden(path: Path) -> Golden:
 
 
 def parser_score(name: str, golden: Golden, ontology: Ontology) -> Score:
-    """Return how well the parser reads a golden set: of a shipped region's rules by name, else of texts."""
+    """Return the parser's score on a golden set: of a shipped region's rules by name, else of texts."""
     rules = load_rule_set(name).rules if name in shipped_rule_sets() else {}
-    told = {key: rules[key].text if key in rules else key for key in golden}
-    got = {key: frozenset(map(words, read_rule(said, ontology).statements)) for key, said in told.items()}
+    texts = {key: rules[key].text if key in rules else key for key in golden}
+    got = {key: frozenset(map(words, read_rule(text, ontology).statements)) for key, text in texts.items()}
     return score(got, golden)
 
 
 def origin_scores(entries: Sequence[Entry], golden: Mapping[str, Golden]) -> dict[str, dict[str, Score]]:
-    """Return how well models read the rules of golden regions: origin -> region -> score, of what is in a store."""
+    """Return the models' scores on golden regions, of a store's relations: origin -> region -> score."""
     found: dict[str, dict[str, Score]] = {}
     for origin, region in sorted({(e.origin, e.region) for e in entries}):
         if origin != PARSER and region in golden:
-            mine = [e.statement for e in entries if (e.origin, e.region) == (origin, region)]
-            got = {rule: frozenset(words(said) for said in mine if rule in said.rules) for rule in golden[region]}
+            statements = [e.statement for e in entries if (e.origin, e.region) == (origin, region)]
+            got = {
+                rule: frozenset(words(statement) for statement in statements if rule in statement.rules)
+                for rule in golden[region]
+            }
             found.setdefault(origin, {})[region] = score(got, golden[region])
     return found
 
 
-def words(said: Statement) -> str:
-    """Return a statement as golden sets have it."""
-    return f"{said.road} {said.verb} {said.element} {said.behaviour}"
+def words(statement: Statement) -> str:
+    """Return a statement in the form of golden sets."""
+    return f"{statement.road} {statement.verb} {statement.element} {statement.behaviour}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One relation of the store, in plain data and in the words of AutoMT's tables."""
+"""A relation of the store, in plain data and in the words of AutoMT's tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mt_nodes.rules.gherkin import TOOL
 from mt_nodes.rules.statement import Statement
 
-#: What made a relation, where no model did.
+#: Origin of a relation that no model made.
 PARSER, MANUAL = "parser", "manual"
 
 
@@ -17,8 +17,8 @@ class Entry:
     """One relation of the store.
 
     Attributes:
-        region: whose rules say so. origin: what read them: :data:`PARSER`, :data:`MANUAL` or the name of a model.
-        prompt_id, answer_id: of what a model was asked and said, empty without one.
+        region: of its rules. origin: its reader: :data:`PARSER`, :data:`MANUAL` or the name of a model.
+        prompt_id, answer_id: of a model's question and answer, empty without one.
         index: number in the store, 0 before it is there. executions: how often it was chosen for a case.
     """
 
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """The relation as a sentence, as AutoMT words them."""
+        """The relation as a sentence, in AutoMT's wording."""
         return sentence(self.statement)
 
     @property
@@ -56,14 +56,14 @@ def words_of(name: str) -> str:
     return name.replace("_", " ")
 
 
-def sentence(said: Statement) -> str:
+def sentence(statement: Statement) -> str:
     """Return a statement in one sentence of the paper's form."""
-    given = f", and {said.condition}" if said.condition else ""
+    given = f", and {statement.condition}" if statement.condition else ""
     return (
-        f"Given the ego-vehicle approaches to {words_of(said.road)}{given}, when {TOOL} {_change(said)}, "
-        f"then ego-vehicle should {words_of(said.behaviour)}"
+        f"Given the ego-vehicle approaches to {words_of(statement.road)}{given}, when {TOOL} {_change(statement)}, "
+        f"then ego-vehicle should {words_of(statement.behaviour)}"
     )
 
 
-def _change(said: Statement) -> str:
-    return " ".join(part for part in (said.verb, words_of(said.element), said.place) if part)
+def _change(statement: Statement) -> str:
+    return " ".join(part for part in (statement.verb, words_of(statement.element), statement.place) if part)

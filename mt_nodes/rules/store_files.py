@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relations as files, to take out of a store and into another: CSV with AutoMT's columns, YAML, and Gherkin.
+"""Export and import of relations: CSV with AutoMT's columns, YAML, and Gherkin.
 
-A CSV file has the paper's columns first; theirs alone will do to read one. Of a ``.feature`` file, which has neither
-region nor origin nor executions, these are the reader's to say.
+A CSV file has the paper's columns first, which suffice for import. For a ``.feature`` file, which has neither region
+nor origin nor executions, the reader provides them.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _BESIDE = ("region", "origin", "prompt_id", "answer_id", "executions")
 
 @dataclass(frozen=True)
 class Reader:
-    """What a file is read with: the words that relations may have, and what is so where a file does not say."""
+    """Settings of an import: the allowed words, and defaults for what a file lacks."""
 
     ontology: Ontology
     region: str = ""
     origin: str = MANUAL
 
     def read(self, path: Path) -> list[Entry]:
-        """Return the relations of a file, by the end of its name.
+        """Return the relations of a file, by its suffix.
 
         Raises:
-            UsageError: it cannot be read: names the file, the place in it, what was got and what was expected.
+            UsageError: it is invalid: names the file, the place in it, what was got and what was expected.
         """
         if path.suffix not in _FORMATS:
             raise UsageError(f"{path}: got '{path.suffix}', expected {', '.join(_FORMATS)}")
@@ -56,7 +56,7 @@ class Reader:
         """Return a relation from plain data.
 
         Raises:
-            UsageError: a key is missing or unknown, a value is of another kind, or a word is not in the ontology.
+            UsageError: a key is missing or unknown, a value is of the wrong kind, or a word is not in the ontology.
         """
         refuse_unknown(row, (*_KEYS, *_BESIDE), where)
         if missing := [key for key in ("road", "element", "behaviour") if not row.get(key)]:
@@ -66,18 +66,18 @@ class Reader:
         rules, count = row.get("rules") or (), row.get("executions") or 0
         if not isinstance(rules, (list, tuple)) or not isinstance(count, int) or count < 0:
             raise UsageError(f"{where}: got rules {rules!r} and executions {count!r}, expected a list and a count")
-        said = Statement(rules=tuple(map(str, rules)), **texts)
-        self.ontology.refuse_unknown(said, where)
+        statement = Statement(rules=tuple(map(str, rules)), **texts)
+        self.ontology.refuse_unknown(statement, where)
         region, origin = str(row.get("region") or self.region), str(row.get("origin") or self.origin)
         prompt, answer = (str(row.get(key) or "") for key in ("prompt_id", "answer_id"))
-        return Entry(said, region, origin, prompt, answer, executions=count)
+        return Entry(statement, region, origin, prompt, answer, executions=count)
 
 
 def write(entries: Sequence[Entry], path: Path) -> None:
-    """Write relations to a file, by the end of its name; it is whole at every moment.
+    """Write relations to a file, by its suffix, atomically.
 
     Raises:
-        UsageError: the end of the name is of no format.
+        UsageError: the suffix is unknown.
         InfrastructureError: it cannot be written.
     """
     if path.suffix not in _FORMATS:
@@ -94,8 +94,8 @@ def _as_csv(entries: Iterable[Entry]) -> str:
     writer.writerow(COLUMNS)
     for e in entries:
         paper = (e.index, e.text, e.road_type, e.manipulation, e.expected_behaviour, e.executions)
-        beside = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
-        writer.writerow((*paper, *beside))
+        further = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
+        writer.writerow((*paper, *further))
     return text.getvalue()
 
 
@@ -119,7 +119,7 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
     if not count.isascii() or not count.isdigit():
         raise UsageError(f"{where}: Execution Count: got '{count}', expected a whole number")
     verb, element, place = _parts(row["Manipulation"], where)
-    told = {
+    fields = {
         "road": _name(row["Road Type"]),
         "verb": verb,
         "element": element,
@@ -133,11 +133,11 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
         "answer_id": row.get("Answer", ""),
         "executions": int(count),
     }
-    return reader.entry(told, where)
+    return reader.entry(fields, where)
 
 
 def _parts(change: str, where: str) -> tuple[str, str, str]:
-    """Return verb, element and place of such as ``adds red light on the roadside``."""
+    """Return verb, element and place of a text like ``adds red light on the roadside``."""
     verb, _, rest = " ".join(change.split()).partition(" ")
     if verb not in (ADDS, REPLACES) or not rest:
         raise UsageError(f"{where}: Manipulation: got '{change}', expected '{ADDS} …' or '{REPLACES} …'")
@@ -152,8 +152,8 @@ def _name(words: str) -> str:
 def _as_yaml(entries: Iterable[Entry]) -> str:
     rows = []
     for e in entries:
-        told = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
-        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in told.items() if v})
+        fields = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
+        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in fields.items() if v})
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -171,7 +171,7 @@ def _as_feature(entries: Iterable[Entry]) -> str:
 
 
 def _from_feature(reader: Reader, path: Path) -> list[Entry]:
-    return [Entry(said, reader.region, reader.origin) for said in read_feature_file(path, reader.ontology)]
+    return [Entry(statement, reader.region, reader.origin) for statement in read_feature_file(path, reader.ontology)]
 
 
 _FORMATS: dict[str, tuple[Callable[[Reader, Path], list[Entry]], Callable[[Sequence[Entry]], str]]] = {

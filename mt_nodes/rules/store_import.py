@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads sets of rules and keeps what they say in a store, rule by rule: whoever is interrupted goes on from there."""
+"""Reads rule sets into a store, rule by rule; an interrupted import can be continued."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Taken = tuple[RuleSet, Extraction]
 
 
 def load_sets(names: Sequence[str]) -> list[RuleSet]:
-    """Read sets of rules, each of a region of its own.
+    """Read rule sets, each of its own region.
 
     Raises:
-        UsageError: one cannot be read, or two are of one region, whose rules could not be told apart.
+        UsageError: one cannot be read, or two have the same region and their rules could be confused.
     """
     sets = {}
     for name in names:
@@ -41,12 +41,12 @@ def load_sets(names: Sequence[str]) -> list[RuleSet]:
 def take_in(
     sets: Sequence[RuleSet], readers: Sequence[Reader], check: SelfCheck | None = None, store: Store | None = None
 ) -> Iterator[Taken]:
-    """Yield what readers make of every rule; what a rule says is in the store before it is yielded.
+    """Yield the readings of every rule; a rule's statements are in the store before it is yielded.
 
-    What not every model has answered yet is not kept: the next run may choose another reading.
+    Rules without all models' answers are not stored: the next run may choose another reading.
 
     Raises:
-        MtError: the store cannot be written, or a model is given up; what was read before is kept.
+        MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
     """
     for rules in sets:
         for found in extract(rules.rules.values(), readers, check):
@@ -56,9 +56,9 @@ def take_in(
 
 
 def statements_of(found: Sequence[Taken], rules: RuleSet) -> list[Statement]:
-    """Return what was chosen of a set of rules."""
+    """Return the chosen statements of a rule set."""
     chosen = [one.chosen for of, one in found if of is rules and one.chosen]
-    return [said for one in chosen for said in one.reading.statements]
+    return [statement for one in chosen for statement in one.reading.statements]
 
 
 def write_relations(
@@ -67,7 +67,7 @@ def write_relations(
     """Write relations of a set as files for ``mt replay --relations``; return their ids, and why others have none.
 
     Args:
-        in_world: they are of the closed loop, for ``mt scenario --relations``.
+        in_world: closed-loop relations, for ``mt scenario --relations``.
 
     Raises:
         InfrastructureError: they cannot be written.
@@ -83,7 +83,7 @@ def write_relations(
 
 
 def write_relation(directory: Path, relation: Relation) -> Path:
-    """Write one relation as a file and return where it is; ``OSError`` where that cannot be."""
+    """Write one relation as a file and return its path; raises ``OSError`` if that fails."""
     path = directory / f"{relation.id}.yaml"
     write_whole(path, yaml.safe_dump(relation.as_plain(), sort_keys=False, allow_unicode=True, width=120))
     return path

@@ -17,7 +17,7 @@ from mt_nodes.rules.statement import ADDS, REPLACES
 
 @dataclass(frozen=True)
 class Term:
-    """A name of the ontology and the phrases that rules say it with; ``regions``: whose published ontology has it."""
+    """A name of the ontology and its phrases in rules; ``regions``: those whose published ontology has it."""
 
     name: str
     says: tuple[str, ...]
@@ -26,10 +26,10 @@ class Term:
 
 @dataclass(frozen=True)
 class RoadTerm(Term):
-    """Where the ego-vehicle may come to.
+    """A type of road or place.
 
     Attributes:
-        marked_by: the element that shows it, if a rule names nothing else. area: it has spots of other names in it.
+        marked_by: the element that shows it, if a rule names nothing else. area: it contains places of other names.
     """
 
     marked_by: str = ""
@@ -38,14 +38,14 @@ class RoadTerm(Term):
 
 @dataclass(frozen=True)
 class Element(Term):
-    """What a follow-up adds or puts in place of something.
+    """An element that a follow-up adds or replaces.
 
     Attributes:
         category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
-        unsupported: why nothing shows it. road: where it is if a rule names none. needs: condition on the source.
-        weak: named beside what a rule is about. stands: it does not move. general: what follows it tells who exactly.
+        unsupported: why nothing shows it. road: its road if a rule names none. needs: condition on the source.
+        weak: mentioned beside a rule's subject. stands: it does not move. general: what follows it specifies it.
         bare: words for it if nothing else is named. asks: behaviour, if no other is named. crossing: road that
-            "crossing" is, beside it.
+            "crossing" means next to it.
     """
 
     category: str = ""
@@ -62,25 +62,25 @@ class Element(Term):
 
     @property
     def verb(self) -> str:
-        """Weather, light and the road's state are always there, so they are replaced; all else is added."""
+        """Weather, light and the road's state always exist, so they are replaced; all else is added."""
         return REPLACES if self.category == "environment" else ADDS
 
-    def shown_by(self, region: str) -> str:
-        """Return the name of the manipulation that shows it in a region; empty where nothing does."""
+    def manipulation_for(self, region: str) -> str:
+        """Return the name of the manipulation that shows it in a region; empty if there is none."""
         return self.manipulation.get(region) or self.manipulation.get("", "")
 
     def gap(self, region: str = "") -> str:
-        """Return why it cannot be shown, empty when it can."""
+        """Return why it cannot be shown, empty if it can."""
         if self.unsupported:
             return self.unsupported
-        return manipulations()[self.shown_by(region)].unsupported
+        return manipulations()[self.manipulation_for(region)].unsupported
 
 
 @dataclass(frozen=True)
 class Behaviour(Term):
-    """What the ego-vehicle should do, and the check that judges it; see ``config/ontology/behaviours.yaml``.
+    """A demanded behaviour, and the check that judges it; see ``config/ontology/behaviours.yaml``.
 
-    ``in_world`` is the check of two drives in the closed loop; none where it is empty.
+    ``in_world`` is the check of two drives in the closed loop; empty if there is none.
     """
 
     says_not: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a follow-up is a fair test of its relation: AutoMT's three factors, each with where it is known from.
+"""Whether a follow-up is a valid test of its relation: AutoMT's three factors, each with its source.
 
-A follow-up is valid where source and follow-up are on the relation's road (scenario), the change is to be seen
-(manipulation) and the relation makes sense for the case (logical); arXiv 2510.19438, second research question. The
-paper asks models; here scenes, mutations and conditions say it. What is not known makes no case valid.
+A follow-up is valid if source and follow-up are on the relation's road (scenario), the change is visible (manipulation)
+and the relation makes sense for the case (logical); arXiv 2510.19438, second research question. The paper asks models;
+here scenes, mutations and conditions decide. A case with an unknown factor is not valid.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mt_nodes.rules.ontology import ANY_ROAD
 from mt_nodes.rules.scene import SceneFacts
 from mt_nodes.rules.statement import Statement
 
-#: No behaviour means anything of an ego that stands: it cannot slow down or turn, and may well have to drive off.
+#: No behaviour is meaningful for a standing ego: it cannot slow down or turn, and may well have to drive off.
 STATE = "moving"
 FACTORS = ("scenario", "manipulation", "logical")
 
 
 @dataclass(frozen=True)
 class Factor:
-    """One of the three: whether it is so, None where that is not known, and where from or why."""
+    """One of the three factors: whether it holds, None if unknown, and its source or reason."""
 
     holds: bool | None
     source: str
@@ -40,27 +40,27 @@ class Validation:
 
     @property
     def valid(self) -> bool | None:
-        """Whether all three hold; False as soon as one does not, else None where one is not known."""
+        """Whether all three hold; False if one does not, else None if one is unknown."""
         holds = [getattr(self, name).holds for name in FACTORS]
         return False if False in holds else None if None in holds else True
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as JSON can hold it."""
+        """Return it in the form of JSON."""
         factors = {name: vars(getattr(self, name)) for name in FACTORS}
         return {"valid": self.valid, **factors}
 
 
-def scenario_alignment(said: Statement, source: SceneFacts, followup: SceneFacts) -> Factor:
+def scenario_alignment(statement: Statement, source: SceneFacts, followup: SceneFacts) -> Factor:
     """Return whether both scenes are on the relation's road."""
     for name, scene in (("source", source), ("follow-up", followup)):
-        fits = on_road(said.road, scene)
+        fits = on_road(statement.road, scene)
         if not fits.holds:
             return Factor(fits.holds, f"{name}: {fits.source}")
     return Factor(True, fits.source)
 
 
 def on_road(road: str, scene: SceneFacts) -> Factor:
-    """Return whether a scene is on a road; every one is on any road."""
+    """Return whether a scene is on a road; every scene is on any road."""
     if road == ANY_ROAD:
         return Factor(True, "any road will do")
     if scene.value("roads") is None:
@@ -70,14 +70,14 @@ def on_road(road: str, scene: SceneFacts) -> Factor:
     return Factor(False, f"is for {road}, the case approaches {', '.join(scene.roads)}")
 
 
-def logical_alignment(said: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
-    """Return whether a relation makes sense for a source: its condition and what its element needs hold there.
+def logical_alignment(statement: Statement, needs: str, scene: SceneFacts, edit: Mapping[str, Any]) -> Factor:
+    """Return whether a relation makes sense for a source: its condition and its element's needs hold there.
 
     Args:
         needs: condition of the element (:attr:`mt_nodes.rules.terms.Element.needs`).
-        edit: what is known of the change, such as the number on the sign that it adds.
+        edit: known facts of the change, such as the number on the added sign.
     """
-    condition = conjunction(STATE, said.condition, needs)
+    condition = conjunction(STATE, statement.condition, needs)
     facts = {**scene.known, **edit}
     holds = evaluate(condition, facts)
     if holds is None:
@@ -90,9 +90,9 @@ def manipulation_verification(broken: str = "", seen: bool | None = None, look: 
     """Return whether the change was made.
 
     Args:
-        broken: why the mutation's own guarantee is broken, empty where it holds.
-        seen: whether a second look, which shares no code with the mutation, found it; None: there is none.
-        look: what that look was.
+        broken: the broken promise of the mutation's guarantee, empty if it holds.
+        seen: whether an independent check, which shares no code with the mutation, found it; None: there is none.
+        look: description of that check.
     """
     if broken:
         return Factor(False, f"the mutation's guarantee: {broken}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vectors of texts, each of one model, in an append-only file: no text is embedded twice, none over the network again.
+"""Append-only file of embedding vectors by model: no text is embedded twice.
 
-A line (:mod:`mt_nodes.base.jsonl`) is ``{"kind": "vector", "model", "served", "text", "values"}``: what the user calls
-the model, what the server called it, and the numbers as base64 of 32-bit floats, little-endian.
+A line (:mod:`mt_nodes.base.jsonl`) is ``{"kind": "vector", "model", "served", "text", "values"}``: the user's name of
+the model, the server's, and the numbers as base64 of 32-bit floats, little-endian.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _KIND = "vector"
 
 
 class VectorFile:
-    """The vectors of a file; a context manager. Any number may read it; one process adds to it at a time."""
+    """The vectors of a file; a context manager. Any number of processes may read it; one at a time may add to it."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file if it is there; it is made when something is added.
+        """Read the file if it exists; it is created when something is added.
 
         Raises:
-            InfrastructureError: it is damaged, none of this kind, or cannot be read.
+            InfrastructureError: it is damaged, of another kind, or unreadable.
         """
         self.path = path
         self._vectors: dict[str, dict[str, Floats]] = {}
@@ -55,11 +55,11 @@ class VectorFile:
         return self._vectors.get(model, {})
 
     def served(self, model: str) -> str:
-        """Return what the server called the model; empty before it gave a vector."""
+        """Return the server's name of the model; empty before its first vector."""
         return self._served.get(model, "")
 
     def add(self, model: str, served: str, texts: Sequence[str], vectors: Floats) -> None:
-        """Keep the vectors (n, d) of n texts, 32-bit floats.
+        """Store the vectors (n, d) of n texts, 32-bit floats.
 
         Raises:
             UsageError: another process is adding to the file.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes relations of the closed loop of statements: the element's changes of a world, the behaviour's check there."""
+"""Makes closed-loop relations from statements: the element's changes of a world, and the behaviour's check there."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ from mt_nodes.rules.statement_binding import CLEARLY_BELOW, gap, given_of, limit
 from mt_nodes.world.scene.faces import SIGNS
 
 _PLACES = {ON_ROAD: "way", ON_ROADSIDE: "roadside"}
-#: Of one kind of road there are few places: they are looked for farther along the way.
+#: Range ahead for a particular kind of road, of which there are few places.
 _AHEAD_M = (20.0, 250.0)
 
 
 def gap_in_world(statement: Statement, ontology: Ontology, region: str) -> str:
-    """Return why a statement cannot be run in the closed loop in a region, empty when it can."""
+    """Return why a statement cannot be run in the closed loop in a region, empty if it can."""
     if why := gap(statement, ontology, region):
         return why
     if statement.road not in ROADS:
         return f"no map has a {statement.road}"
-    made = find(ontology.elements[statement.element].shown_by(region))
-    if not made.in_world:
-        return made.not_in_world
-    if statement.road != ANY_ROAD and not all("at" in _names(change) for change in made.changes()):
+    manipulation = find(ontology.elements[statement.element].manipulation_for(region))
+    if not manipulation.in_world:
+        return manipulation.not_in_world
+    if statement.road != ANY_ROAD and not all("at" in _names(change) for change in manipulation.changes()):
         return f"it is everywhere, and not at one {statement.road}"
     return "" if ontology.behaviours[statement.behaviour].in_world[0] else f"nothing judges {statement.behaviour} there"
 
 
 def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth: int = 1) -> Relation:
-    """Return a statement as a relation of the closed loop; ``nth``: which of its rule's statements it is.
+    """Return a statement as a closed-loop relation; ``nth``: index of the statement within its rule.
 
     Raises:
-        UsageError: a word is unknown, a world is not made so, no rule says so, or it is known not to apply.
+        UsageError: a word is unknown, no world shows it, no rule has it, or the condition is known to be false.
     """
     rule = rule_of(statement, ontology, rules)
     if why := gap_in_world(statement, ontology, rules.region):
         raise UsageError(f"rule {rule.id}: {statement.element} is none of the closed loop: {why}")
     limits = limits_of(parse(statement.condition))
-    manipulation = find(ontology.elements[statement.element].shown_by(rules.region))
+    manipulation = find(ontology.elements[statement.element].manipulation_for(rules.region))
     changes = tuple(_fitted(change, statement, limits) for change in manipulation.changes())
     check: Any = ontology.behaviours[statement.behaviour].make_check_in_world()
     everywhere = all(isinstance(change, EnvironmentChanged) for change in changes)
@@ -63,29 +63,29 @@ def bind_in_world(statement: Statement, ontology: Ontology, rules: RuleSet, nth:
         because=f"{rule.text} ({rules.title}, {rule.reference})",
         mutate=(),
         check=check,
-        given=given_of(statement, rule, _told(changes)),
+        given=given_of(statement, rule, _change_facts(changes)),
         requires=_requires(changes),
         scenario=changes,
     )
 
 
 def _fitted(change: ScenarioChange, statement: Statement, limits: Facts) -> ScenarioChange:
-    """Return a change at the road and place of the rule, with its number on the sign, and air as thick as it says."""
-    made: dict[str, Any] = {}
+    """Return a change at the rule's road and place, with its number on the sign, or with its visibility."""
+    params: dict[str, Any] = {}
     if "at" in _names(change) and statement.road != ANY_ROAD:
-        made |= {"at": statement.road, "ahead_m": _AHEAD_M}
+        params |= {"at": statement.road, "ahead_m": _AHEAD_M}
     if "where" in _names(change) and (where := _PLACES.get(statement.place)):
-        made |= {"where": where, "speed_mps": 0.0}
+        params |= {"where": where, "speed_mps": 0.0}
     if isinstance(change, SignPutUp) and (number := number_on(change.face, limits)):
-        made["value"] = number
+        params["value"] = number
     visibility = limits.get("visibility_m")
     if isinstance(change, EnvironmentChanged) and change.what == "fog" and isinstance(visibility, float):
-        made["to"] = fog_of(CLEARLY_BELOW * visibility)
-    return replace(change, **made) if made else change  # type: ignore[type-var]
+        params["to"] = fog_of(CLEARLY_BELOW * visibility)
+    return replace(change, **params) if params else change  # type: ignore[type-var]
 
 
-def _told(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
-    """Return what is known of the changes themselves: a sign's number, that it faces the way, how far one sees."""
+def _change_facts(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
+    """Return known facts of the changes: a sign's number, that it faces the way, the visibility."""
     facts: dict[str, Any] = {}
     for change in changes:
         if isinstance(change, SignPutUp):
@@ -98,7 +98,7 @@ def _told(changes: Sequence[ScenarioChange]) -> dict[str, Any]:
 
 
 def _requires(changes: Sequence[ScenarioChange]) -> tuple[str, ...]:
-    """Return which inputs tell or show a stack of the changes; of somebody who is there all inputs do."""
+    """Return the inputs that show a stack the changes; all inputs show an added actor."""
     needs: dict[str, None] = {}
     for change in changes:
         if isinstance(change, SignPutUp):
@@ -110,5 +110,5 @@ def _requires(changes: Sequence[ScenarioChange]) -> tuple[str, ...]:
     return tuple(needs)
 
 
-def _names(made: object) -> frozenset[str]:
-    return frozenset(field.name for field in fields(made))  # type: ignore[arg-type]
+def _names(value: object) -> frozenset[str]:
+    return frozenset(field.name for field in fields(value))  # type: ignore[arg-type]

@@ -36,7 +36,7 @@ class StackProcess:
     """
 
     def __init__(self, name: str, stack: Stack, log: Path) -> None:
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self._name, self._stack, self._log = name, stack, log
         self._offset = log.stat().st_size if log.is_file() else 0
         self._asked_s: float | None = None

@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from mt_nodes.base.flag import Flag
+from mt_nodes.base.processes import Flag
 
 #: Tells by what is given, and has a second signal handled at every line that this takes.
 REENTERED = """
 import os, signal, sys, threading
-from mt_nodes.base.flag import Flag
+from mt_nodes.base.processes import Flag
 told, seconds = {made}, 0
 def second(*_):
     global seconds

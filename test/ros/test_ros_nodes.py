@@ -399,7 +399,7 @@ LASTING_PROOF = """
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
 from mt_nodes.nodes import mutator
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.flag import Flag
+from mt_nodes.base.processes import Flag
 told, finish = Flag(), mutator.Mutator.finish
 mutator.Mutator.finish = lambda node: (finish(node), told.set())
 NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 30) else "no signal came"

@@ -193,7 +193,7 @@ def own_time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(s=100.0)
     for name, value in {"_now_s": lambda: now.s, "_wall_s": lambda: now.s, "_seen_s": now.s, "_looking": False}.items():
         monkeypatch.setattr(own_time_s, name, value)
-    monkeypatch.setattr(own_time_s, "keep_looking", lambda: None)
+    monkeypatch.setattr(own_time_s, "start_watching", lambda: None)
     monkeypatch.setattr(own_time_s, "_lost_s", 0.0)
     return now
 

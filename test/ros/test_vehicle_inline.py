@@ -261,7 +261,7 @@ def test_what_was_said_before_the_computer_slept_is_no_yes_after_it(
 
 
 def test_that_nobody_looks_on_is_noticed_however_soon_somebody_does_again() -> None:
-    from mt_nodes.base.flag import Flag
+    from mt_nodes.base.processes import Flag
     from mt_nodes.nodes import relay as module
 
     seen, ended = [], Flag()

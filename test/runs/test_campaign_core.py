@@ -282,7 +282,7 @@ class OwnTime:
     def __call__(self) -> float:
         return self.now_s
 
-    def keep_looking(self) -> None:
+    def start_watching(self) -> None:
         pass
 
 

@@ -26,7 +26,7 @@ from mt_nodes.world.drive.road_map import Building, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Pose, Scenario
 from mt_nodes.world.drive.scenery import HOUSES, scenery_of
 from mt_nodes.world.drive.solids import Solids, rays_of
-from mt_nodes.world.drive.sparse_rays import asked_sparingly
+from mt_nodes.world.drive.sparse_rays import sampled_sparsely
 from mt_nodes.world.drive.trace import EgoState, WorldState
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -304,7 +304,7 @@ def test_answers_are_believed_only_between_four_that_agree(height: int, width: i
         asked.extend(rows[some].tolist())
         return truth[rows[some]]
 
-    answers = asked_sparingly(rows, (height, width), ask)
+    answers = sampled_sparsely(rows, (height, width), ask)
     assert len(set(asked)) == len(asked)
     for row, answer in zip(rows.tolist(), answers.tolist(), strict=True):
         if row in asked:

@@ -216,7 +216,7 @@ def test_a_receiver_keeps_the_precision_of_what_it_is_asked(kind: type) -> None:
     assert signal.dtype == kind and signal == pytest.approx([576.0, 28.8, 4.0, 1.0])
     assert receiver.received(reflectivity, range_m) == pytest.approx([576.0, 72.0, 4.0, 2.0])
     assert receiver.reflectivity(signal, range_m) == pytest.approx(reflectivity)
-    just = receiver.just_seen(range_m)
+    just = receiver.threshold_reflectivity(range_m)
     assert just.dtype == kind and receiver.signal(just, range_m) == pytest.approx(np.ones(4))
 
 

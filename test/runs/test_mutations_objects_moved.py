@@ -243,8 +243,8 @@ def test_returns_left_behind_the_moved_thing_are_caught() -> None:
             draw = {**choice.draw, "turn_rad": aligned_turn(choice.draw["turn_rad"])}
             return replace(choice, draw=draw, known=None)
 
-        def draw_put(self, *given: object) -> Draw:
-            put = super().draw_put(*given)  # type: ignore[arg-type]
+        def draw_addition(self, *given: object) -> Draw:
+            put = super().draw_addition(*given)  # type: ignore[arg-type]
             middle = slice(len(put["rows"]) // 2, len(put["rows"]) // 2 + 40)
             keep = np.setdiff1d(np.arange(len(put["rows"])), np.arange(len(put["rows"]))[middle])
             return {**put, **{name: put[name][keep] for name in ("rows", "range_m", "intensity")}}

@@ -63,7 +63,7 @@ def truth_m(bundle: Bundle, bend_1pm: float, ahead_m: float) -> float:
     """How far to the left of the ego the middle of its lane lies, so far ahead along it."""
     ego = EGO_SPEED_MPS * bundle.index * 0.1
     place = Mesh(np.array([[ego + ahead_m, 0.0, 0.0]]), np.empty((0, 3), np.uint32), np.empty(0))
-    return float(Road(bend_1pm, 300.0).laid(place, ego).vertices_m[0, 1])
+    return float(Road(bend_1pm, 300.0).on_road(place, ego).vertices_m[0, 1])
 
 
 @pytest.mark.parametrize("bend_1pm", [BEND_1PM, -BEND_1PM, 0.0])

@@ -26,7 +26,7 @@ from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 from mt_nodes.relations.manipulations import find
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import SceneFacts, describe, given
-from mt_nodes.rules.scene_world import told_by_world
+from mt_nodes.rules.scene_world import world_facts
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.world.drive.maps import load_map
@@ -258,7 +258,7 @@ def test_objects_are_the_worlds_then_the_stacks_and_only_those_near_and_sure() -
 def test_a_world_knows_hour_weather_and_what_is_there() -> None:
     child = Actor("kid", "child", load_map("straight").lanes["lane_1"].pose_at(45.0))
     drive, road, bundle = world(environment=Environment(hour=23.0, rain=0.4), actors=(child,))
-    scene = describe([bundle], told=told_by_world(drive, road, bundle))
+    scene = describe([bundle], told=world_facts(drive, road, bundle))
     assert (scene.value("time_of_day"), scene.value("weather"), scene.value("surface_dry")) == ("night", "rain", False)
     assert scene.value("children_visible") is True
     assert {"child", "pedestrian"} <= scene.value("has")
@@ -276,7 +276,7 @@ def test_a_world_knows_hour_weather_and_what_is_there() -> None:
 def test_who_stands_beside_the_way_is_not_in_it() -> None:
     beside = Actor("walker", "adult", load_map("straight").lanes["lane_1"].pose_at(45.0, -5.0))
     drive, road, bundle = world(actors=(beside,))
-    facts = told_by_world(drive, road, bundle)
+    facts = world_facts(drive, road, bundle)
     assert (facts["path_clear"].value, facts["lead_gap_m"].value) == (True, float("inf"))
     assert "pedestrian" in facts["has"].value
 
@@ -293,7 +293,7 @@ def test_who_stands_beside_the_way_is_not_in_it() -> None:
 )
 def test_a_map_tells_what_one_approaches(road: str, lane: str, at_m: float, roads: tuple[str, ...]) -> None:
     drive, streets, bundle = world(road, lane, at_m)
-    scene = describe([bundle], told=told_by_world(drive, streets, bundle))
+    scene = describe([bundle], told=world_facts(drive, streets, bundle))
     assert scene.value("roads") == roads
     assert scene.roads == (*roads, "any_road")
     assert ("red_light" in scene.value("has")) == (road == "junction" and at_m > 100.0)
@@ -314,7 +314,7 @@ def test_what_the_user_states_stands_above_all_else_and_is_checked() -> None:
 
 def test_a_scene_is_told_in_the_papers_shape() -> None:
     drive, road, bundle = world("junction", "west_middle", 110.0, steering_rad=0.1)
-    scene = describe([bundle], told=told_by_world(drive, road, bundle), wheelbase_m=drive.ego.vehicle.wheelbase_m)
+    scene = describe([bundle], told=world_facts(drive, road, bundle), wheelbase_m=drive.ego.vehicle.wheelbase_m)
     assert scene.as_paper() == {
         "Time": "Day",
         "Weather": "Clear",

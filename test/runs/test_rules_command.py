@@ -289,7 +289,7 @@ def test_a_full_disk_leaves_what_was(
         raise sqlite3.OperationalError("database or disk is full")
 
     before = elements(store)
-    monkeypatch.setattr(Store, "_put", full)
+    monkeypatch.setattr(Store, "_insert_or_merge", full)
     assert mt("extract", mine, "--store", store) == 4
     assert "nothing was changed; make room on the disk" in capsys.readouterr().err and elements(store) == before
     assert mt("export", tmp_path / "nowhere" / "x.csv", "--store", store) == 4

@@ -39,7 +39,7 @@ from mt_nodes.relations.world_changes.sign_changes import SignalShows, SignPutUp
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.parser import read_rule
 from mt_nodes.rules.rule_sets import Rule, RuleSet, load_rule_set
-from mt_nodes.rules.scene_drive import facts_there
+from mt_nodes.rules.scene_drive import facts_on_stretch
 from mt_nodes.rules.shipped_rules import in_loop, in_store, load_rule_relation, loop_relations
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.store_import import write_relations
@@ -530,7 +530,7 @@ def test_the_honest_planner_holds_what_it_knows_and_a_fault_is_told(
 def facts(source: ScenarioTrace, effects: WorldEffects = HERE) -> dict[str, Any]:
     stretch = stretch_of(source, source, effects)
     assert isinstance(stretch, RoadStretch)
-    return facts_there(source, stretch, effects)
+    return facts_on_stretch(source, stretch, effects)
 
 
 def along(x_m: list[float], y_m: list[float], scene: Setting, speed_mps: float = 8.0) -> ScenarioTrace:

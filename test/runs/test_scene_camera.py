@@ -94,7 +94,7 @@ def test_a_bend_turns_the_road_for_the_lidar_too() -> None:
     """The pavement's edge, 4.4 m to the right, is further to the left 30 m ahead where the road bends to the left."""
     road = Road(BEND_1PM, 200.0)
     edge = meshes.Mesh(np.array([[0.0, -4.4, 0.0], [30.0, -4.4, 0.0]]), np.empty((0, 3), np.uint32), np.empty(0))
-    near, far = road.laid(edge, 0.0).vertices_m
+    near, far = road.on_road(edge, 0.0).vertices_m
     np.testing.assert_allclose(near, [0.0, -4.4, 0.0], atol=1e-6)
     assert far[1] > -4.4 + 30.0**2 * BEND_1PM / 2.0 * 0.8
     clouds = [drive(bend)[0].cloud().xyz for bend in (0.0, BEND_1PM)]
@@ -106,7 +106,7 @@ def test_a_road_keeps_lengths_and_has_the_curvature_it_tells(bend: float, ego: f
     road = Road(bend, 200.0)
     steps = s + np.array([-0.5, 0.0, 0.5])
     mesh = meshes.Mesh(np.column_stack([steps, np.zeros((3, 2))]), np.empty((0, 3), np.uint32), np.empty(0))
-    a, b, c = road.laid(mesh, ego).vertices_m[:, :2]
+    a, b, c = road.on_road(mesh, ego).vertices_m[:, :2]
     assert np.linalg.norm(b - a) == pytest.approx(0.5, abs=0.01) == np.linalg.norm(c - b)
     (x0, y0), (x1, y1) = b - a, c - b
     turned = np.arctan2(x0 * y1 - y0 * x1, x0 * x1 + y0 * y1)
@@ -116,7 +116,7 @@ def test_a_road_keeps_lengths_and_has_the_curvature_it_tells(bend: float, ego: f
 
 def test_the_ego_stands_where_it_stands_on_a_straight_road_and_looks_along_its_lane() -> None:
     mesh = meshes.Mesh(np.array([[16.0, 0, 0], [17.0, 0, 0]]), np.empty((0, 3), np.uint32), np.empty(0))
-    here, ahead = Road(BEND_1PM, 100.0).laid(mesh, 16.0).vertices_m
+    here, ahead = Road(BEND_1PM, 100.0).on_road(mesh, 16.0).vertices_m
     np.testing.assert_allclose(here, [16.0, 0.0, 0.0], atol=1e-9)
     assert ahead[0] == pytest.approx(17.0, abs=1e-3) and abs(ahead[1]) < 0.02
 
@@ -124,7 +124,7 @@ def test_the_ego_stands_where_it_stands_on_a_straight_road_and_looks_along_its_l
 def test_a_straight_street_is_not_touched() -> None:
     pieces = Street(1, 1.0).pieces(0.0)
     merged = meshes.merged(piece.mesh for piece in pieces)
-    assert Road(0.0, 100.0).laid(merged, 5.0) is merged
+    assert Road(0.0, 100.0).on_road(merged, 5.0) is merged
     assert sum(piece.kind == GROUND for piece in Street(1, 1.0, BEND_1PM).pieces(0.0)) > sum(
         piece.kind == GROUND for piece in pieces
     )

@@ -180,7 +180,7 @@ def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
 class Remembers(Identity):
     """Draws the number of the bundle that it began with, and how many it looks back on."""
 
-    looks_back = 2
+    needs_history = 2
 
     def begin(self, rng: Any, bundle: Bundle) -> int:
         return bundle.index

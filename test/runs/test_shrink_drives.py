@@ -31,7 +31,7 @@ from mt_nodes.relations.strength import strengths_in_world, with_values
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.relations.world_changes.change_application import WHOLE, Window
 from mt_nodes.relations.world_changes.environment_changes import EnvironmentChanged, FogInWorld
-from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, put_back, things, without
+from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, restored, things, without
 from mt_nodes.relations.world_changes.world_moves import WorldMirrored
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import Player, seen_again
@@ -306,11 +306,11 @@ def test_worlds_are_told_apart_and_put_together_part_by_part() -> None:
     other = replace(source, noise=3, scenario=replace(source.scenario, environment=environment, actors=actors))
     parts = differing(source, other)
     assert set(parts) == {"actor near", "actor new", "actor crosser", "weather fog", "weather rain", "noise"}
-    assert put_back(source, other, ()) is other
-    assert not differing(source, put_back(source, other, parts)) and differing(source, source) == ()
+    assert restored(source, other, ()) is other
+    assert not differing(source, restored(source, other, parts)) and differing(source, source) == ()
     for part in parts:
-        assert differing(put_back(source, other, [part]), other) == (part,)
-        assert part not in differing(source, put_back(source, other, [part]))
+        assert differing(restored(source, other, [part]), other) == (part,)
+        assert part not in differing(source, restored(source, other, [part]))
     assert things(without(source, ["actor near"])) == ("actor second", "actor crosser")
 
 
@@ -324,7 +324,7 @@ def test_a_map_that_is_another_goes_back_with_its_name() -> None:
     source = setting()
     moved, _ = WorldMirrored().apply(source, {})
     assert "road" in differing(source, moved)
-    back = put_back(source, moved, ["road", "ego"])
+    back = restored(source, moved, ["road", "ego"])
     assert back.road is source.road and back.scenario.road == source.scenario.road
     assert parts_of(back)["ego"] == source.scenario.ego
 

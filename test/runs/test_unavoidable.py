@@ -98,10 +98,10 @@ def test_manoeuvres_ask_for_what_the_car_can() -> None:
     assert len(set(moves.names)) == len(moves) >= 100
     rng = np.random.default_rng(0)
     for time_s in np.arange(0.0, 9.0, 0.05).tolist():
-        pull, wheel = moves.asked(time_s, rng.uniform(0.0, 40.0, len(moves)), rng.normal(size=len(moves)))
+        pull, wheel = moves.commands_at(time_s, rng.uniform(0.0, 40.0, len(moves)), rng.normal(size=len(moves)))
         assert (pull >= -car.brake_mps2).all() and (pull <= car.acceleration_mps2).all()
         assert (np.abs(wheel) <= car.steering_rad).all()
-    at_last, _ = moves.asked(20.0, np.full(len(moves), 10.0), np.zeros(len(moves)))
+    at_last, _ = moves.commands_at(20.0, np.full(len(moves), 10.0), np.zeros(len(moves)))
     assert (at_last < 0.0).all(), "each comes to rest at last"
 
 
@@ -215,7 +215,9 @@ def test_each_manoeuvre_is_what_the_world_makes_of_it(name: str) -> None:
         world = World(scenario, stop_at_collision=False)
         for k in range(round(scenario.duration_s / STEP_S)):
             ego = world.state.ego
-            pull, wheel = moves.asked(k * STEP_S, np.full(len(moves), ego.speed_mps), np.full(len(moves), ego.yaw_rad))
+            pull, wheel = moves.commands_at(
+                k * STEP_S, np.full(len(moves), ego.speed_mps), np.full(len(moves), ego.yaw_rad)
+            )
             world.step(Control(None, steering_rad=wheel[m], acceleration_mps2=pull[m]), (k + 1) * STEP_S)
             if world.ended or world.state.ego.speed_mps == 0.0:
                 break

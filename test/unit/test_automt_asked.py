@@ -15,13 +15,13 @@ from test_automt import cut
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.relations.relation import load_relation
+from mt_nodes.rules.answer_statements import BadAnswer
 from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.model_answers import Answers
 from mt_nodes.rules.model_queries import TRIES, Asker
 from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_sets import load_rule_set
-from mt_nodes.rules.told_statements import BadAnswer
 from mt_nodes.runs.automt.automt_request import AutomtRequest
 from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
 from mt_nodes.runs.automt.model_baselines import SCHEMA, Baselines, read, understood

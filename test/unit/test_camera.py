@@ -20,7 +20,7 @@ from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.depth import depth_of
-from mt_nodes.world.camera.light import colour_of_temperature, light_of, looked_up, table, values_of
+from mt_nodes.world.camera.light import colour_of_temperature, light_of, mapped_by_table, table, values_of
 from mt_nodes.world.camera.model import CameraModel, rectified
 
 IMAGE = street().images[0]
@@ -143,7 +143,7 @@ def test_the_light_of_values_and_back() -> None:
     np.testing.assert_allclose(values_of(light_of(values)), values, atol=1e-6)
     assert light_of(0.5) == pytest.approx(0.21404, abs=1e-5)  # IEC 61966-2-1, worked by hand
     double = table(lambda v: v * 2, np.dtype(np.uint8))
-    assert (looked_up(np.array([[0, 10, 200]], np.uint8), double) == [[0, 20, 255]]).all()
+    assert (mapped_by_table(np.array([[0, 10, 200]], np.uint8), double) == [[0, 20, 255]]).all()
 
 
 @pytest.mark.parametrize(("kelvin", "redder"), [(2000.0, True), (3000.0, True), (10000.0, False)])

@@ -16,8 +16,7 @@ from mt_nodes.data.images.codecs import Picture, Pixels, decode
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.camera.image_defocused import ImageDefocused, _widths
-from mt_nodes.relations.mutations.camera.image_motion_blurred import ImageMotionBlurred, _tiles
+from mt_nodes.relations.mutations.camera.image_blurred import ImageDefocused, ImageMotionBlurred, _tiles, _widths
 from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSheared, ImageTranslated
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.wording import aside
+from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects, ImageBox, Volume
 from mt_nodes.data.image_boxes import iou, pair, warped
 from mt_nodes.data.messages import Bundle, Image
@@ -261,7 +261,7 @@ def test_lane_offset_stable(source: Output, followup: Output, mirrored: bool, ou
 def test_where_a_lane_lies_is_said_by_its_side() -> None:
     judgement = judged(LaneOffsetStable(look_ahead_m=9.0), lane(0.1), lane(-0.256))
     assert judgement.reason == "9 m ahead the path is 0.256 m to the right, expected 0.100 m to the left"
-    assert aside(-0.0001, 3) == "0.000 m to the left" and aside(-0.06, 1) == "0.1 m to the right"
+    assert lateral_text(-0.0001, 3) == "0.000 m to the left" and lateral_text(-0.06, 1) == "0.1 m to the right"
 
 
 WALKER = Volume("base_link", (10.0, 1.0, 0.9), (0.5, 0.5, 1.8), 0.0, "pedestrian")

@@ -9,7 +9,7 @@ import shapely
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive.map_mirror import mirrored
-from mt_nodes.world.drive.map_parts import beside, course
+from mt_nodes.world.drive.map_parts import course, parallel_line
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.road_map import Lane, RoadMap
 from mt_nodes.world.drive.scenario import Pose
@@ -179,12 +179,12 @@ def test_the_printed_example_lies_on_its_map_a_lane_for_each_of_the_two() -> Non
 
 def test_a_line_beside_a_bend_is_so_everywhere() -> None:
     line = course(Pose(1.0, 2.0, 0.3), [(10.0, 0.0), (30.0, 1 / 25.0), (20.0, -1 / 40.0), (5.0, 0.0)])
-    there = shapely.LineString(beside(line, 3.0))
+    there = shapely.LineString(parallel_line(line, 3.0))
     away = [there.distance(shapely.Point(place)) for place in line]
     assert away == pytest.approx([3.0] * len(away), abs=0.01)
-    corner = beside(np.array([(0.0, 0.0), (5.0, 0.0), (5.0, 5.0)]), 1.0)
+    corner = parallel_line(np.array([(0.0, 0.0), (5.0, 0.0), (5.0, 5.0)]), 1.0)
     assert corner == pytest.approx(np.array([(0.0, 1.0), (4.0, 1.0), (4.0, 5.0)]))
-    across = beside(line, 3.0)[0] - line[0]
+    across = parallel_line(line, 3.0)[0] - line[0]
     assert across == pytest.approx((-3.0 * np.sin(0.3), 3.0 * np.cos(0.3)))
 
 

@@ -16,7 +16,7 @@ from mt_nodes.world.drive.friction import DRY, GRAVITY_MPS2, SNOW, WET, friction
 from mt_nodes.world.drive.plant import Plant
 from mt_nodes.world.drive.scenario import Environment, Vehicle
 from mt_nodes.world.drive.trace import EgoState
-from mt_nodes.world.drive.vehicle_commands import acceleration_asked_mps2, refusal, steering_asked_rad
+from mt_nodes.world.drive.vehicle_commands import commanded_acceleration_mps2, commanded_steering_rad, refusal
 
 STEP_S = 0.01
 PROMPT = Vehicle(
@@ -172,18 +172,20 @@ def command(**said: float) -> Control:
 def test_acceleration_counts_before_speed_and_speed_before_pedals() -> None:
     car = Vehicle()
     both = command(acceleration_mps2=-1.0, speed_mps=30.0, throttle=1.0)
-    assert acceleration_asked_mps2(both, 10.0, car) == -1.0
-    assert acceleration_asked_mps2(command(speed_mps=11.0, brake=1.0), 10.0, car) == pytest.approx(2.0)
-    assert acceleration_asked_mps2(command(throttle=0.5), 10.0, car) == pytest.approx(0.5 * car.acceleration_mps2)
-    assert acceleration_asked_mps2(command(throttle=0.0, brake=0.4), 10.0, car) == pytest.approx(-0.4 * car.brake_mps2)
+    assert commanded_acceleration_mps2(both, 10.0, car) == -1.0
+    assert commanded_acceleration_mps2(command(speed_mps=11.0, brake=1.0), 10.0, car) == pytest.approx(2.0)
+    assert commanded_acceleration_mps2(command(throttle=0.5), 10.0, car) == pytest.approx(0.5 * car.acceleration_mps2)
+    assert commanded_acceleration_mps2(command(throttle=0.0, brake=0.4), 10.0, car) == pytest.approx(
+        -0.4 * car.brake_mps2
+    )
 
 
 def test_what_is_beyond_the_car_is_cut() -> None:
     car = Vehicle()
-    assert acceleration_asked_mps2(command(acceleration_mps2=99.0), 0.0, car) == car.acceleration_mps2
-    assert acceleration_asked_mps2(command(speed_mps=0.0), 60.0, car) == -car.brake_mps2
-    assert acceleration_asked_mps2(command(throttle=5.0), 0.0, car) == car.acceleration_mps2
-    assert steering_asked_rad(command(steering_rad=-3.0), 5.0, car) == -car.steering_rad
+    assert commanded_acceleration_mps2(command(acceleration_mps2=99.0), 0.0, car) == car.acceleration_mps2
+    assert commanded_acceleration_mps2(command(speed_mps=0.0), 60.0, car) == -car.brake_mps2
+    assert commanded_acceleration_mps2(command(throttle=5.0), 0.0, car) == car.acceleration_mps2
+    assert commanded_steering_rad(command(steering_rad=-3.0), 5.0, car) == -car.steering_rad
 
 
 def test_a_speed_is_reached_and_a_yaw_rate_is_what_the_car_turns_by() -> None:
@@ -191,12 +193,12 @@ def test_a_speed_is_reached_and_a_yaw_rate_is_what_the_car_turns_by() -> None:
     said = Control(None, speed_mps=8.0, yaw_rate_radps=0.2)
     for _ in range(600):
         speed = plant.state.speed_mps
-        plant.advance(acceleration_asked_mps2(said, speed, PROMPT), steering_asked_rad(said, speed, PROMPT))
+        plant.advance(commanded_acceleration_mps2(said, speed, PROMPT), commanded_steering_rad(said, speed, PROMPT))
     before = plant.state.yaw_rad
-    plant.advance(0.0, steering_asked_rad(said, plant.state.speed_mps, PROMPT))
+    plant.advance(0.0, commanded_steering_rad(said, plant.state.speed_mps, PROMPT))
     assert plant.state.speed_mps == pytest.approx(8.0, abs=1e-3)
     assert (plant.state.yaw_rad - before) / STEP_S == pytest.approx(0.2, rel=1e-3)
-    assert steering_asked_rad(said, 0.0, PROMPT) == pytest.approx(atan(PROMPT.wheelbase_m * 0.2))
+    assert commanded_steering_rad(said, 0.0, PROMPT) == pytest.approx(atan(PROMPT.wheelbase_m * 0.2))
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,7 @@ from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Pos
 from mt_nodes.world.drive.trace import EgoState, WorldState
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
-from mt_nodes.world.scene.lidar import LidarModel, lidar_of
-from mt_nodes.world.scene.sensors import SENSORS, sensor_model
+from mt_nodes.world.scene.lidar import LidarModel
 
 LIDAR = LidarModel(tuple(np.radians(np.linspace(2.0, -24.0, 24)).tolist()), 720, 0.9, 120.0, 0.02, 0.05)
 EGO = EgoState(-40.0, -1.75, 0.0, 8.0, steering_rad=0.1)
@@ -378,18 +377,6 @@ def test_a_stack_of_two_lidars_is_refused_by_name() -> None:
     stack = Stack(name="twin", inputs={"lidar": ("/p", "/q")})
     with pytest.raises(UsageError, match=r"twin: got 2 topics of lidar \(/p, /q\), expected one"):
         Rig.for_stack(stack)
-
-
-@pytest.mark.parametrize("name", [name for name, model in SENSORS.items() if model.rosette is None])
-def test_every_spinning_sensor_makes_a_lidar(name: str) -> None:
-    lidar = lidar_of(sensor_model(name))
-    assert lidar.directions.shape == sensor_model(name).directions().shape
-    assert np.allclose(lidar.directions, sensor_model(name).directions(), atol=1e-9)
-
-
-def test_a_sensor_without_rings_is_refused() -> None:
-    with pytest.raises(UsageError, match="livox_mid_40 has no rings"):
-        lidar_of(sensor_model("livox_mid_40"))
 
 
 def test_a_world_is_observed_on_the_way() -> None:

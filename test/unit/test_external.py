@@ -182,14 +182,14 @@ def test_a_pose_comes_back_from_the_simulators_frame(
     x: float, y: float, yaw: float, x0: float, y0: float, turn: float, forward: float
 ) -> None:
     origin, pose = Origin(x0, y0, 0.0, turn), Pose(x, y, yaw)
-    there = origin.theirs(pose, forward)
-    back = origin.ours(there, forward)
+    there = origin.to_simulator(pose, forward)
+    back = origin.from_simulator(there, forward)
     assert (back.x_m, back.y_m, back.yaw_rad) == pytest.approx((x, y, yaw), abs=1e-6)
     assert there.yaw_rad == pytest.approx(yaw + turn)
 
 
 def test_poses_are_turned_then_shifted() -> None:
-    there = Origin(10.0, 20.0, 0.0, math.pi / 2).theirs(Pose(1.0, 2.0, 0.0), 3.0)
+    there = Origin(10.0, 20.0, 0.0, math.pi / 2).to_simulator(Pose(1.0, 2.0, 0.0), 3.0)
     assert (there.x_m, there.y_m, there.yaw_rad) == pytest.approx((8.0, 24.0, math.pi / 2))
 
 
@@ -293,7 +293,7 @@ def test_a_drive_in_a_traffic_simulator(server: Server, ending: ExitStack) -> No
         *(True, "lexus", SPEED_MPS),
         *(False, "taxi"),
     )
-    start = ORIGIN.theirs(scene.scenario.ego.start)
+    start = ORIGIN.to_simulator(scene.scenario.ego.start)
     assert (ego.pose.position.x, ego.pose.position.y, ego.pose.position.z) == pytest.approx((start.x_m, start.y_m, 3.0))
     assert 2.0 * math.atan2(ego.pose.orientation.z, ego.pose.orientation.w) == pytest.approx(start.yaw_rad)
     assert ego.parameters.bounding_box.center.x == pytest.approx((3.8 - 1.1) / 2.0)
@@ -315,7 +315,7 @@ def test_a_drive_in_a_traffic_simulator(server: Server, ending: ExitStack) -> No
     frames = [r.update_frame for r in server.asked if r.WhichOneof("what") == "update_frame"]
     assert [f.current_simulation_time for f in frames] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
     assert (frames[2].current_ros_time.sec, frames[2].current_ros_time.nanosec) == (0, 300_000_000)
-    moved = ORIGIN.ours(replace(start, x_m=start.x_m + 5 * 0.5))
+    moved = ORIGIN.from_simulator(replace(start, x_m=start.x_m + 5 * 0.5))
     end = world.state.ego
     assert (end.x_m, end.y_m, end.speed_mps) == pytest.approx((moved.x_m, moved.y_m, 5.0))
     assert end.steering_rad == pytest.approx(math.atan(2.8 * 0.25 / 5.0))
@@ -486,7 +486,7 @@ def test_a_drive_in_carla() -> None:
     ego_id, walker_id = 21, 25
     assert [request.attach_to for request in bridge.asked] == [0, ego_id, ego_id, ego_id, 0, walker_id, 0]
     start, place = scene.scenario.ego.start, bridge.asked[0].transform.position
-    middle = ORIGIN.theirs(start, (3.8 - 1.1) / 2.0)
+    middle = ORIGIN.to_simulator(start, (3.8 - 1.1) / 2.0)
     assert (place.x, place.y, place.z) == pytest.approx((middle.x_m, middle.y_m, 3.0))
     weather = bridge.last("/carla/weather_control")
     assert (weather.precipitation, weather.wetness, weather.fog_density) == pytest.approx((40.0, 40.0, 25.0))
@@ -499,7 +499,7 @@ def test_a_drive_in_carla() -> None:
     assert (world.state.ego.x_m, world.state.ego.y_m) == pytest.approx((start.x_m + SPEED_MPS * 0.1, start.y_m))
     assert world.state.ego.yaw_rad == pytest.approx(start.yaw_rad) and world.state.ego.speed_mps == SPEED_MPS
     put, row = bridge.poses["crosser"], world.state.actors[0]
-    there = ORIGIN.theirs(Pose(*row[:3]))
+    there = ORIGIN.to_simulator(Pose(*row[:3]))
     assert (put.position.x, put.position.y) == pytest.approx((there.x_m, there.y_m), abs=1e-9)
     world.step(Control(None, steering_rad=0.0, acceleration_mps2=-4.5), 0.2)
     assert bridge.last("/carla/ego_vehicle/vehicle_control_cmd").brake == pytest.approx(0.5)

@@ -18,8 +18,7 @@ from mt_nodes.data.images.codecs import decode, encode, lossy
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View, of_image
-from mt_nodes.relations.mutations.camera.image_defocused import ImageDefocused
-from mt_nodes.relations.mutations.camera.image_motion_blurred import ImageMotionBlurred
+from mt_nodes.relations.mutations.camera.image_blurred import ImageDefocused, ImageMotionBlurred
 from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged, WhiteBalanceShifted
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures

@@ -14,9 +14,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.objects.light_added import LightAdded
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
-from mt_nodes.relations.mutations.objects.sign_added import SignAdded
+from mt_nodes.relations.mutations.objects.post_added import LightAdded, SignAdded
 from mt_nodes.world.scene.appearance import Surface
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive

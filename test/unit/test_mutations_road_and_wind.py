@@ -24,7 +24,7 @@ from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.road_painted import RoadPainted
-from mt_nodes.relations.mutations.joint import blown_leaves, covered_road_in_pictures
+from mt_nodes.relations.mutations.joint import blown_leaves, road_in_pictures
 from mt_nodes.relations.mutations.joint.blown_leaves import BlownLeaves
 from mt_nodes.relations.mutations.joint.echoes import Echoes
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
@@ -346,7 +346,7 @@ def test_the_light_that_falls_on_the_road_leaves_lines_out() -> None:
     for one in (bundle, painted):
         view = View.of(one, one.images[0])
         around = surroundings(view)
-        lit.append(covered_road_in_pictures._falling(view, around))
+        lit.append(road_in_pictures._falling(view, around))
         raw.append(grey(coarse_light(view.picture, around.shape, around.depth.step_px)))
     lines = raw[1] > 2.0 * raw[0]
     assert lines.sum() > 10 and (lit[1] - lit[0])[lines].mean() < 0.3 * (raw[1] - raw[0])[lines].mean()

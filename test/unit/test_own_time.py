@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from mt_nodes.base.process_clock import OwnTime
+from mt_nodes.base.process_clock import ProcessClock
 
 
 class Clock:
@@ -27,16 +27,16 @@ def clock() -> Clock:
 
 
 def test_looked_at_often_it_is_the_clock_itself(clock: Clock) -> None:
-    own = OwnTime(clock, clock.wall)
-    own.keep_looking()
+    own = ProcessClock(clock, clock.wall)
+    own.start_watching()
     for _ in range(100):
         clock.now_s += 0.1
         assert own() == clock.now_s
 
 
 def test_it_stands_still_while_nobody_could_look(clock: Clock) -> None:
-    own = OwnTime(clock, clock.wall)
-    own.keep_looking()
+    own = ProcessClock(clock, clock.wall)
+    own.start_watching()
     before = own()
     clock.now_s += 3600.0
     assert own() == before and own.disturbed == 1
@@ -45,16 +45,16 @@ def test_it_stands_still_while_nobody_could_look(clock: Clock) -> None:
 
 
 def test_before_somebody_keeps_looking_a_gap_says_nothing(clock: Clock) -> None:
-    own = OwnTime(clock, clock.wall)
+    own = ProcessClock(clock, clock.wall)
     clock.now_s += 3600.0
     assert own() == clock.now_s
-    own.keep_looking()
+    own.start_watching()
     assert own() == clock.now_s
 
 
 def test_it_never_goes_back(clock: Clock) -> None:
-    own = OwnTime(clock, clock.wall)
-    own.keep_looking()
+    own = ProcessClock(clock, clock.wall)
+    own.start_watching()
     told = []
     for step_s in (0.1, 5.0, 0.4, 0.6, 0.0, 100.0, 0.2):
         clock.now_s += step_s
@@ -64,8 +64,8 @@ def test_it_never_goes_back(clock: Clock) -> None:
 
 @pytest.mark.parametrize("step_s", [3600.0, -3600.0])
 def test_a_step_of_the_wall_clock_is_noticed_and_moves_nothing(clock: Clock, step_s: float) -> None:
-    own = OwnTime(clock, clock.wall)
-    own.keep_looking()
+    own = ProcessClock(clock, clock.wall)
+    own.start_watching()
     clock.now_s += 0.1
     own()
     assert own.disturbed == 0

@@ -13,7 +13,7 @@ from made_bundles import made_cloud
 
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import move, pose_matrix
-from mt_nodes.relations.mutations.objects.changed_returns import changed, source_rows, told_apart
+from mt_nodes.relations.mutations.objects.changed_returns import changed, replaced_and_added, source_rows
 from mt_nodes.world.scene.beams import Beams
 from mt_nodes.world.scene.returns import box_around, places, returns_at, within_box, within_cone
 
@@ -58,7 +58,7 @@ def test_changed_cloud_is_what_one_gets_point_by_point(given_: tuple[Cloud, dict
         expected += [(*draw["new_xyz"][k].tolist(), int(draw["new_intensity"][k]), tag) for k in after]
     new = changed(cloud, draw)
     assert new.points.tolist() == expected
-    replaced, added, broken = told_apart(cloud, new, draw)
+    replaced, added, broken = replaced_and_added(cloud, new, draw)
     assert broken is None
     assert (replaced == np.array([[2.0, 0.0, 0.0]] * len(draw["rows"])).reshape(-1, 3)).all()
     assert (added == draw["new_xyz"]).all()
@@ -77,11 +77,11 @@ def test_any_other_change_is_told(given_: tuple[Cloud, dict[str, Any]], which: i
     if stays:
         raw = new.raw.copy()
         raw.view(LAYOUT)["tag" if which % 2 else "x"][stays[which % len(stays)]] += 1
-        assert "something else changed" in str(told_apart(cloud, new.with_raw(raw), draw)[2])
+        assert "something else changed" in str(replaced_and_added(cloud, new.with_raw(raw), draw)[2])
     if len(new):
-        assert "points, expected" in str(told_apart(cloud, new.with_raw(new.raw[1:]), draw)[2])
+        assert "points, expected" in str(replaced_and_added(cloud, new.with_raw(new.raw[1:]), draw)[2])
     if len(draw["rows"]):
-        assert "drawn twice" in str(told_apart(cloud, new, {**draw, "lost": draw["rows"]})[2])
+        assert "drawn twice" in str(replaced_and_added(cloud, new, {**draw, "lost": draw["rows"]})[2])
 
 
 @pytest.mark.parametrize("name", CLOUDS)

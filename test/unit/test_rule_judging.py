@@ -19,7 +19,6 @@ from mt_nodes.rules.prediction_judging import (
     Bounds,
     Predictions,
     control_bounds,
-    fixed_bounds,
     judge,
     spread_bounds,
 )
@@ -29,7 +28,7 @@ from mt_nodes.rules.validation import Factor, Validation
 
 HOLDS, VIOLATED, NOTHING = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLICABLE
 BEHAVIOURS = ("slow_down", "keep_current", "turn_left", "turn_right")
-BOUNDS = fixed_bounds(0.5, 0.05)
+BOUNDS = Bounds(0.5, 0.05, "fixed")
 
 
 def case(speed: float | list[float], steering: float | list[float] = 0.0, frames: int = 5) -> Predictions:
@@ -141,8 +140,6 @@ def test_one_stack_is_bound_by_what_it_changes_without_a_reason() -> None:
         control_bounds(changes[:19])
     with pytest.raises(UsageError, match="got 0 cases"):
         control_bounds(np.full((30, 2), np.nan))
-    with pytest.raises(UsageError, match="expected numbers from 0 on"):
-        fixed_bounds(-1.0, 0.0)
 
 
 def test_what_is_not_told_is_no_pass() -> None:

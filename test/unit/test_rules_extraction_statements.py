@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.rules.answer_statements import BadAnswer, answer_schema, json_in, read_answer, text_before_orders
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.prompts import Prompts, read_examples
 from mt_nodes.rules.statement import ON_ROADSIDE, Statement
-from mt_nodes.rules.told_statements import BadAnswer, answer_schema, json_in, read_answer, said_part
 
 ONTOLOGY = load_ontology()
 RULE = "Stop at a red light before the junction, and below 30 mph watch for conveyances that carry livestock."
@@ -135,7 +135,7 @@ def test_rubbish_is_refused(answer: str) -> None:
     ],
 )
 def test_what_follows_an_order_to_the_model_is_no_part_of_the_rule(text: str, kept: str | None) -> None:
-    assert said_part(text) == (text if kept is None else kept)
+    assert text_before_orders(text) == (text if kept is None else kept)
     if "cow" in text:
         row = {"element": "livestock", "element_words": "cow", "behaviour": "turn_left", "behaviour_words": "turn left"}
         with pytest.raises(BadAnswer, match="no words of the rule"):

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
+from mt_nodes.base.resources import config_dir
 from mt_nodes.relations.manipulations import find, manipulations
+from mt_nodes.rules import grammar
+from mt_nodes.rules.grammar import read_grammar
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import REGIONS, load_ontology
 from mt_nodes.rules.statement import ADDS, Statement
@@ -69,14 +73,18 @@ def test_every_element_is_bound_or_says_why_not() -> None:
             if gap := element.gap(region):
                 assert len(gap) > 10, element.name
             else:
-                assert find(element.shown_by(region)).mutations(), element.name
+                assert find(element.manipulation_for(region)).mutations(), element.name
                 shown += 1
     assert shown > 3 * 90
 
 
 def test_every_manipulation_that_is_bound_can_be_asked_for() -> None:
     told = {name: repr(one.mutate) for name, one in manipulations().items() if one.mutate}
-    asked = {told.get(element.shown_by(region)) for element in ONTOLOGY.elements.values() for region in ("", *REGIONS)}
+    asked = {
+        told.get(element.manipulation_for(region))
+        for element in ONTOLOGY.elements.values()
+        for region in ("", *REGIONS)
+    }
     # Variants of those that differ by a number, or by where the same thing stands.
     assert {name for name, one in told.items() if one not in asked} <= {
         "maximum_speed_50_sign",
@@ -104,8 +112,8 @@ def test_every_behaviour_is_bound_to_a_check_of_its_own() -> None:
 
 def test_signs_have_the_form_of_their_region() -> None:
     element = ONTOLOGY.elements["yield_sign"]
-    assert [element.shown_by(region) for region in REGIONS] == ["yield_sign", "yield_sign_us"]
-    assert element.shown_by("elsewhere") == "yield_sign"
+    assert [element.manipulation_for(region) for region in REGIONS] == ["yield_sign", "yield_sign_us"]
+    assert element.manipulation_for("elsewhere") == "yield_sign"
 
 
 def test_users_add_words_of_their_own(tmp_path: Path) -> None:
@@ -175,3 +183,34 @@ def test_words_that_nobody_knows_are_refused(statement: Statement, told: str) ->
     with pytest.raises(UsageError, match="here") as error:
         ONTOLOGY.refuse_unknown(statement, "here")
     assert told in str(error.value)
+
+
+GRAMMAR_TEXT = config_dir().joinpath("ontology", "grammar.yaml").read_text()
+
+
+def test_every_list_of_the_grammar_is_used() -> None:
+    source = "".join(path.read_text() for path in Path(grammar.__file__).parent.glob("*.py"))
+    used = set(re.findall(r'\b(?:words|replacements)\("(\w+)"\)', source))
+    assert used == set(read_grammar(config_dir() / "ontology" / "grammar.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("passes: [overtake, pass]", "passes: overtake", "grammar.passes: got 'overtake', expected a list of texts"),
+        ('denials: ["no", without]', "denials: [no, without]", "grammar.denials: got [False, 'without'], expected"),
+        ("passes: [overtake, pass]", "passes: [pass, pass]", "passes: got 'pass' twice, expected it once"),
+        ("contractions:\n", "contractions: []\nlists:\n", "contractions: got [], expected a mapping"),
+    ],
+)
+def test_errors_of_the_grammar_say_list_and_what_to_do(before: str, after: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "grammar.yaml"
+    path.write_text(GRAMMAR_TEXT.replace(before, after))
+    with pytest.raises(UsageError) as error:
+        read_grammar(path)
+    assert f"{path}: {expected}" in str(error.value)
+
+
+def test_a_list_that_the_grammar_lacks_is_named() -> None:
+    with pytest.raises(UsageError, match="no list 'passe'; did you mean 'passes'"):
+        grammar.words("passe")

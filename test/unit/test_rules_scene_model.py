@@ -20,6 +20,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.relations.facts.scene_facts import Facts
+from mt_nodes.rules.answer_statements import BadAnswer
 from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.model_answers import Answers
 from mt_nodes.rules.model_queries import TRIES, Asker
@@ -27,7 +28,6 @@ from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.scene import describe, given
 from mt_nodes.rules.scene_by_model import SceneReader, answer_schema, read_answer
-from mt_nodes.rules.told_statements import BadAnswer
 
 pytest.importorskip("openai", reason="the extra llm is not installed")
 

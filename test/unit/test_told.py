@@ -149,8 +149,8 @@ def test_stamps_of_the_stream_move_those_of_what_is_told() -> None:
     assert same(bundle, later, 5) is None
     assert topics_of(bundle, "all") == {m.topic for m in bundle.told}
     assert topics_of(bundle, "camera") == topics_of(bundle, "lidar") == set()
-    assert FramesDropped(of="camera").struck(bundle) == frozenset()
-    assert FramesDropped(of="all").struck(bundle) == topics_of(bundle, "all")
+    assert FramesDropped(of="camera").affected_topics(bundle) == frozenset()
+    assert FramesDropped(of="all").affected_topics(bundle) == topics_of(bundle, "all")
     assert [m.role for m in part_of(bundle, frozenset({bundle.told[2].topic})).told] == ["route"]
 
 

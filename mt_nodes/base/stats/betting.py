@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What bounded observations say of their mean, looked at after every one: bets against it, and intervals.
+"""Sequential inference about the mean of bounded observations by betting: e-values and confidence sequences.
 
-Who bets against "the mean of X is at most m" stakes a share c of the capital on each observation: it is multiplied by
-1 + c (X - m) / (m - low), low being the least that X can be. That factor is never below 0, and its mean is 1 at most
-while the hypothesis is true, whatever came before. So the capital is an e-value at all times: that it ever reaches
-1 / alpha has probability alpha at most (Ville's inequality; Waudby-Smith and Ramdas, Estimating means of bounded random
-variables by betting, JRSS B 86, 2024). Nothing is assumed of the distribution of X but its bounds.
+A bet against "the mean of X is at most m" stakes a share c of the capital on each observation, which multiplies the
+capital by 1 + c (X - m) / (m - low), where low is the least value of X. The factor is never below 0, and its mean is at
+most 1 under the hypothesis, whatever came before. So the capital is an e-value at all times: it ever reaches 1 / alpha
+with probability at most alpha (Ville's inequality; Waudby-Smith and Ramdas, Estimating means of bounded random
+variables by betting, JRSS B 86, 2024). Beyond its bounds, nothing is assumed about the distribution of X.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Stakes:
-    """Shares of the capital that are staked side by side.
+    """Shares of the capital that are staked in parallel.
 
     Attributes:
-        shares: (S,), in (0, 1]. log_weights: (S,), logarithms of how the capital is divided among them.
+        shares: (S,), in (0, 1]. log_weights: (S,), logarithms of the initial capital of each.
     """
 
     shares: Floats
     log_weights: Floats
 
     def log_factors(self, observed: Floats, mean: float, low: float) -> Floats:
-        """Return (..., S) logarithms of what an observation multiplies each stake's capital by."""
+        """Return (..., S) logarithms of the factor by which an observation multiplies each stake's capital."""
         with np.errstate(divide="ignore"):  # all was staked and lost
-            made: Floats = np.log1p(self.shares * ((observed - mean) / (mean - low))[..., None])
-        return made
+            factors: Floats = np.log1p(self.shares * ((observed - mean) / (mean - low))[..., None])
+        return factors
 
     def log_capital(self, logs: Floats) -> Floats:
-        """Return (...) the logarithm of the capital over all stakes, of their (..., S) logarithms."""
-        made: Floats = np.logaddexp.reduce(logs + self.log_weights, axis=-1)
-        return made
+        """Return (...) the logarithm of the total capital, from the (..., S) logarithms of the stakes."""
+        capital: Floats = np.logaddexp.reduce(logs + self.log_weights, axis=-1)
+        return capital
 
 
 _MIDDLES: Floats = np.linspace(0.5, 39.5, 40) / 40.0
-#: Alike in weight; their middles cover (0, 1) evenly.
+#: Equal weights; the shares cover (0, 1) evenly.
 EVEN = Stakes(_MIDDLES, np.log(np.full(40, 1.0 / 40.0)))
-#: Half of the capital bets all, which is best while nothing speaks for the hypothesis (a clean background, no violation
+#: Half of the capital bets all, which is best while nothing supports the hypothesis (a clean background, no violation
 #: at all) and costs a factor of 2 otherwise; the rest covers (0, 1).
 BOLD = Stakes(np.append(_MIDDLES, 1.0), np.log(np.append(np.full(40, 0.5 / 40.0), 0.5)))
-#: Logarithm of the largest e-value given: what is capped has a smaller mean, so it is an e-value still.
+#: Logarithm of the largest e-value returned: a capped one has a smaller mean, so it is still an e-value.
 _MOST_LOG = 700.0
-#: What one run says of a difference.
+#: Values of a difference between the two events of one run.
 _SIGNS: Floats = np.array([1.0, -1.0, 0.0])
-#: Halvings of the span in which a bound of an interval is sought.
+#: Bisection steps for a bound of an interval.
 _HALVINGS = 50
 
 
 class Bet:
-    """A bet against "the mean is at most ``mean``" of observations of ``low`` or more.
+    """A bet against "the mean is at most ``mean``" for observations of at least ``low``.
 
     Args:
         mean: above ``low``.
-        low: the least that an observation can be.
-        shape: of the observations, when many independent bets are kept side by side.
+        low: the least value of an observation.
+        shape: of the observations, for many independent bets in parallel.
     """
 
     def __init__(self, mean: float, low: float, shape: tuple[int, ...] = ()) -> None:
@@ -76,20 +76,20 @@ class Bet:
         self._logs: Floats = np.zeros((*shape, len(BOLD.shares)))
 
     def add(self, observed: npt.ArrayLike) -> None:
-        """Take in one observation of each bet, ``shape``."""
+        """Add one observation of each bet, ``shape``."""
         self._logs += BOLD.log_factors(np.asarray(observed, dtype=np.float64), self._mean, self._low)
 
     @property
     def e_value(self) -> Any:
-        """The e-value now, ``shape``: a float, or an array of them."""
-        made = np.exp(np.minimum(BOLD.log_capital(self._logs), _MOST_LOG))
-        return made if made.ndim else float(made)
+        """The current e-value, ``shape``: a float, or an array."""
+        capital = np.exp(np.minimum(BOLD.log_capital(self._logs), _MOST_LOG))
+        return capital if capital.ndim else float(capital)
 
 
 def mean_sequence(observed: Sequence[float] | Floats, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return an interval of the mean of observations in [0, 1] that covers it at all times at once.
+    """Return a confidence sequence for the mean of observations in [0, 1]: it covers the mean at all times at once.
 
-    It fails with probability ``alpha`` at most, however often one looks and whenever one stops; each bound has half.
+    The error probability is at most ``alpha`` for any number of looks and any stopping rule; each bound has half.
 
     Args:
         observed: (N,).
@@ -106,11 +106,11 @@ def mean_sequence(observed: Sequence[float] | Floats, alpha: float = ALPHA) -> t
 
 
 def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
-    """Return the e-value against "the mean of X is at most ``mean``", X having been 1, -1 and 0 so often.
+    """Return the e-value against "the mean of X is at most ``mean``", from the counts of X = 1, -1 and 0.
 
-    Sides swapped: with pairs of independent runs, one of each arrangement, looked at after whole pairs, it also holds
-    against "the means of both arrangements together are at most that on average", by the same inequality as in
-    :func:`mt_nodes.base.stats.e_values.rate_e_value`: its factors are affine in X, too, and never below 0.
+    With sides swapped: for pairs of independent runs, one of each arrangement, evaluated after whole pairs, it also
+    holds against "the means of both arrangements are at most that on average", by the inequality of
+    :func:`mt_nodes.base.stats.e_values.rate_e_value`: its factors are affine in X and never below 0.
 
     Raises:
         ValueError: a count is negative, or the mean is not between -1 and 1.
@@ -121,33 +121,35 @@ def mean_e_value(up: int, down: int, zero: int, mean: float) -> float:
     return math.exp(min(float(log_e), _MOST_LOG))
 
 
-def difference_sequence(first_only: int, second_only: int, alike: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return an interval of Pr[first] - Pr[second] that covers it at all times at once but with probability alpha.
+def difference_sequence(
+    first_only: int, second_only: int, equal_pairs: int, alpha: float = ALPHA
+) -> tuple[float, float]:
+    """Return a confidence sequence for Pr[first] - Pr[second] with error probability alpha.
 
-    Both events are seen in each run, or each in one of two runs that make a pair, which may depend on each other. Per
-    run (or pair) X = 1, -1 or 0, and its mean is what is bet against. Each bound has alpha / 2.
+    Both events are observed in each run, or each in one of two runs that form a pair and may depend on each other. Per
+    run (or pair) X = 1, -1 or 0; the bets are on its mean. Each bound has alpha / 2.
 
     Raises:
         ValueError: a count is negative.
     """
-    if min(first_only, second_only, alike) < 0:
-        raise ValueError(f"got counts {first_only}, {second_only}, {alike}, expected 0 or more")
-    if not first_only + second_only + alike:
+    if min(first_only, second_only, equal_pairs) < 0:
+        raise ValueError(f"got counts {first_only}, {second_only}, {equal_pairs}, expected 0 or more")
+    if not first_only + second_only + equal_pairs:
         return -1.0, 1.0
-    counts = np.array([first_only, second_only, alike])
+    counts = np.array([first_only, second_only, equal_pairs])
     low, high = (_lower(signs, counts, -1.0, alpha / 2.0, EVEN) for signs in (_SIGNS, -_SIGNS))
     return low, -high
 
 
 def _lower(values: Floats, counts: npt.NDArray[np.intp], low: float, alpha: float, stakes: Stakes = BOLD) -> float:
-    """Return the largest mean below which all are refuted: capital falls as the mean grows."""
-    refuted, kept = low, float(np.average(values, weights=counts))
+    """Return the largest mean below which all means are refuted; the capital falls as the mean grows."""
+    refuted, plausible = low, float(np.average(values, weights=counts))
     for _ in range(_HALVINGS):
-        middle = 0.5 * (refuted + kept)
+        middle = 0.5 * (refuted + plausible)
         if middle <= low:
             break
         if stakes.log_capital(counts @ stakes.log_factors(values, middle, low)) >= -math.log(alpha):
             refuted = middle
         else:
-            kept = middle
+            plausible = middle
     return refuted

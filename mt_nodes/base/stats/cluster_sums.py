@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over clusters of neighbouring or repeated cases, which are no independent observations."""
+"""Sums over clusters of neighbouring or repeated cases, which are not independent observations."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ Unit = tuple[int, int | None]
 
 @dataclass(frozen=True)
 class Clusters:
-    """Sums of one kind of clusters: ``sums`` is (M, K) int64, one row a cluster, in the order in which they came."""
+    """Sums of one level of clusters: ``sums`` is (M, K) int64, one row per cluster, in order of appearance."""
 
     sums: npt.NDArray[np.int64]
     one: str
     single: bool
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Number of clusters."""
         return len(self.sums)
 
     def __str__(self) -> str:
-        """How many of what, for people."""
+        """Number and kind of clusters, for people."""
         return counted(len(self), self.one)
 
     def repeated(self, times: int) -> Clusters:
-        """The same clusters, each counted so many times."""
+        """Return the same clusters, each counted ``times`` times."""
         return replace(self, sums=np.tile(self.sums, (times, 1))) if times > 1 else self
 
 
 class ClusterSums:
-    """Sums of whole numbers by unit, kept by the coarsest clusters that are numerous enough; single units if none are.
+    """Sums of integers by unit, aggregated to the coarsest clusters that are numerous enough, else to single units.
 
-    Tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged a unit is a drive. What is
-    added is kept no finer than that, so that memory goes by drives, not by bundles.
+    Levels tried in turn: drives, blocks of consecutive bundles. Where whole episodes are judged, a unit is a drive.
+    Nothing finer is stored, so that memory grows with the number of drives, not of bundles.
     """
 
     def __init__(self, needed: int, columns: int = 1) -> None:
-        """Begin without any unit; ``needed``: how many clusters are enough; ``columns``: numbers of a unit."""
+        """Begin empty; ``needed``: how many clusters are enough; ``columns``: numbers of a unit."""
         self._needed = needed
-        #: What a unit is called that is no whole episode.
+        #: Name of a unit that is not a whole episode.
         self.one = "frame"
         self._level = 0
         self._row_of: dict[Hashable, int] = {}
@@ -63,7 +63,7 @@ class ClusterSums:
         self._whole = True
 
     def add(self, unit: Unit, *numbers: int) -> None:
-        """Add numbers, one for each column, to those of the unit's cluster."""
+        """Add numbers, one for each column, to the unit's cluster."""
         key = _LEVELS[self._level](unit)
         row = self._row_of.get(key)
         new = row is None
@@ -76,18 +76,18 @@ class ClusterSums:
             self._count_clusters(unit)
 
     def __len__(self) -> int:
-        """How many clusters there are."""
+        """Number of clusters."""
         return len(self._row_of)
 
     @property
     def finest(self) -> Clusters:
-        """The clusters that are kept."""
+        """The clusters of the current level."""
         table = np.array(self._columns, dtype=np.int64).reshape(len(self._columns), -1).T
         return Clusters(table, self._name(self._level), self._level == 0)
 
     @property
     def levels(self) -> list[Clusters]:
-        """The clusters that are kept, then the coarser ones that they make up."""
+        """The clusters of the current level, then those of the coarser ones."""
         finest = self.finest
         found, keys = [finest], list(self._row_of)
         for level in range(self._level + 1, len(_LEVELS)):
@@ -101,7 +101,7 @@ class ClusterSums:
         return found
 
     def enough(self, needed: int) -> Clusters:
-        """The coarsest clusters that are ``needed`` or more, those that are kept where none are."""
+        """Return the coarsest clusters that are at least ``needed``, else those of the current level."""
         levels = self.levels
         return next((clusters for clusters in reversed(levels) if len(clusters) >= needed), levels[0])
 
@@ -117,7 +117,7 @@ class ClusterSums:
         return row
 
     def _count_clusters(self, unit: Unit) -> None:
-        """Count the clusters of a unit that was not there before, and go over to those that are enough now."""
+        """Count the clusters of a new unit, and change to a coarser level that is now numerous enough."""
         self._whole = self._whole and unit[1] is None
         for level in range(len(_LEVELS) - 1, self._level, -1):
             found = self._coarser[level - 1]
@@ -137,7 +137,7 @@ class ClusterSums:
 
 
 def sums_of(numbers: Mapping[Unit, int], needed: int = MIN_CLUSTERS) -> ClusterSums:
-    """Return the sums of one number of each unit."""
+    """Return the sums of one number for each unit."""
     sums = ClusterSums(needed)
     for unit, number in numbers.items():
         sums.add(unit, number)
@@ -153,5 +153,5 @@ def _block(unit: Unit) -> Hashable:
     return episode, None if bundle is None else bundle // BLOCK_BUNDLES
 
 
-#: From single units to the coarsest clusters; a coarser key is made from any finer one.
+#: From single units to the coarsest clusters; a coarser key can be derived from any finer one.
 _LEVELS: tuple[Callable[[Any], Hashable], ...] = (_itself, _block, lambda key: key[0])

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What few runs say about probabilities, looked at after every run: e-values, and intervals that hold at all times.
+"""Sequential inference about probabilities from few runs: e-values and confidence sequences.
 
-An e-value is a number of 0 or more whose mean is at most 1 while the null hypothesis is true. One that stays so at
-whatever time one stops exceeds 1 / alpha with probability alpha at most, ever (Ville's inequality): a campaign may look
-after each run and stop when it likes, and its error stays what it says. All here are of that kind but for those named
-*exact*, whose number of runs must be settled beforehand. The exact sign test is
+An e-value is a number of 0 or more whose mean is at most 1 while the null hypothesis is true. If that holds for any
+stopping time, the e-value ever exceeds 1 / alpha with probability at most alpha (Ville's inequality): a campaign may
+look after each run and stop at any time, and its error probability stays alpha. All functions here are of that kind
+except those named *exact*, which need a number of runs fixed in advance. The exact sign test is
 :func:`mt_nodes.base.stats.intervals.mcnemar_p`.
 
-Runs are taken to be drawn independently, under one distribution of their initial conditions. A world without chance
-gives one outcome however often it is played: that is to be reported as it is, without these functions.
+Runs are assumed independent, with one distribution of initial conditions. A deterministic world gives the same outcome
+each time: report that as it is, without these functions.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from dataclasses import dataclass
 
 from mt_nodes.base.stats.intervals import ALPHA
 
-#: Logarithm of the largest e-value given: what is capped has a smaller mean, so it is an e-value still.
+#: Logarithm of the largest e-value returned: a capped one has a smaller mean, so it is still an e-value.
 _MOST_LOG = 700.0
 
 
 def order_e_value(towards: int, away: int) -> float:
-    """Return the e-value against "of the runs that tell, at most half go ``towards``".
+    """Return the e-value against "of the informative runs, at most half go ``towards``".
 
-    Two events of one run are compared (it hits the animal, it hits the person); runs in which both or neither happen
-    tell nothing. With k of n = ``towards`` + ``away`` it is the likelihood ratio to 1/2, meant over all shares from 1/2
-    to 1 alike: E = 2 * 2^n * B(k + 1, n - k + 1) * P(Beta(k + 1, n - k + 1) > 1/2), the method of mixtures (Robbins,
-    Ann. Math. Statist. 41, 1970) for a one-sided hypothesis. 7 runs that all go one way give 31.9, 9 give 102.
+    Two events of one run are compared (it hits the animal, it hits the person); runs with both or neither are not
+    informative. With k of n = ``towards`` + ``away`` it is the likelihood ratio to 1/2, averaged uniformly over all
+    shares from 1/2 to 1: E = 2 * 2^n * B(k + 1, n - k + 1) * P(Beta(k + 1, n - k + 1) > 1/2), the method of mixtures
+    (Robbins, Ann. Math. Statist. 41, 1970) for a one-sided hypothesis. 7 runs that all go one way give 31.9, 9 give
+    102.
 
-    Sides swapped: if each case is run in pairs of independent runs, once as it is and once with the sides swapped, and
-    looked at after whole pairs only, it also holds against "of both sides taken together, at most half": a mere
-    preference for a side is not taken for one of the other sort. Both runs of a pair need conditions of their own: a
-    coin that they share would count twice. Proof: let d be Pr[towards] - Pr[away] of a run; against a share
-    (1 + x) / 2 it brings the factor 1 + x d in the mean, and (1 + x d1)(1 + x d2) <= (1 + x (d1 + d2) / 2)^2 <= 1 where
+    With sides swapped: if each case runs in pairs of independent runs, once as it is and once with the sides swapped,
+    and is evaluated after whole pairs only, it also holds against "of both sides together, at most half", so that a
+    preference for one side is not taken for a preference of another kind. The two runs of a pair need independent
+    conditions: a shared coin would count twice. Proof: let d be Pr[towards] - Pr[away] of a run; against a share (1 +
+    x) / 2 it contributes the factor 1 + x d in the mean, and (1 + x d1)(1 + x d2) <= (1 + x (d1 + d2) / 2)^2 <= 1 where
     d1 + d2 <= 0.
 
     Raises:
@@ -52,7 +53,7 @@ def order_e_value(towards: int, away: int) -> float:
 
 @dataclass(frozen=True)
 class Order:
-    """What is known of an order between two probabilities.
+    """Evidence about an order between two probabilities.
 
     Attributes:
         holds: e-value against its reverse or equality. violated: e-value against it or equality.
@@ -62,9 +63,9 @@ class Order:
     violated: float
 
     def verdict(self, alpha: float = ALPHA) -> str:
-        """Return ``holds``, ``violated`` or ``unknown``; each of the first two is wrong with probability alpha at most.
+        """Return ``holds``, ``violated`` or ``unknown``; each of the first two is wrong with probability at most alpha.
 
-        Equality is never shown so: it stays unknown.
+        Equality cannot be shown: it stays unknown.
         """
         if self.violated >= 1.0 / alpha:
             return "violated"
@@ -72,16 +73,15 @@ class Order:
 
 
 def order_of(as_stated: int, reversed_: int) -> Order:
-    """Return what runs say of an order that ``as_stated`` of them support and ``reversed_`` of them contradict."""
+    """Return the evidence for an order, from the runs that support it and those that contradict it."""
     return Order(order_e_value(as_stated, reversed_), order_e_value(reversed_, as_stated))
 
 
 def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return an interval of a probability that covers it at all times at once but with probability alpha.
+    """Return a confidence sequence for a probability, with error probability alpha at all times at once.
 
-    It holds all p of which (n + 1) C(n, k) p^k (1 - p)^(n - k) > alpha: with all shares weighed alike the mixture's
-    likelihood ratio to p is the reciprocal of the left side (method of mixtures; Robbins, Ann. Math. Statist. 41,
-    1970).
+    It consists of all p with (n + 1) C(n, k) p^k (1 - p)^(n - k) > alpha: with uniform weights the mixture's likelihood
+    ratio to p is the reciprocal of the left side (method of mixtures; Robbins, Ann. Math. Statist. 41, 1970).
 
     Raises:
         ValueError: hits are not 0 to trials.
@@ -102,17 +102,17 @@ def proportion_sequence(hits: int, trials: int, alpha: float = ALPHA) -> tuple[f
 
 
 def rate_e_value(hits: int, trials: int, rate: float) -> float:
-    """Return the e-value against "its probability is at most ``rate``" of what happened in ``hits`` of ``trials`` runs.
+    """Return the e-value against "its probability is at most ``rate``" for an event in ``hits`` of ``trials`` runs.
 
-    It is the likelihood ratio to ``rate`` r, meant over all p from r to 1 alike (method of mixtures, as in
+    It is the likelihood ratio to ``rate`` r, averaged uniformly over all p from r to 1 (method of mixtures, as in
     :func:`order_e_value`): E = int_r^1 p^k (1 - p)^(n - k) dp / ((1 - r) r^k (1 - r)^(n - k)), k of n. Against "at
-    least r" look at what did not happen: ``rate_e_value(trials - hits, trials, 1 - rate)``, a mean over all p below r.
+    least r" use the complement: ``rate_e_value(trials - hits, trials, 1 - rate)``, an average over all p below r.
 
-    Validity: against p a run y brings the factor 1 + a (y - r), a = (p - r) / (r (1 - r)) > 0, never below 0. Its mean
-    is 1 + a (q - r), at most 1 where the true probability q is at most r, whatever came before. Sides swapped: if runs
-    come in pairs of independent ones, one of each arrangement, and are looked at after whole pairs, it also holds
-    against "of both arrangements taken together, at most r": the mean factor of a pair is
-    (1 + a (q1 - r))(1 + a (q2 - r)) <= (1 + a ((q1 + q2) / 2 - r))^2, as both are 0 or more.
+    Validity: against p a run y contributes the factor 1 + a (y - r), a = (p - r) / (r (1 - r)) > 0, never below 0. Its
+    mean is 1 + a (q - r), at most 1 if the true probability q is at most r, whatever came before. With sides swapped:
+    for pairs of independent runs, one of each arrangement, evaluated after whole pairs, it also holds against "of both
+    arrangements together, at most r": the mean factor of a pair is (1 + a (q1 - r))(1 + a (q2 - r)) <= (1 + a ((q1 +
+    q2) / 2 - r))^2, as both are 0 or more.
 
     Raises:
         ValueError: hits are not 0 to trials, or the rate is not between 0 and 1.
@@ -131,7 +131,7 @@ def p_of(e_value: float) -> float:
 
 
 def _border(inside: Callable[[float], float], within: float, end: float) -> float:
-    """Return where, from a place within towards an end, ``inside`` falls to 0; the end if it nowhere does."""
+    """Return the place between ``within`` and ``end`` at which ``inside`` falls to 0, or the end if it nowhere does."""
     from scipy import optimize
 
     if within == end or inside(end) >= 0.0:
@@ -140,7 +140,7 @@ def _border(inside: Callable[[float], float], within: float, end: float) -> floa
 
 
 def exact_interval(hits: int, trials: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return the interval of a probability by Clopper and Pearson (Biometrika 26, 1934), trials settled beforehand."""
+    """Return Clopper and Pearson's interval of a probability (Biometrika 26, 1934); the number of trials is fixed."""
     if trials == 0:
         return 0.0, 1.0
     from scipy import stats

@@ -18,9 +18,9 @@ from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums
 from mt_nodes.base.stats.intervals import ALPHA, effective_trials, interval_of, mcnemar_p, normal_quantile, sign_test_p
 from mt_nodes.base.wording import counted
 
-#: For what would decide about a rate, so many times the input is looked at, and so many clusters, at most.
+#: Limits of the search for how much more input would decide about a rate: multiples of the input, and clusters.
 _MOST_TIMES, _MOST_CLUSTERS = 40, 100_000
-#: Up to so many additions the distribution of a sign-flip test is convolved size by size.
+#: Up to so many additions the distribution of a sign-flip test is convolved cluster by cluster.
 _MOST_SUMS = 20_000_000
 
 Whole = npt.NDArray[np.int64]
@@ -32,11 +32,11 @@ def needed_in(family: int) -> int:
 
 
 class Exceedance(NamedTuple):
-    """What a test over clusters found.
+    """Result of a test over clusters.
 
     Attributes:
-        p: its p-value. test: how it was made, for people.
-        more: how many more clusters like those found would decide, for people; empty where no number would.
+        p: its p-value. test: the method, for people.
+        more: how many more clusters like those found would decide, for people; empty if no number would.
     """
 
     p: float
@@ -45,15 +45,15 @@ class Exceedance(NamedTuple):
 
 
 def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Exceedance:
-    """Test whether differences exceed zero, by sign flips of clusters that are numerous enough.
+    """Test whether differences exceed zero, by sign flips of the coarsest clusters that are numerous enough.
 
-    Where coarser ones are too few, finer ones are tested, and the coarser ones besides, each counted as often as it
-    takes to be enough: what stands out by the frames of a few drives must still stand out when there are as many drives
-    of the same sort as it takes to test drives. So more clusters of the same sort never undo what few have shown.
+    Where coarser clusters are too few, finer ones are tested, and in addition the coarser ones, each repeated until
+    they are enough: what stands out by the frames of a few drives must still stand out once enough drives of the same
+    sort are there to test by drives. So more clusters of the same sort never undo what few have shown.
 
     Args:
         sums: of differences. family: how many relations are tested together.
-        cluster: what a cluster is called, where it is no drive and no frame.
+        cluster: name of a cluster that is neither a drive nor a frame.
     """
     found = [_sign_flips(*level, family, cluster) for level in _levels(sums, needed_in(family))]
     return max(found, key=lambda finding: finding.p)
@@ -62,7 +62,7 @@ def exceedance(sums: ClusterSums, family: int = 1, cluster: str = "") -> Exceeda
 def excess_over(sums: ClusterSums, rate: float, family: int = 1) -> Exceedance:
     """Test whether a proportion (columns hits and trials) exceeds ``rate``: exact binomial, over effective trials.
 
-    Over the clusters that :func:`exceedance` takes.
+    It uses the same clusters as :func:`exceedance`.
     """
     found = [
         Exceedance(_binomial_p(clusters.repeated(times), rate), f"exact binomial test against {rate:g} over {clusters}")
@@ -72,7 +72,7 @@ def excess_over(sums: ClusterSums, rate: float, family: int = 1) -> Exceedance:
 
 
 def _more_for_rate(sums: ClusterSums, rate: float, family: int) -> str:
-    """Return how much more input of the same sort would show that a rate is exceeded, or that it surely is not."""
+    """Return how much more input of the same sort would show that a rate is exceeded, or that it is not."""
     finest = sums.finest
     hits, trials = finest.sums[:, :2].sum(axis=0).tolist() if len(finest) else (0, 0)
     exceeds = hits > rate * trials
@@ -93,13 +93,13 @@ def _more_for_rate(sums: ClusterSums, rate: float, family: int) -> str:
 
 
 def upper_bound(sums: ClusterSums) -> float:
-    """Return the upper end of the 95 % interval of a proportion, over the clusters that :func:`exceedance` takes."""
+    """Return the upper end of the 95 % interval of a proportion, over the clusters of :func:`exceedance`."""
     intervals = [interval_of(clusters.repeated(times)) for clusters, times in _levels(sums, MIN_CLUSTERS)]
     return max((interval.high for interval in intervals if interval), default=1.0)
 
 
 def _levels(sums: ClusterSums, needed: int) -> list[tuple[Clusters, int]]:
-    """Return the coarsest clusters that are enough, then the coarser ones, and how often each of these counts."""
+    """Return the coarsest clusters that are enough, then the coarser ones, each with its number of repetitions."""
     levels = sums.levels
     first = max((i for i, clusters in enumerate(levels) if len(clusters) >= needed), default=0)
     return [(levels[first], 1), *((clusters, -(-needed // len(clusters))) for clusters in levels[first + 1 :])]
@@ -112,8 +112,8 @@ def _binomial_p(clusters: Clusters, rate: float) -> float:
     if not hits:
         return 1.0
     effective = min(float(trials), effective_trials(clusters))
-    struck = effective * hits / trials
-    return float(special.betainc(struck, effective - struck + 1.0, rate))
+    successes = effective * hits / trials
+    return float(special.betainc(successes, effective - successes + 1.0, rate))
 
 
 def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Exceedance:
@@ -130,13 +130,13 @@ def _sign_flips(clusters: Clusters, times: int, family: int, cluster: str) -> Ex
 
 
 def _more(differences: Whole, family: int) -> int:
-    """Return how many more clusters like these would reach ALPHA in a family of tests, 0 where no number would."""
+    """Return how many more clusters like these would reach ALPHA in a family of tests, 0 if no number would."""
     count, up = len(differences), np.count_nonzero(differences > 0)
     if not up or differences.sum() <= 0:
         return 0
     if not (differences < 0).any():
         return max(0, -(-needed_in(family) * count // int(up)) - count)
-    # By the normal approximation with a correction for whole numbers: n of them sum to n m, plus or minus sqrt(n v).
+    # By the normal approximation with a continuity correction: the sum of n of them is n m, plus or minus sqrt(n v).
     whole = differences // np.gcd.reduce(differences)
     quantile, mean, square = (
         -normal_quantile(ALPHA / max(1, family)),
@@ -148,10 +148,10 @@ def _more(differences: Whole, family: int) -> int:
 
 
 def sign_flip_p(differences: Sequence[int] | Whole, *, two_sided: bool = False) -> float:
-    """Return the exact sign-flip permutation test of differences whose sign chance would decide.
+    """Return the p-value of the exact sign-flip permutation test of differences with symmetric signs under the null.
 
-    The distribution of the sum over all 2^n sign assignments is computed, not sampled. Differences of one size make it
-    the McNemar (two-sided: the sign) test. Alternative: the sum is above zero (two-sided: not zero).
+    The distribution of the sum over all 2^n sign assignments is computed, not sampled. For differences of one size it
+    is the McNemar (two-sided: the sign) test. Alternative: the sum is above zero (two-sided: not zero).
     """
     signed = np.asarray(differences, dtype=np.int64)
     signed = signed[signed != 0]
@@ -172,7 +172,7 @@ def sign_flip_p(differences: Sequence[int] | Whole, *, two_sided: bool = False) 
 
 
 def _tail_by_sums(sizes: Whole, counts: Whole, observed: int) -> float:
-    """Return the probability that sizes with random signs add up to what was observed or more, by convolution."""
+    """Return the probability that sizes with random signs sum to at least the observed sum, by convolution."""
     chance: npt.NDArray[np.float64] = np.ones(1)
     for size in np.repeat(
         sizes, counts
@@ -183,10 +183,10 @@ def _tail_by_sums(sizes: Whole, counts: Whole, observed: int) -> float:
 
 
 def _tail_by_frequencies(sizes: Whole, counts: Whole, observed: int) -> float:
-    """Return the same of many sizes, from the Fourier transform of the distribution (Good, JRSS B 17, 1955).
+    """Return the same for many sizes, from the Fourier transform of the distribution (Good, JRSS B 17, 1955).
 
-    Only the middle of the distribution is resolved, where all but 1e-18 of it lies. Below 1e-9, where rounding begins
-    to count, it is Hoeffding's bound exp(-S^2 / (2 sum d^2)) in its place, which is never too small.
+    Only the middle of the distribution is resolved, which holds all but 1e-18 of it. Below 1e-9, where rounding
+    matters, the result is Hoeffding's bound exp(-S^2 / (2 sum d^2)), which is never too small.
     """
     squares, reach = float((sizes * sizes) @ counts), int(sizes @ counts)
     bound = max(sys.float_info.min, math.exp(-(observed**2) / (2.0 * squares))) if observed > 0 else 1.0

@@ -12,13 +12,13 @@ import numpy as np
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums, Unit
 
 ALPHA = 0.05
-#: Where fewer clusters than this have a hit (or a miss), the interval takes each cluster for one observation at most:
-#: so few do not show how alike the pairs of a cluster are.
-MIN_STRUCK = 4
+#: With fewer clusters than this that have a hit (or a miss), the interval counts each cluster as one observation at
+#: most: so few do not show how alike the pairs of a cluster are.
+MIN_MIXED = 4
 
 
 class Interval(NamedTuple):
-    """A 95 % interval of a proportion, and how it was made, for people."""
+    """A 95 % interval of a proportion, and its method, for people."""
 
     low: float
     high: float
@@ -68,57 +68,57 @@ def interval_of(clusters: Clusters) -> Interval | None:
 
 
 def effective_trials(clusters: Clusters) -> float:
-    """Return how many independent trials tell as much of a proportion as clusters (M, 2) of hits and trials."""
+    """Return how many independent trials are as informative about a proportion as clusters (M, 2), hits and trials."""
     count, (hits, trials) = len(clusters), clusters.sums[:, :2].sum(axis=0).tolist()
     share = hits / trials
-    struck = min(np.count_nonzero(clusters.sums[:, 0]), np.count_nonzero(clusters.sums[:, 0] < clusters.sums[:, 1]))
-    if not struck or count == 1:
+    mixed = min(np.count_nonzero(clusters.sums[:, 0]), np.count_nonzero(clusters.sums[:, 0] < clusters.sums[:, 1]))
+    if not mixed or count == 1:
         return float(count)
     residuals = clusters.sums[:, 0] - share * clusters.sums[:, 1]
     variance = count / (count - 1) * float(residuals @ residuals) / trials**2
     independent = share * (1.0 - share) / trials
     # By chance clusters spread less than independent pairs would; t allows for that, but not for no spread at all.
-    shown = float(share * (1.0 - share) / max(variance, independent / 4))
-    return shown if struck >= MIN_STRUCK else min(shown, float(count))
+    effective = float(share * (1.0 - share) / max(variance, independent / 4))
+    return effective if mixed >= MIN_MIXED else min(effective, float(count))
 
 
 def sign_test_p(lost: int, gained: int) -> float:
-    """Return the two-sided exact sign test of two counts that chance would make alike."""
+    """Return the p-value of the two-sided exact sign test of two counts."""
     return 1.0 if lost == gained else min(1.0, 2 * _tail(max(lost, gained), lost + gained))
 
 
 def fisher_p(before: tuple[int, int], after: tuple[int, int]) -> float:
-    """Return the two-sided exact test of two proportions, each as (hits, trials) (Fisher, JRSS 98, 1935)."""
+    """Return the p-value of the two-sided exact test of two proportions (hits, trials) (Fisher, JRSS 98, 1935)."""
     from scipy import stats
 
     return float(stats.fisher_exact([[hits, trials - hits] for hits, trials in (before, after)]).pvalue)
 
 
 def mcnemar_p(relation_only: int, control_only: int) -> float:
-    """Return the one-sided exact McNemar test from the two discordant counts.
+    """Return the p-value of the one-sided exact McNemar test from the two discordant counts.
 
-    Small when the relation is violated where the control holds more often than the other way round
-    (McNemar, Psychometrika 12, 1947, in its exact binomial form).
+    Small if the relation is violated where the control holds more often than the reverse (McNemar, Psychometrika 12,
+    1947, in its exact binomial form).
     """
     return _tail(relation_only, relation_only + control_only)
 
 
 def _tail(least: int, count: int) -> float:
-    """Return the probability that of ``count`` fair coins ``least`` or more show heads."""
+    """Return the probability that at least ``least`` of ``count`` fair coins show heads."""
     from scipy import special
 
     return float(special.betainc(least, count - least + 1, 0.5)) if least else 1.0
 
 
 def normal_quantile(probability: float = 1 - ALPHA / 2) -> float:
-    """Return the quantile of the standard normal distribution; unless told, that of a 95 % interval's upper end."""
+    """Return the quantile of the standard normal distribution; by default that of a 95 % interval's upper end."""
     from scipy import special
 
     return float(special.ndtri(probability))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted for their number (Holm, Scand. J. Statist. 6, 1979), in the order given."""
+    """Return p-values adjusted by Holm's method (Holm, Scand. J. Statist. 6, 1979), in the given order."""
     adjusted, floor = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
         floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[index]))
@@ -127,5 +127,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def at_least(adjusted: float | None, alone: float | None) -> float | None:
-    """Return an adjusted p-value, which is never below that of the test alone; None where nothing was tested."""
+    """Return an adjusted p-value, never below that of the test alone; None where nothing was tested."""
     return None if adjusted is None or alone is None else max(adjusted, alone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether something fails for good: k of n plays, for one play of a stack with chance says little."""
+"""Whether a failure reproduces: k of n plays, because a single play of a nondeterministic stack says little."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 1000
 
 @dataclass(frozen=True)
 class Confirm:
-    """How many of how many plays must fail."""
+    """How many plays of how many must fail."""
 
     fails: int
     plays: int
@@ -30,21 +30,21 @@ class Confirm:
             UsageError: it is none.
         """
         found = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
-        made = cls(*map(int, found.groups())) if found else None
-        if made is None or not 1 <= made.fails <= made.plays <= _MOST:
+        confirm = cls(*map(int, found.groups())) if found else None
+        if confirm is None or not 1 <= confirm.fails <= confirm.plays <= _MOST:
             raise UsageError(f"--confirm: got '{text}', expected K/N with 1 ≤ K ≤ N ≤ {_MOST}, such as 3/3 or 4/5")
-        return made
+        return confirm
 
 
-#: What is asked of a stack that failed in each of :data:`FIRST` plays, and of one that did not.
+#: What is required of a stack that failed in each of :data:`FIRST` plays, and of one that did not.
 STEADY, UNSTEADY = Confirm(3, 3), Confirm(4, 5)
-#: Plays of the pair as it was, which tell the two apart.
+#: Plays of the unreduced pair, which tell the two apart.
 FIRST = 5
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many of so many plays failed, and whether that was enough."""
+    """How many plays failed, and whether that is enough."""
 
     failed: int
     plays: int
@@ -52,12 +52,12 @@ class Count:
 
     @property
     def mixed(self) -> bool:
-        """Whether the same input failed once and held once: the stack is not deterministic."""
+        """Whether the same input both failed and held: the stack is not deterministic."""
         return 0 < self.failed < self.plays
 
 
 def confirmed(fails: Callable[[], bool], ask: Confirm) -> Count:
-    """Play until it is known whether enough fail; no longer."""
+    """Play until the outcome is certain, and no longer."""
     failed = 0
     for play in range(1, ask.plays + 1):
         failed += fails()
@@ -69,6 +69,6 @@ def confirmed(fails: Callable[[], bool], ask: Confirm) -> Count:
 
 
 def counted_out(fails: Callable[[], bool], plays: int) -> Count:
-    """Play so often, whatever comes."""
+    """Play ``plays`` times, whatever the outcomes."""
     failed = sum(fails() for _ in range(plays))
     return Count(failed, plays, failed > 0)

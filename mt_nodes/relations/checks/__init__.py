@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How outputs may differ.
+"""Checks: how the follow-up's output may differ from the source's.
 
-A new check goes into the file of its kin, ``…_checks``, or into one of its own where it is of some size. What kin share
-stands in ``base``, ``controls``, ``obstacles``, ``boxes``, ``sequence``, ``command_series`` and ``trace_check``.
+A new check goes into the file of related checks, ``…_checks``, or into its own if it is long. Shared code is in
+``base``, ``controls``, ``obstacles``, ``boxes``, ``sequence``, ``command_series`` and ``trace_check``.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of how a stack answers over a sequence: whether, how often, how fast, and with which errors."""
+"""Checks of a stack's answers over a sequence: rate, latency, gaps and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import ANSWER_MS, Flags, SeriesWindow
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.controls import at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.sequence import SequenceCheck
 
 _PERCENTILE = 95
@@ -19,11 +19,11 @@ _PERCENTILE = 95
 
 @dataclass(frozen=True)
 class LatencyNotWorse(SequenceCheck):
-    """The 95th percentile of the follow-up arm's answer times is at most the source arm's, times a factor, and so much.
+    """The 95th percentile of the follow-up arm's latencies is at most the source arm's, times a factor, plus an offset.
 
-    Both arms share the machine, and one of them may be the younger instance: how far they differ without any change
-    is what control says of the same run. In mode ``alternate`` there is one instance; ``swap_arms`` of live runs lets
-    two exchange their roles.
+    Both arms share the machine, and one instance may have started later: the control of the same run shows how far they
+    differ without any change. In mode ``alternate`` there is one instance; ``swap_arms`` of live runs lets two exchange
+    their roles.
     """
 
     reads: ClassVar[tuple[str, ...]] = (ANSWER_MS,)
@@ -45,10 +45,10 @@ class LatencyNotWorse(SequenceCheck):
 
 @dataclass(frozen=True)
 class NoNewErrors(SequenceCheck):
-    """No diagnostic status of the follow-up arm is at ERROR that was not so in the source arm, too.
+    """No diagnostic status of the follow-up arm is at ERROR unless it is in the source arm, too.
 
-    Statuses are known by their names (``diagnostic_msgs/DiagnosticStatus``); an output ``diagnostics`` of the stack
-    file says where they are told. An arm that told none leaves nothing to compare.
+    Statuses are identified by name (``diagnostic_msgs/DiagnosticStatus``); the output ``diagnostics`` of the stack file
+    gives their topic. An arm without statuses leaves nothing to compare.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("diagnostics",)
@@ -67,10 +67,10 @@ class NoNewErrors(SequenceCheck):
 
 @dataclass(frozen=True)
 class OutputRateNotLower(SequenceCheck):
-    """The follow-up arm answers at least as many inputs a second as the source arm, but for a share.
+    """The follow-up arm answers at least as many inputs per second as the source arm, less a tolerated share.
 
-    Only instants at which both arms were asked count, and time is that of the input's stamps: in lockstep nobody is
-    hurried, and what is late is there all the same.
+    Only instants at which both arms got an input count. Time is that of the input's stamps: in lockstep no stack has a
+    deadline to meet, so a slow answer is no missing one.
     """
 
     tolerance_share: float = param(0.05, low=0.0, high=1.0, help="share of the source's rate that may be missing")
@@ -80,7 +80,7 @@ class OutputRateNotLower(SequenceCheck):
         both, time_s = stretch.compared, stretch.time_s
         if both.sum() < 2 or np.ptp(time_s[both]) <= 0.0:
             return nothing_to_judge("fewer than two instants at which both arms were asked", "Hz")
-        # As many intervals as instants, each as long as they are on average.
+        # As many intervals as instants, each of the mean length.
         lasted_s = np.ptp(time_s[both]) * both.sum() / (both.sum() - 1)
         before, after = (float((arm.answered & both).sum() / lasted_s) for arm in (stretch.source, stretch.followup))
         reason = f"answered {before:.2f}, now {after:.2f} inputs a second"
@@ -89,10 +89,10 @@ class OutputRateNotLower(SequenceCheck):
 
 @dataclass(frozen=True)
 class StillAnswers(SequenceCheck):
-    """The follow-up arm is never silent for more inputs in a row than the source arm, and so many.
+    """The follow-up arm is silent for at most ``more`` inputs in a row beyond the source arm's longest silence.
 
-    Only instants at which both arms were asked count. A stack that dies ends the run by itself; this is for one that
-    runs and says nothing any more, or needs long to come back to itself.
+    Only instants at which both arms got an input count. A stack that dies ends the run anyway; this check finds one
+    that runs but stops answering, or takes long to recover.
     """
 
     more_by_at_most: int = param(2, low=0, high=10_000, unit="inputs", help="how many more in a row are let pass")
@@ -108,6 +108,6 @@ class StillAnswers(SequenceCheck):
 
 
 def _longest(flags: Flags) -> int:
-    """Return how many in a row are set at the most."""
+    """Return the length of the longest run of set flags."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return int((edges[1::2] - edges[::2]).max(initial=0))

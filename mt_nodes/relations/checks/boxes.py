@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of boxes in an image, and what they share."""
+"""Checks of 2D boxes in an image, and their shared code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import ImageBoxes, Output
 from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
+from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.scored_check import (
     ScoredCheck,
     described_falls,
@@ -28,19 +29,19 @@ from mt_nodes.relations.checks.scored_check import (
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 _NAMED = 3
-#: Share of a box that an object put before it may cover: of a person hidden to a quarter enough is left to be seen.
+#: Largest share of a box that an added object may cover: a person occluded by a quarter is still visible enough.
 _COVERED = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class BoxComparison:
-    """Two outputs about one image, and what became of which box.
+    """Two outputs for one image, and which boxes belong together.
 
     Attributes:
         source, followup: every box; the source's where it is expected after the mutation.
-        demanded: (M,) source boxes that the follow-up must show.
-        partner: (M,) the row of the same object in the follow-up, -1 where there is none.
-        added: what the mutation put into the image, as boxes. visible: (V,) share of each that is in sight.
+        demanded: (M,) source boxes that the follow-up must contain.
+        partner: (M,) the row of the same object in the follow-up, -1 if there is none.
+        added: boxes of the objects that the mutation added to the image. visible: (V,) visible share of each.
     """
 
     source: ImageBoxes
@@ -53,10 +54,10 @@ class BoxComparison:
 
 @dataclass(frozen=True)
 class BoxCheck(ScoredCheck):
-    """Base of checks that compare boxes in an image.
+    """Base of checks that compare 2D boxes in an image.
 
-    Demanded is what is high enough to be seen well, lies wholly in the picture (where the mutation moves the picture:
-    before and after), and is not covered by something that the mutation put before it.
+    A box is demanded if it is high enough, lies wholly in the picture (before and after a mutation that moves the
+    picture), and is not occluded by an object that the mutation added.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("boxes",)
@@ -68,7 +69,7 @@ class BoxCheck(ScoredCheck):
     per_category: bool = param(False, help="an object must keep its class")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Judge one pair; nothing demanded is NOT_APPLICABLE."""
+        """Judge one pair; NOT_APPLICABLE if nothing is demanded."""
         seen = (source.boxes, followup.boxes)
         for name, boxes in zip(("source", "follow-up"), seen, strict=True):
             if boxes is None:
@@ -80,7 +81,7 @@ class BoxCheck(ScoredCheck):
 
     @abstractmethod
     def decide(self, compared: BoxComparison) -> Judgement:
-        """Judge what is compared; with nothing to demand NOT_APPLICABLE."""
+        """Judge the comparison; NOT_APPLICABLE if nothing is demanded."""
 
     def _compare(self, source: ImageBoxes, followup: ImageBoxes, effects: Effects, image: Image) -> BoxComparison:
         height, width = _size(image)
@@ -98,7 +99,7 @@ class BoxCheck(ScoredCheck):
         return BoxComparison(before, after, demanded, partner, added, np.array([b.visible for b in boxes]))
 
     def _partners(self, before: ImageBoxes, after: ImageBoxes, sure: Mask) -> Rows:
-        """Return each source box's partner (M,): the sure ones choose first, what is below the low score has none."""
+        """Return each source box's partner (M,): high scores choose first, boxes below the low score get none."""
         partner, free = np.full(len(before), -1), after.score >= self.thresholds.low
         for chooses in (sure, ~sure & (before.score >= self.thresholds.low)):
             rows, left = np.flatnonzero(chooses), np.flatnonzero(free)
@@ -111,7 +112,7 @@ class BoxCheck(ScoredCheck):
 
 
 def image_of(bundle: Bundle, boxes: ImageBoxes) -> Image | None:
-    """Return the image that boxes are about: of their frame, or else the only one."""
+    """Return the image that boxes belong to: that of their frame, or else the only one."""
     named = [image for image in bundle.images if image.frame_id == boxes.frame_id]
     if named:
         return named[0]
@@ -119,7 +120,7 @@ def image_of(bundle: Bundle, boxes: ImageBoxes) -> Image | None:
 
 
 def describe(boxes: ImageBoxes, rows: Mask) -> str:
-    """Name boxes by class and place: ``pedestrian at (374, 270) px, 90 px high``, the rest by number."""
+    """Describe boxes by class and position: ``pedestrian at (374, 270) px, 90 px high``; beyond a few, by number."""
     chosen = boxes.take(rows)
     texts = [
         f"{label} at ({(x0 + x1) / 2:.0f}, {(y0 + y1) / 2:.0f}) px, {y1 - y0:.0f} px high"
@@ -141,7 +142,7 @@ def _within(boxes: ImageBoxes, width: int, height: int) -> Mask:
 
 
 def hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
-    """Tell which boxes (M,) an added one may hide: it covers a good part of them."""
+    """Return which boxes (M,) an added one may occlude: it covers a large part of them."""
     if not len(added) or not len(boxes):
         return np.zeros(len(boxes), dtype=bool)
     return np.asarray((shared(boxes.box_px, added.box_px) > _COVERED * areas(boxes.box_px)[:, None]).any(axis=1))
@@ -157,30 +158,28 @@ def _size(image: Image) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class BoxesKept(BoxCheck):
-    """Each demanded box of the source has a box of its own in the follow-up, where the mutation leaves or takes it.
+    """Each demanded box of the source has a box of its own in the follow-up, at the place where the mutation leaves it.
 
-    Partners overlap by ``min_iou`` at least and are found by the Hungarian method. What is gained is told beside it.
+    Partners overlap by at least ``min_iou`` and are assigned by the Hungarian method. New boxes are reported beside it.
     """
 
     def decide(self, compared: BoxComparison) -> Judgement:
-        """Demand every box by itself."""
+        """Judge every demanded box."""
         before, after = compared.source, compared.followup
         bound = int(compared.demanded.sum())
         if not bound:
             reason = f"no box of {self.least_height_px:g} px or more with a score of {self.thresholds.high:g} or more"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="boxes")
+            return nothing_to_judge(reason, "boxes")
         lost = compared.demanded & (compared.partner < 0)
         new = after.score >= self.thresholds.high
         new[compared.partner[compared.partner >= 0]] = False
         missing = int(np.count_nonzero(lost))
         falls = self._falls(before, after, lost)
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=bound - missing,
-            bound=bound,
-            margin=-missing,
-            unit="boxes",
-            reason=f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
+        return at_least(
+            bound - missing,
+            bound,
+            "boxes",
+            f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
             lost=missing,
             gained=int(np.count_nonzero(new)),
             detail={
@@ -191,7 +190,7 @@ class BoxesKept(BoxCheck):
         )
 
     def _falls(self, before: ImageBoxes, after: ImageBoxes, lost: Mask) -> list[list[float]]:
-        """Return the scores of lost boxes, before and after; 0 where the follow-up has none there of any score."""
+        """Return the scores of lost boxes, before and after; 0 if the follow-up has no box there at any score."""
         if not lost.any() or (before.score == 1.0).all():  # the stack gives none
             return []
         unsure = after.take(after.score < self.thresholds.low)
@@ -201,7 +200,7 @@ class BoxesKept(BoxCheck):
         return score_falls(before.score[lost], left)
 
 
-#: A box that overlaps one of the source so much has not moved.
+#: A box that overlaps one of the source this much has not moved.
 _UNMOVED_IOU = 0.7
 
 
@@ -210,15 +209,15 @@ F = TypeVar("F", bound="BoxFound")
 
 @dataclass(frozen=True)
 class BoxFound(BoxesKept):
-    """Each object that the mutation put into the image has a box of the follow-up around it.
+    """Each object that the mutation added to the image has a box of the follow-up.
 
-    It overlaps by ``found_iou`` at least, more than it overlaps any box that the source showed, and is none of those:
-    who is still in sight answers for himself alone. An object of which less than ``least_visible`` is in sight, or
-    that is lower than ``least_height_px``, is not demanded. ``detail.objects`` lists [height in px, found, class], so
-    that recall can be told against size.
+    The box overlaps the object by at least ``found_iou``, more than it overlaps any box of the source, and is none of
+    the source's boxes, which stand for their own objects only. Objects with a visible share below ``least_visible``, or
+    lower than ``least_height_px``, are not demanded. ``detail.objects`` lists [height in px, found, class], for recall
+    by size.
 
-    Where nothing was added, as by control and sham, it demands that the source's own boxes are found again; ``label``
-    names the class that the mutation adds. A source that shows none leaves nothing to demand.
+    If nothing was added, as by control and sham, the source's own boxes must be found again; ``label`` names the class
+    that the mutation adds. A source without such boxes leaves nothing to demand.
     """
 
     demands_of_itself: ClassVar[bool] = True
@@ -230,7 +229,7 @@ class BoxFound(BoxesKept):
     least_visible: float = param(0.6, low=0.0, high=1.0, help="share of the object that must be in sight")
 
     def decide(self, compared: BoxComparison) -> Judgement:
-        """Demand every added object that can be seen."""
+        """Demand every visible added object."""
         if not len(compared.added):
             return super().decide(compared)
         objects = compared.added
@@ -243,31 +242,29 @@ class BoxFound(BoxesKept):
             reason = f"all {len(objects)} objects added are hidden, too small, or of another class"
             if not reported.any():
                 reason = described_unreported(objects.label, self.classes)
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+            return nothing_to_judge(reason, "objects")
         objects = objects.take(demanded)
         found = self._found(objects, compared)
         missing = int((~found).sum())
         rows = zip(height_px[demanded].round(1).tolist(), found.tolist(), objects.label.tolist(), strict=True)
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=len(objects) - missing,
-            bound=len(objects),
-            margin=-missing,
-            unit="objects",
-            reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
+        return at_least(
+            len(objects) - missing,
+            len(objects),
+            "objects",
+            f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
             lost=missing,
             detail={"objects": [list(row) for row in rows], "lost_px": edges(objects, ~found)},
         )
 
     def of_stack(self: F, traits: OutputTraits) -> F:
-        """Return the check with the stack's thresholds and classes, where it gives none of its own."""
+        """Return the check with missing thresholds and classes taken from the stack file."""
         return replace(super().of_stack(traits), classes=self.classes or traits.classes)
 
     def _found(self, objects: ImageBoxes, compared: BoxComparison) -> Mask:
-        """Tell which objects (V,) a box finds that shows nobody who was there before."""
+        """Return which objects (V,) are found by a box that belongs to no earlier object."""
         source, followup = compared.source, compared.followup
         answers = followup.score >= self.thresholds.low
-        # Whom an added object hides may have lost his partner to it.
+        # A source box that an added object occludes may have lost its partner to that object.
         answers[compared.partner[(compared.partner >= 0) & ~hidden(source, compared.added)]] = False
         known = source.take(source.score >= self.thresholds.low)
         before = iou(followup.box_px, known.box_px).max(axis=1, initial=0.0)

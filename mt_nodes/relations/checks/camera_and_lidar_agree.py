@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was put before camera and LiDAR is the same thing to both."""
+"""Check that camera and LiDAR agree about an added object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 from mt_nodes.relations.checks.boxes import image_of
 from mt_nodes.relations.checks.obstacles import in_boxes
 
@@ -30,16 +30,16 @@ Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class CameraAndLidarAgree(Check):
-    """An added object that is found in space is found in the image where it projects to, and the other way around.
+    """An added object that is detected in 3D is detected in the image where it projects to, and the reverse.
 
-    The detection at the added volume, projected through CameraInfo and the transforms, and the box at the added
-    object in the image overlap by ``min_iou`` at least. Found by one of the two alone, they disagree; found by neither,
-    there is nothing to compare: whether it should have been found is for ``object_found`` and ``box_found``. Objects of
-    which less than ``least_visible`` is in sight of the camera are not asked for.
+    The detection at the added volume, projected with CameraInfo and the transforms, and the box at the added object in
+    the image overlap by at least ``min_iou``. If only one of them finds it, they disagree; if neither does, there is
+    nothing to compare: ``object_found`` and ``box_found`` demand that it is found. Objects with a visible share in the
+    image below ``least_visible`` are not compared.
 
-    Where nothing was added, as by control and sham, what agreed in the source's answers must agree in the follow-up's:
-    each detection of the class that the mutation adds that had a box has one again, as long as it is found. A source
-    that shows none leaves nothing to compare.
+    If nothing was added, as by control and sham, detections that agree in the source's outputs must agree in the
+    follow-up's: each detection of the class that the mutation adds that had a box has one again, as long as it is
+    detected. A source without such detections leaves nothing to compare.
     """
 
     demands_of_itself: ClassVar[bool] = True
@@ -60,31 +60,33 @@ class CameraAndLidarAgree(Check):
         try:
             if effects.added and effects.image_boxes:
                 return self._added(followup.detections, followup.boxes, effects, bundle, image)
-            return self._kept(source, followup, bundle, image)
+            return self._compare_agreement(source, followup, bundle, image)
         except (UnknownTransform, NotApplicable) as error:
             return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
 
     def _added(
         self, detections: Detections, boxes: ImageBoxes, effects: Effects, bundle: Bundle, image: Image
     ) -> Judgement:
-        """Compare what both say of every added object: each has one detection and one box at the most, and its own."""
+        """Compare detection and box of every added object; each gets at most one of both, used only once."""
         seen, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
         volumes = in_boxes(effects.added, seen.frame_id, bundle)
-        shown = [box for box in effects.image_boxes if box.topic == image.topic]
-        outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in shown])
+        expected_boxes = [box for box in effects.image_boxes if box.topic == image.topic]
+        outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in expected_boxes])
         objects = ImageBoxes.make(boxes.frame_id, None, self._projected(volumes, bundle, image))
-        detected, said = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
+        detected, projected = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
         found = _partners(pair(outlines, answers, self.min_iou))
         agreed, disagreements = 0, []
         for volume, outline in zip(*pair(objects, outlines, min_iou=0.0), strict=True):
             one, other = detected.get(volume), found.get(outline)
-            if shown[outline].visible < self.least_visible or (one is None and other is None):
+            if expected_boxes[outline].visible < self.least_visible or (one is None and other is None):
                 continue
-            overlap = 0.0 if one is None or other is None else float(iou(said[[one]], answers.box_px[[other]])[0, 0])
+            overlap = (
+                0.0 if one is None or other is None else float(iou(projected[[one]], answers.box_px[[other]])[0, 0])
+            )
             agreed += overlap >= self.min_iou
             if overlap < self.min_iou:
                 disagreements.append(f"{volumes.label[volume]} {_disagreement(one, other, overlap)}")
-        return self._judged(agreed, disagreements, "no added object was found by either")
+        return self._judge_counts(agreed, disagreements, "no added object was found by either")
 
     def _sure(self, detections: Detections) -> Detections:
         return detections.take(detections.score >= self.score_low)
@@ -93,8 +95,8 @@ class CameraAndLidarAgree(Check):
         own = self.background_label.lower()
         return np.asarray((np.char.lower(seen.label) == own) | (own == ""))
 
-    def _kept(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
-        """Compare what agreed with what agrees."""
+    def _compare_agreement(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
+        """Compare the agreement in the follow-up with that in the source."""
         assert source.detections is not None and followup.detections is not None
         (before, both), (after, still) = (self._agreeing(output, bundle, image) for output in (source, followup))
         after = self._in_frame(after, before.frame_id, bundle)
@@ -102,10 +104,10 @@ class CameraAndLidarAgree(Check):
         rows, partners = Association().pair(before, after)
         lost = before.label[rows[~still[partners]]].tolist()
         disagreements = [f"{label} had a box and has none" for label in lost]
-        return self._judged(len(rows) - len(lost), disagreements, "no detection had a box where it projects to")
+        return self._judge_counts(len(rows) - len(lost), disagreements, "no detection had a box where it projects to")
 
     def _agreeing(self, output: Output, bundle: Bundle, image: Image) -> tuple[Detections, Mask]:
-        """Return what is detected, and of which (M,) there is a box where it projects to."""
+        """Return the detections, and which of them (M,) have a box where they project to."""
         assert output.detections is not None and output.boxes is not None
         seen = self._sure(output.detections)
         answers = output.boxes.take(output.boxes.score >= self.score_low)
@@ -113,7 +115,7 @@ class CameraAndLidarAgree(Check):
         return seen, np.asarray((overlap >= self.min_iou).any(axis=1))
 
     def _projected(self, seen: Detections, bundle: Bundle, image: Image) -> Floats:
-        """Return the boxes (M, 4) around detections in the picture; without an area where nothing is in sight."""
+        """Return the 2D boxes (M, 4) around detections in the picture, of zero area for those out of sight."""
         from mt_nodes.relations.mutations.camera.each_image import View  # OpenCV is for those who ask
 
         camera = View.of(bundle, image).camera()
@@ -129,17 +131,15 @@ class CameraAndLidarAgree(Check):
                 boxes[i] = np.clip(edges, -0.5, np.tile([camera.width - 0.5, camera.height - 0.5], 2))
         return boxes
 
-    def _judged(self, agreed: int, disagreements: list[str], nothing: str) -> Judgement:
+    def _judge_counts(self, agreed: int, disagreements: list[str], nothing: str) -> Judgement:
         if not agreed and not disagreements:
-            return Judgement(Outcome.NOT_APPLICABLE, reason=nothing, unit="objects")
+            return nothing_to_judge(nothing, "objects")
         wrong = len(disagreements)
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=wrong,
-            bound=0,
-            margin=-wrong,
-            unit="objects",
-            reason="; ".join(disagreements[:3]) if wrong else f"camera and LiDAR agree on all {agreed}",
+        return at_most(
+            wrong,
+            0,
+            "objects",
+            "; ".join(disagreements[:3]) if wrong else f"camera and LiDAR agree on all {agreed}",
             lost=wrong,
         )
 
@@ -150,12 +150,12 @@ class CameraAndLidarAgree(Check):
 
 
 def _partners(rows: tuple[Rows, Rows]) -> dict[int, int]:
-    """Return which row of the second is that of the first."""
+    """Return for each row of the first the row of the second."""
     return dict(zip(*(column.tolist() for column in rows), strict=True))
 
 
 def _disagreement(detection: int | None, box: int | None, overlap: float) -> str:
-    """Say how camera and LiDAR disagree about an object that one of them found at least."""
+    """Describe how camera and LiDAR disagree about an object that at least one of them found."""
     if detection is not None and box is not None:
         return f"overlaps by {overlap:.2f} only"
     one, other = ("LiDAR", "camera") if box is None else ("camera", "LiDAR")

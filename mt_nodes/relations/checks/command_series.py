@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks over a sequence of commands share: how fast and where both arms go, and for how long something is so."""
+"""Shared code of checks over a series of commands: speed, steering, and how long a state lasts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion, at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import CRAWL_MPS, DRIVES, along_motion
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 
-#: Numbers that say how fast to go.
+#: Fields that determine how fast to go.
 DRIVING = ("speed_mps", "acceleration_mps2", "throttle", "brake")
 
 
@@ -30,9 +30,9 @@ class CommandSeriesCheck(SequenceCheck):
 
 @dataclass(frozen=True)
 class PartingCheck(CommandSeriesCheck):
-    """Base of checks that ask whether two arms command the same, each number within its tolerance.
+    """Base of checks whether two arms command the same, each quantity within its tolerance.
 
-    Of how fast to go the first of speed, acceleration and pedals that the source tells is compared.
+    For driving, the first of speed, acceleration and pedals that the source commands is compared.
     """
 
     reads: ClassVar[tuple[str, ...]] = COMMANDED
@@ -45,13 +45,13 @@ class PartingCheck(CommandSeriesCheck):
 
     @property
     def agreement(self) -> Check:
-        """The same of one pair."""
+        """The same check for a single pair."""
         tolerances = (self.tolerance_rad, self.tolerance_mps, 0.0, self.tolerance_mps2, self.tolerance_pedal)
         return KeepsCurrent("steering", self.wheelbase_m, *tolerances)
 
     def shares(self, stretch: SeriesWindow) -> Numbers:
-        """Return (N,) the larger deviation of the follow-up as a share of its tolerance, NaN where none is told."""
-        quantity = told(stretch.source)
+        """Return (N,) the larger deviation of the follow-up as a share of its tolerance, NaN if there is neither."""
+        quantity = drive_name(stretch.source)
         tolerances = {"speed": self.tolerance_mps, "acceleration": self.tolerance_mps2, "pedals": self.tolerance_pedal}
         arms = (stretch.source, stretch.followup)
         driving = np.subtract(*(drive(arm, quantity) for arm in arms)) / tolerances[quantity]
@@ -59,13 +59,13 @@ class PartingCheck(CommandSeriesCheck):
         return np.asarray(np.fmax(np.abs(driving), np.abs(steering)))
 
 
-def told(course: ArmSeries) -> str:
-    """Return the first of :data:`DRIVES` that a series tells; ``speed`` where it tells none."""
+def drive_name(course: ArmSeries) -> str:
+    """Return the first of :data:`DRIVES` that a series contains; ``speed`` if it contains none."""
     return next((name for name in DRIVES if np.isfinite(drive(course, name)).any()), "speed")
 
 
 def drive(course: ArmSeries, quantity: str) -> Numbers:
-    """Return (N,) one of :data:`DRIVES`, NaN where it is not told; a pedal that is not told is not pressed."""
+    """Return (N,) one of :data:`DRIVES`, NaN if missing; a missing pedal counts as not pressed."""
     if quantity == "speed":
         return course["speed_mps"]
     if quantity == "acceleration":
@@ -75,7 +75,7 @@ def drive(course: ArmSeries, quantity: str) -> Numbers:
 
 
 def drive_along(course: ArmSeries, quantity: str) -> Numbers:
-    """Return (N,) one of :data:`DRIVES` whichever way the vehicle goes: a speed without sign, what makes it faster."""
+    """Return (N,) one of :data:`DRIVES` in the direction of travel: speed without sign, acceleration of the speed."""
     values = drive(course, quantity)
     if quantity == "speed":
         return np.abs(values)
@@ -83,32 +83,32 @@ def drive_along(course: ArmSeries, quantity: str) -> Numbers:
 
 
 def steering_rad(course: ArmSeries, wheelbase_m: float) -> Numbers:
-    """Return (N,) road-wheel angles, from the yaw rate where a command holds no other; NaN where unknown."""
+    """Return (N,) road-wheel angles, computed from the yaw rate if a command has no angle; NaN if unknown."""
     speed = np.where(np.abs(course["speed_mps"]) >= CRAWL_MPS, course["speed_mps"], np.nan)
     other = np.arctan(wheelbase_m * course["yaw_rate_radps"] / speed)
     return np.asarray(np.where(np.isnan(course["steering_rad"]), other, course["steering_rad"]))
 
 
 def rate_of_change(values: Numbers, time_s: Numbers) -> Numbers:
-    """Return (N,) by how much a number grew a second since the row before, NaN for the first and beside gaps."""
+    """Return (N,) the change per second since the previous row, NaN for the first row and beside gaps."""
     grown = np.full(len(values), np.nan)
     passed = np.diff(time_s)
     grown[1:] = np.divide(np.diff(values), passed, out=np.full(len(passed), np.nan), where=passed > 0.0)
     return grown
 
 
-def first_lasting(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
-    """Return the first row from which something is so for at least ``lasts_s`` on end, None where there is none."""
+def first_sustained(flags: Flags, time_s: Numbers, lasts_s: float) -> int | None:
+    """Return the first row from which a flag is set for at least ``lasts_s`` without a break; None if there is none."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     begins, ends = edges[::2], edges[1::2] - 1
-    lasting = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
-    return int(lasting[0]) if len(lasting) else None
+    sustained = begins[time_s[ends] - time_s[begins] >= lasts_s - 1e-9]
+    return int(sustained[0]) if len(sustained) else None
 
 
 def comes_within(stretch: SeriesWindow, flags: Flags, within_s: float, does: str) -> Judgement:
-    """Judge that from the change on it takes at most so long until something is so of the follow-up.
+    """Judge that at most ``within_s`` pass from the change until a flag of the follow-up is set.
 
-    A stretch that ends before that time is over, and before it is so, decides nothing.
+    A series that ends before that time and before the flag is set decides nothing.
     """
     if not stretch.changed.any():
         return nothing_to_judge("nothing is changed", "s")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the commands of a sequence: how long it takes to react, and how they change."""
+"""Checks of a series of commands: reaction times, and how commands change."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.arm_series import COMMANDED, ArmSeries, Flags, Numbers, SeriesWindow
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 from mt_nodes.relations.checks.command_series import (
     CommandSeriesCheck,
     PartingCheck,
     comes_within,
     drive,
     drive_along,
-    first_lasting,
+    drive_name,
+    first_sustained,
     rate_of_change,
     steering_rad,
-    told,
 )
-from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS
 
 
 @dataclass(frozen=True)
 class KeepsCurrentThroughout(PartingCheck):
-    """Steering and speed of a sequence stay the source's, but for so large a share of its instants.
+    """Steering and speed of a sequence stay those of the source, except for a tolerated share of its instants.
 
-    At each instant the deviation that takes up most of its tolerance counts.
+    At each instant the quantity with the larger deviation, relative to its tolerance, counts.
     """
 
     but_for_share: float = param(0.0, low=0.0, high=1.0, help="share of the instants that may deviate further")
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
-        """Look at how far the arms part."""
+        """Measure how far the arms diverge."""
         shares = self.shares(stretch)
         known = np.isfinite(shares)
         if not known.any():
@@ -50,14 +50,14 @@ class KeepsCurrentThroughout(PartingCheck):
 
 @dataclass(frozen=True)
 class ReactionTimeNotLonger(PartingCheck):
-    """After the change appears it takes at most ``at_most_s`` until the follow-up's command leaves the source's.
+    """After the change appears, the follow-up's command departs from the source's within ``at_most_s``.
 
-    It has left it from the first instant on at which steering or speed deviate by more than their tolerance for
-    ``lasts_s`` on end. Who never does reacts too late, unless the sequence ends before that can be told. The clock runs
-    by the stamps of the input, so that what passes between an input and its answer is not in it: that is the latency's
-    affair.
+    It departs at the first instant from which steering or speed deviate by more than their tolerance for ``lasts_s``
+    without a break. A follow-up that never does reacts too late, unless the sequence ends before that is certain. Times
+    are stamps of the input, so that the latency between an input and its answer does not count: other checks judge
+    that.
 
-    Of control and sham, which give no reason to react, it demands that the command stays the source's.
+    Control and sham give no reason to react: their command must stay that of the source.
     """
 
     at_most_s: float = param(1.0, low=0.0, high=60.0, unit="s", help="longest reaction time")
@@ -70,7 +70,7 @@ class ReactionTimeNotLonger(PartingCheck):
         return KeepsCurrentThroughout(*tolerances, self.wheelbase_m)
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
-        """Look when the follow-up's command leaves the source's."""
+        """Find when the follow-up's command departs from the source's."""
         if not stretch.changed.any():
             return nothing_to_judge("nothing is changed", "s")
         shares, change = self.shares(stretch), int(np.argmax(stretch.changed))
@@ -78,7 +78,7 @@ class ReactionTimeNotLonger(PartingCheck):
             return nothing_to_judge("no command is told by both arms", "s")
         parted = shares > 1.0 + 1e-9
         parted[:change] = False
-        reacted = first_lasting(parted, stretch.time_s, self.lasts_s)
+        reacted = first_sustained(parted, stretch.time_s, self.lasts_s)
         appeared = f"the change appears at {stretch.time_s[change]:.2f} s"
         if reacted is None and stretch.time_s[-1] - stretch.time_s[change] < self.at_most_s + self.lasts_s:
             return nothing_to_judge(f"{appeared}, what is judged ends at {stretch.time_s[-1]:.2f} s", "s")
@@ -93,15 +93,15 @@ _ANY_RAD = 3.2
 
 @dataclass(frozen=True)
 class BrakeOnsetNotLater(CommandSeriesCheck):
-    """From the source's first braking, or from the change, it takes the follow-up at most so long until it brakes.
+    """The follow-up begins to brake in time, counted from the source's first braking or from the change.
 
-    It brakes from the first instant on from which, for ``lasts_s`` on end, it commands a deceleration of
-    ``brakes_mps2`` or more: told as an acceleration, or by how a commanded speed falls; or ``brakes_pedal`` more brake
-    than throttle. Who never brakes does so too late, unless the sequence ends before that can be told. A source that
-    does not brake, or no change, leaves nothing to demand.
+    Braking begins at the first instant from which, for ``lasts_s`` without a break, the command decelerates by at least
+    ``brakes_mps2`` (an acceleration, or the change of a commanded speed) or has ``brakes_pedal`` more brake than
+    throttle. A follow-up that never brakes brakes too late, unless the sequence ends before that is certain. A source
+    that does not brake, or a missing change, leaves nothing to demand.
 
-    Control and sham, which give no reason to brake, are asked to brake no later than the source; or, where it is
-    counted from the change and the source need not brake at all, to go as fast, to within what is braking.
+    Control and sham give no reason to brake: they must brake no later than the source; or, if times count from the
+    change and the source need not brake at all, keep the source's speed to within what counts as braking.
     """
 
     reads: ClassVar[tuple[str, ...]] = COMMANDED
@@ -124,7 +124,7 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
         """Compare when both arms begin to brake."""
-        quantity = told(stretch.source) if self.by == "told" else self.by
+        quantity = drive_name(stretch.source) if self.by == "told" else self.by
         start = self._start(stretch, quantity)
         if start is None:
             missing = "the source does not brake" if self.than == "source" else "nothing is changed"
@@ -152,20 +152,19 @@ class BrakeOnsetNotLater(CommandSeriesCheck):
             values = rate_of_change(values, stretch.time_s)
         brakes = values <= -(self.brakes_pedal if quantity == "pedals" else self.brakes_mps2) + 1e-9
         brakes[:first] = False
-        return first_lasting(brakes, stretch.time_s, self.lasts_s)
+        return first_sustained(brakes, stretch.time_s, self.lasts_s)
 
 
 @dataclass(frozen=True)
 class StopsWithin(CommandSeriesCheck):
-    """After the change appears it takes at most ``within_s`` until the follow-up stands, or brakes as much as is asked.
+    """The follow-up commands standstill, or enough braking, within ``within_s`` after the change appears.
 
-    Who commands a speed can lower it no faster than the vehicle brakes, so that the single pairs on the way say little
-    (``stops`` judges those); who commands an acceleration or pedals is asked for a deceleration. A source that drives
-    slower than ``from_mps`` when the change appears, or brakes so then, leaves nothing to demand, and what is judged
-    of it must last that long: at most ``open_loop_s`` of a stack that remembers.
+    A commanded speed cannot fall faster than the vehicle brakes, so single pairs on the way are not conclusive
+    (``stops`` judges those); a stack that commands an acceleration or pedals must command a deceleration. A source that
+    drives slower than ``from_mps`` or brakes when the change appears leaves nothing to demand, and the rest of its
+    series must last that long: at most ``open_loop_s`` for a stack with memory.
 
-    Of control and sham, which give no reason to stop, it demands that how fast to go stays the source's, to within what
-    it asks for.
+    Control and sham give no reason to stop: their speed must stay that of the source, to within what is demanded.
     """
 
     reads: ClassVar[tuple[str, ...]] = COMMANDED
@@ -187,8 +186,8 @@ class StopsWithin(CommandSeriesCheck):
         return KeepsCurrentThroughout(_ANY_RAD, fall, self.at_least_mps2, self.at_least_pedal)
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
-        """Look when the follow-up stands."""
-        quantity = told(stretch.source)
+        """Find when the follow-up stands."""
+        quantity = drive_name(stretch.source)
         before = drive_along(stretch.source, quantity)[int(np.argmax(stretch.changed))]
         if quantity == "speed" and before < self.from_mps:
             return nothing_to_judge(f"drove {before:.2f} m/s, slower than {self.from_mps:g} m/s already", "s")
@@ -200,7 +199,7 @@ class StopsWithin(CommandSeriesCheck):
         )
 
     def _enough(self, quantity: str, values: Numbers) -> Flags:
-        """Return (N,) whether what is commanded is stopping."""
+        """Return (N,) whether the command counts as stopping."""
         most = {"speed": self.at_most_mps, "acceleration": -self.at_least_mps2, "pedals": -self.at_least_pedal}
         return np.asarray(values <= most[quantity] + 1e-9)
 
@@ -210,12 +209,13 @@ _ANY_MPS, _ANY_MPS2, _ANY_PEDAL = 50.0, 20.0, 2.0
 
 @dataclass(frozen=True)
 class TurnsWithin(CommandSeriesCheck):
-    """After the change appears it takes at most ``within_s`` until the follow-up steers further to one side.
+    """The follow-up steers further to one side within ``within_s`` after the change appears.
 
-    Further than the source at the same instant, by ``by_at_least_rad`` of the road wheels; for stacks that steady their
-    steering, of which the first instants (``turns_left`` and ``turns_right`` judge single ones) say little.
+    Further than the source at the same instant, by at least ``by_at_least_rad`` at the road wheels; for stacks that
+    smooth their steering, so that the first instants are not conclusive (``turns_left`` and ``turns_right`` judge
+    single ones).
 
-    Of control and sham, which give no reason to turn, it demands that the steering stays the source's to within that.
+    Control and sham give no reason to turn: their steering must stay within that of the source.
     """
 
     reads: ClassVar[tuple[str, ...]] = COMMANDED
@@ -231,7 +231,7 @@ class TurnsWithin(CommandSeriesCheck):
         return KeepsCurrentThroughout(self.by_at_least_rad, _ANY_MPS, _ANY_MPS2, _ANY_PEDAL, self.wheelbase_m)
 
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
-        """Look when the follow-up steers so far."""
+        """Find when the follow-up steers that far."""
         source, followup = (steering_rad(arm, self.wheelbase_m) for arm in (stretch.source, stretch.followup))
         further = (1.0 if self.to == "left" else -1.0) * (followup - source)
         enough = further >= self.by_at_least_rad - 1e-9
@@ -240,10 +240,10 @@ class TurnsWithin(CommandSeriesCheck):
 
 @dataclass(frozen=True)
 class JerkBounded(CommandSeriesCheck):
-    """The largest jerk of the follow-up's commands is at most the source's and a tolerance, or at most a bound.
+    """The largest jerk of the follow-up's commands is at most the source's plus a tolerance, or at most a bound.
 
-    Jerk is how fast the commanded acceleration changes: the first difference of an acceleration, or the second of a
-    speed where none is told. Pedals say nothing of it.
+    Jerk is the rate of change of the commanded acceleration: the first difference of an acceleration, or the second of
+    a speed if there is none. It cannot be computed from pedals.
     """
 
     than: str = param("source", choices=("source", "bound"), help="what it is compared with")
@@ -260,7 +260,7 @@ class JerkBounded(CommandSeriesCheck):
         return at_most(float(after.max()), float(bound), "m/s³", reason)
 
     def _jerk(self, course: ArmSeries, time_s: Numbers) -> Numbers:
-        """Return the sizes of all that is known of it."""
+        """Return the absolute values of all known jerks."""
         acceleration = drive(course, "acceleration")
         if not np.isfinite(acceleration).any():
             acceleration = rate_of_change(drive(course, "speed"), time_s)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks of commands share: steering and yaw rate, speed, acceleration and pedals, whichever a stack commands."""
+"""Shared code of checks of commands: steering angle or yaw rate; speed, acceleration or pedals."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,61 +16,35 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
+from mt_nodes.relations.checks.base import DECIMALS, Check, nothing_to_judge
 
-#: Slower than this a yaw rate says nothing of the steering.
+#: Below this speed a yaw rate says nothing about the steering.
 CRAWL_MPS = 0.1
-#: Who goes no faster than this, forwards or backwards, stands.
+#: At or below this speed, in either direction, a vehicle counts as standing.
 STANDS_MPS = 0.3
-#: How a command says how fast to go, and its unit; ``pedals`` are throttle less brake, each 0..1.
+#: Quantities that command how fast to go, with units; ``pedals`` is throttle minus brake, each 0..1.
 DRIVES = {"speed": "m/s", "acceleration": "m/s²", "pedals": "of full pedal"}
-#: Commands are compared to so many decimals: a message may round the last digits of what was computed.
-_DECIMALS = 9
 Numbers = npt.NDArray[np.float64]
-#: In the detail of a verdict: what is expected of the follow-up by the source's command, and what it commands.
+#: Key in the detail of a verdict: the command expected from the source's, and the follow-up's command.
 COMMANDED = "commanded"
 
 
-def at_most(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
-    """Judge that a number is no larger than a bound."""
-    return _judged(measured, bound, bound - measured, unit, reason, rest)
-
-
-def at_least(measured: float, bound: float, unit: str, reason: str, **rest: Any) -> Judgement:
-    """Judge that a number is no smaller than a bound."""
-    return _judged(measured, bound, measured - bound, unit, reason, rest)
-
-
-def nothing_to_judge(reason: str, unit: str = "") -> Judgement:
-    """Say why a pair is not applicable."""
-    return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit=unit)
-
-
-def _judged(measured: float, bound: float, margin: float, unit: str, reason: str, rest: dict[str, Any]) -> Judgement:
-    margin = round(margin, _DECIMALS)
-    outcome = Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS
-    return Judgement(
-        outcome, round(measured, _DECIMALS), round(bound, _DECIMALS), margin, unit=unit, reason=reason, **rest
-    )
-
-
 def _with_commands(judgement: Judgement, expected: float, after: float) -> Judgement:
-    said = [round(expected, _DECIMALS), round(after, _DECIMALS)]
-    return replace(judgement, detail={**judgement.detail, COMMANDED: said})
+    rounded = [round(expected, DECIMALS), round(after, DECIMALS)]
+    return replace(judgement, detail={**judgement.detail, COMMANDED: rounded})
 
 
-def _told_no_more(what: str, unit: str) -> Judgement:
+def _missing_in_followup(what: str, unit: str) -> Judgement:
     return Judgement(Outcome.VIOLATED, unit=unit, lost=1, reason=f"no {what} is told any more, as the source did")
 
 
 @dataclass(frozen=True)
 class SteeringCheck(Check):
-    """Base of checks that compare where two commands steer.
+    """Base of checks that compare the steering of two commands.
 
-    Of a stack that commands a yaw rate ``w`` at a speed ``v`` in place of a steering angle, the angle is that of the
-    single-track model without slip, ``atan(wheelbase * w / v)``; and the other way around. Where the mutation swaps
-    left and right the source's command is expected with the other sign. A follow-up that tells no steering any more
-    is a violation.
+    If a stack commands a yaw rate ``w`` at speed ``v`` instead of a steering angle, the angle follows from the
+    single-track model without slip, ``atan(wheelbase * w / v)``; and the reverse. If the mutation swaps left and right,
+    the expected command has the opposite sign. A follow-up without steering is a violation.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("control",)
@@ -79,12 +53,12 @@ class SteeringCheck(Check):
     wheelbase_m: float = param(2.7, low=0.5, high=12.0, unit="m", help="between the axles; to tell one from the other")
 
     def turn(self, control: Control) -> float:
-        """Return what is compared, positive to the left; NaN where it cannot be known."""
+        """Return the compared quantity, positive to the left; NaN if it is unknown."""
         return steering_rad(control, self.wheelbase_m) if self.of == "steering" else yaw_rate(control, self.wheelbase_m)
 
     @property
     def unit(self) -> str:
-        """Unit of what is compared."""
+        """Unit of the compared quantity."""
         return "rad" if self.of == "steering" else "rad/s"
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
@@ -96,27 +70,27 @@ class SteeringCheck(Check):
         return _with_commands(self.decide(expected, after), expected, after)
 
     def unknown(self, source: Control, followup: Control) -> Judgement | None:
-        """Say what becomes of a pair whose steering cannot be compared, None where it can."""
+        """Return the judgement of a pair whose steering cannot be compared, None if it can."""
         before, after = self.turn(source), self.turn(followup)
         if math.isnan(before) or (math.isnan(after) and steers(followup)):
             return nothing_to_judge(f"no {self.of} is told, or the vehicle stands still", self.unit)
-        return _told_no_more(self.of, self.unit) if math.isnan(after) else None
+        return _missing_in_followup(self.of, self.unit) if math.isnan(after) else None
 
     def expected(self, source: Control, effects: Effects) -> float:
-        """Return what the follow-up is expected to command, if nothing but left and right is changed."""
+        """Return the expected command of the follow-up, if the change at most swaps left and right."""
         return -self.turn(source) if effects.mirrored else self.turn(source)
 
     @abstractmethod
     def decide(self, expected: float, after: float) -> Judgement:
-        """Judge what the follow-up commands (``after``) by what is expected of it."""
+        """Judge the follow-up's command (``after``) by the expected one."""
 
 
 @dataclass(frozen=True)
 class DriveCheck(Check):
     """Base of checks that compare how fast two commands go.
 
-    A stack may command a speed, an acceleration, or pedals; of pedals throttle less brake is compared. A follow-up
-    that does not tell any more what the source told is a violation.
+    A stack may command a speed, an acceleration, or pedals, of which throttle minus brake is compared. A follow-up
+    without the quantity of the source is a violation.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("control",)
@@ -129,27 +103,27 @@ class DriveCheck(Check):
         if math.isnan(before):
             return nothing_to_judge(f"no {quantity} is told", DRIVES[quantity])
         if math.isnan(after):
-            return _told_no_more(quantity, DRIVES[quantity])
-        return _with_commands(self.decide(quantity, round(before, _DECIMALS), round(after, _DECIMALS)), before, after)
+            return _missing_in_followup(quantity, DRIVES[quantity])
+        return _with_commands(self.decide(quantity, round(before, DECIMALS), round(after, DECIMALS)), before, after)
 
     def value(self, control: Control, quantity: str) -> float:
-        """Return what is compared of one command, NaN where it is not told."""
+        """Return the compared quantity of a command, NaN if it is missing."""
         return drive(control, quantity)
 
     @abstractmethod
     def quantity(self, source: Control) -> str:
-        """Return what is compared: a key of :data:`DRIVES`."""
+        """Return the name of the compared quantity: a key of :data:`DRIVES`."""
 
     @abstractmethod
     def decide(self, quantity: str, before: float, after: float) -> Judgement:
-        """Judge the two numbers, in the unit of the quantity."""
+        """Judge the two values, in the unit of the quantity."""
 
 
 @dataclass(frozen=True)
 class FasterOrSlower(DriveCheck):
-    """Base of checks that ask for more or less speed of whatever a stack commands, forwards or in reverse.
+    """Base of checks that demand more or less speed, in the direction of travel, whatever quantity a stack commands.
 
-    An acceleration counts in the direction of the command's own speed, forwards where it tells none.
+    An acceleration counts in the direction of the command's own speed, forwards if it has none.
     """
 
     by: str = param(
@@ -157,20 +131,20 @@ class FasterOrSlower(DriveCheck):
     )
 
     def quantity(self, source: Control) -> str:
-        """Return what is compared."""
-        return told(source) if self.by == "told" else self.by
+        """Return the name of the compared quantity."""
+        return drive_name(source) if self.by == "told" else self.by
 
     def value(self, control: Control, quantity: str) -> float:
-        """Return what is compared of one command: a speed with its sign, an acceleration in its direction."""
+        """Return the compared quantity: a speed with its sign, an acceleration in the direction of travel."""
         value = drive(control, quantity)
         return float(along_motion(value, control.speed_mps)) if quantity == "acceleration" else value
 
 
 def faster_by(before_mps: npt.ArrayLike, after_mps: npt.ArrayLike) -> Numbers:
-    """Return by how much faster the second of two speeds is, in m/s: a number of either sign, of each two (N,).
+    """Return by how much the second of two speeds is faster, in m/s, of either sign, for each pair (N,).
 
-    Forwards or backwards is the same as long as both drive the same way. Who drives the other way, and does not stand,
-    is faster by all of its speed.
+    Direction does not matter as long as both drive the same way. A vehicle that drives the other way, and does not
+    stand, is faster by all of its speed.
     """
     before, after = np.asarray(before_mps, dtype=np.float64), np.asarray(after_mps, dtype=np.float64)
     other_way = (before * after < 0.0) & (np.abs(after) > STANDS_MPS)
@@ -178,18 +152,18 @@ def faster_by(before_mps: npt.ArrayLike, after_mps: npt.ArrayLike) -> Numbers:
 
 
 def along_motion(acceleration_mps2: npt.ArrayLike, speed_mps: npt.ArrayLike) -> Numbers:
-    """Return accelerations, positive where they make faster: the sign of who drives backwards is turned around."""
+    """Return accelerations in the direction of travel: positive if the vehicle gets faster, also in reverse."""
     acceleration = np.asarray(acceleration_mps2, dtype=np.float64)
     return np.asarray(np.where(np.asarray(speed_mps) < -CRAWL_MPS, -acceleration, acceleration))
 
 
 def steers(control: Control) -> bool:
-    """Tell whether a command says anything of where to go."""
+    """Return whether a command contains steering."""
     return not (math.isnan(control.steering_rad) and math.isnan(control.yaw_rate_radps))
 
 
 def steering_rad(control: Control, wheelbase_m: float) -> float:
-    """Return the road-wheel angle of a command, from its yaw rate where it holds no other; NaN where unknown."""
+    """Return the road-wheel angle of a command, computed from the yaw rate if it has no angle; NaN if unknown."""
     if not math.isnan(control.steering_rad):
         return control.steering_rad
     if not abs(control.speed_mps) >= CRAWL_MPS:
@@ -198,14 +172,14 @@ def steering_rad(control: Control, wheelbase_m: float) -> float:
 
 
 def yaw_rate(control: Control, wheelbase_m: float) -> float:
-    """Return the yaw rate of a command in rad/s, from its steering angle where it holds no other; NaN where unknown."""
+    """Return the yaw rate of a command in rad/s, computed from the steering angle if it has no rate; NaN if unknown."""
     if not math.isnan(control.yaw_rate_radps):
         return control.yaw_rate_radps
     return control.speed_mps * math.tan(control.steering_rad) / wheelbase_m
 
 
 def drive(control: Control, quantity: str) -> float:
-    """Return one of :data:`DRIVES` of a command, NaN where it is not told; a pedal that is not told is not pressed."""
+    """Return one of :data:`DRIVES` of a command, NaN if missing; a missing pedal counts as not pressed."""
     if quantity == "speed":
         return control.speed_mps
     if quantity == "acceleration":
@@ -217,6 +191,6 @@ def drive(control: Control, quantity: str) -> float:
     )
 
 
-def told(control: Control) -> str:
-    """Return the first of :data:`DRIVES` that a command tells; ``speed`` where it tells none."""
+def drive_name(control: Control) -> str:
+    """Return the first of :data:`DRIVES` that a command contains; ``speed`` if it contains none."""
     return next((name for name in DRIVES if not math.isnan(drive(control, name))), "speed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of two whole drives in the closed loop."""
+"""Checks that compare two whole drives in the closed loop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.command_series import first_lasting
-from mt_nodes.relations.checks.controls import along_motion, at_most, faster_by, nothing_to_judge
+from mt_nodes.relations.checks.base import at_most, nothing_to_judge
+from mt_nodes.relations.checks.command_series import first_sustained
+from mt_nodes.relations.checks.controls import along_motion, faster_by
 from mt_nodes.relations.checks.trace_check import TraceCheck
 from mt_nodes.relations.world_changes.base import WorldEffects
 from mt_nodes.world.drive.clearance import least_m
@@ -21,10 +22,10 @@ from mt_nodes.world.drive.driven import ScenarioTrace
 
 @dataclass(frozen=True)
 class SameTrace(TraceCheck):
-    """The follow-up's ego is where the source's is expected to be: there, or where the change carries the world.
+    """The follow-up's ego follows the source's trace, carried along if the change moves the world.
 
-    So a mirrored world mirrors what is expected. Both drives must end for the same reason, and with the same
-    collisions, at about the same time.
+    A mirrored world mirrors the expected trace. Both drives must end for the same reason, with the same collisions, and
+    at about the same time.
     """
 
     by: str = param("frechet", choices=ALIGNMENTS, help="distance of the two ways: the largest, or with dtw the mean")
@@ -32,7 +33,7 @@ class SameTrace(TraceCheck):
     within_s: float = param(0.3, low=0.0, high=10.0, unit="s", help="by how much one may be ahead of the other")
 
     def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
-        """Compare where both drove."""
+        """Compare the traces."""
         for what, before, after in (
             ("ended by", source.trace.ended, followup.trace.ended),
             ("hit", ", ".join(sorted(source.hit)) or "nobody", ", ".join(sorted(followup.hit)) or "nobody"),
@@ -51,10 +52,10 @@ class SameTrace(TraceCheck):
 
 @dataclass(frozen=True)
 class BrakesNoLater(TraceCheck):
-    """The ego's first braking comes no later than the source's, counted from the beginning of the drive.
+    """The ego's first braking comes no later than the source's, counted from the start of the drive.
 
-    It brakes from the first instant on from which, for ``lasts_s`` on end, it slows down by ``brakes_mps2`` or more. A
-    source that does not brake leaves nothing to demand.
+    Braking begins at the first instant from which, for ``lasts_s`` without a break, it decelerates by at least
+    ``brakes_mps2``. A source that does not brake leaves nothing to demand.
     """
 
     later_by_at_most_s: float = param(0.2, low=0.0, high=60.0, unit="s", help="longest delay")
@@ -76,22 +77,23 @@ class BrakesNoLater(TraceCheck):
         trace = driven.trace
         faster = along_motion(trace.column("acceleration_mps2"), trace.column("speed_mps"))
         brakes = np.asarray(faster <= -self.brakes_mps2 + 1e-9)
-        row = first_lasting(brakes, trace.time_s, self.lasts_s)
+        row = first_sustained(brakes, trace.time_s, self.lasts_s)
         return None if row is None else float(trace.time_s[row])
 
 
 @dataclass(frozen=True)
 class ClearanceNotLess(TraceCheck):
-    """The least distance between the ego's outline and anybody's is no smaller, but for an allowance.
+    """The least distance between the outlines of the ego and of any actor is no smaller, less an allowance.
 
-    Who is in one of the two worlds only is left out, and so is whom the source leaves more room than ``matters_m``.
+    Actors that are in one of the two worlds only do not count, nor do those to which the source keeps more than
+    ``matters_m``.
     """
 
     by_at_most_m: float = param(0.3, low=0.0, high=100.0, unit="m", help="by how much it may be smaller")
     matters_m: float = param(20.0, low=0.1, high=1000.0, unit="m", help="who is farther off does not matter")
 
     def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
-        """Compare the smallest distances, one actor after the other; the worst counts."""
+        """Compare the least distances actor by actor; the worst counts."""
         before, after = least_m(source), least_m(followup)
         both = {name: before[name] - after[name] for name in before if name in after and before[name] < self.matters_m}
         if not both:
@@ -105,14 +107,14 @@ class ClearanceNotLess(TraceCheck):
 
 @dataclass(frozen=True)
 class CollisionsNotMore(TraceCheck):
-    """The follow-up's ego hits no more of those that both worlds have, and nobody new; or harder, if that is asked."""
+    """The follow-up's ego hits nobody that the source's does not hit, and, if demanded, nobody harder."""
 
     faster_by_at_most_mps: float = param(
         1000.0, low=0.0, high=1000.0, unit="m/s", help="by how much faster it may hit whom the source hits, too"
     )
 
     def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
-        """Count whom the follow-up hits beyond the source."""
+        """Count the actors that the follow-up hits and the source does not."""
         before = {c.name: c.closing_mps for c in source.trace.collisions}
         worse = [
             c.name
@@ -121,17 +123,17 @@ class CollisionsNotMore(TraceCheck):
         ]
         hit = ", ".join(sorted(before)) or "nobody"
         reason = f"the source hits {hit}, the follow-up {', '.join(followup.hit) or 'nobody'}"
-        gone = len(set(before) - set(followup.hit))
-        return at_most(float(len(worse)), 0.0, "collisions", reason, lost=len(worse), gained=gone)
+        avoided = len(set(before) - set(followup.hit))
+        return at_most(float(len(worse)), 0.0, "collisions", reason, lost=len(worse), gained=avoided)
 
 
 @dataclass(frozen=True)
 class ComfortNotWorse(TraceCheck):
-    """The largest braking, the largest acceleration to the side and the largest jerk are no larger, but for allowances.
+    """The largest braking, lateral acceleration and jerk are no larger, less allowances.
 
-    To the side it is speed times yaw rate, the jerk is how fast the acceleration along the way changes; what is
-    measured is the largest excess as a share of its allowance. What passengers bear is not asked: how much worse than
-    the source is.
+    Lateral acceleration is speed times yaw rate; jerk is the rate of change of the longitudinal acceleration. The
+    measured value is the largest excess as a share of its allowance. The check compares with the source, not with what
+    passengers tolerate.
     """
 
     braking_mps2: float = param(0.5, low=0.01, high=20.0, unit="m/s²", help="allowance of the braking")
@@ -163,17 +165,18 @@ def _peaks(driven: ScenarioTrace) -> dict[str, float]:
 
 
 Floats = npt.NDArray[np.float64]
-#: Places along the way are so far apart.
+#: Distance between places along the way.
 _STEP_M = 1.0
 
 
 @dataclass(frozen=True)
 class DrivesNoFaster(TraceCheck):
-    """The follow-up's ego is no faster, but for an allowance: at its fastest, on average, or at every place.
+    """The follow-up's ego is no faster, less an allowance: at its maximum, on average, or at every place.
 
-    Forwards and backwards are compared by themselves: who goes back where the source does not is faster by that.
+    Forwards and backwards speeds are compared separately: a follow-up that reverses where the source does not is faster
+    by that speed.
 
-    At every place is the strictest; it suits a free road only, for who comes later to a light may find it green.
+    ``every place`` is the strictest; it suits a free road only, because a later arrival at a light may find it green.
     """
 
     by: str = param("top", choices=("top", "mean", "place"), help="speeds that are compared")
@@ -186,7 +189,7 @@ class DrivesNoFaster(TraceCheck):
         if self.by == "place":
             return self._by_place(source, followup)
         before, after = (self._speeds_mps(driven) for driven in (source, followup))
-        # A way that neither goes says nothing.
+        # A direction in which neither drives does not count.
         rise = np.where(np.maximum(before, after) > 0.0, after - before, -np.inf)
         way = int(np.argmax(rise))
         where = ("", " backwards")[way]
@@ -194,7 +197,7 @@ class DrivesNoFaster(TraceCheck):
         return at_most(float(rise[way]), self.by_at_most_mps, "m/s", reason)
 
     def _speeds_mps(self, driven: ScenarioTrace) -> Floats:
-        """Return (2,) what is compared forwards and backwards."""
+        """Return (2,) the compared speeds, forwards and backwards."""
         speed = driven.trace.column("speed_mps")
         ways = np.maximum([speed, -speed], 0.0)
         return np.asarray(ways.max(axis=1) if self.by == "top" else ways.mean(axis=1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The object that was put there is seen."""
+"""Check that an added object is detected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.association import bev_iou, footprints
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement, Outcome
+from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY, Judgement
+from mt_nodes.relations.checks.base import at_least, nothing_to_judge
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
@@ -28,18 +29,17 @@ F = TypeVar("F", bound="ObjectFound")
 
 @dataclass(frozen=True)
 class ObjectFound(ObstaclesKept):
-    """Each volume that the mutation added in the keep zone has an obstacle of the follow-up.
+    """Each volume that the mutation added in the keep zone has a detection in the follow-up.
 
-    One of its own within the gate of the object's class, or boxes that together cover enough of its footprint: an
-    object that was merged with its neighbour was found. What the source shows already, and what was not taken away,
-    finds nothing: neither does it cover anything, nor does an obstacle count that is nearer to it than to the object.
-    One that the effects call occluded, by at least ``occluded_share`` of its footprint, is not demanded.
-    ``detail.objects`` lists [distance from the region frame's origin in m, found, class], from which the report tells
-    recall against range.
+    A detection of its own within the gate of the object's class, or boxes that together cover enough of its footprint:
+    an object merged with its neighbour counts as found. What the source detects already, and the mutation did not
+    remove, does not count: neither its cover, nor a detection that is nearer to it than to the object. An object whose
+    footprint the effects call occluded by at least ``occluded_share`` is not demanded. ``detail.objects`` lists
+    [distance from the region frame's origin in m, found, class], for the report's recall by range.
 
-    Where nothing was added, as by control and sham, it demands that the source's own obstacles of the class that the
-    mutation adds are found again: how often a stack misses what it has seen is what its misses are measured against. A
-    source that shows none leaves nothing to demand.
+    If nothing was added, as by control and sham, the source's own obstacles of the class that the mutation adds must be
+    found again: this rate of misses is the baseline for the misses of added objects. A source without any leaves
+    nothing to demand.
     """
 
     demands_of_itself: ClassVar[bool] = True
@@ -52,25 +52,25 @@ class ObjectFound(ObstaclesKept):
 
     @property
     def what(self) -> str:
-        """What is demanded where nothing was added."""
+        """Name of what is demanded if nothing was added."""
         return self.background_label or super().what
 
     def demands(self, compared: Comparison) -> bool:
-        """What the source saw matters only where nothing was added."""
+        """The source's detections matter only if nothing was added."""
         return len(compared.added) > 0 or super().demands(self._own_class(compared))
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand every added object that can be seen."""
+        """Demand every visible added object."""
         if not len(compared.added):
             return super().decide(self._own_class(compared))
         reported = of_classes(compared.added.label, self.classes)
         if not reported.any():
             reason = described_unreported(compared.added.label, self.classes)
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
-        demanded = reported & compared.added_kept & ~self._hidden(compared)
+            return nothing_to_judge(reason, "objects")
+        demanded = reported & compared.added_remain & ~self._hidden(compared)
         if not demanded.any():
             reason = f"all {len(compared.added)} objects added are occluded or outside the keep zone"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="objects")
+            return nothing_to_judge(reason, "objects")
         objects = compared.added.take(demanded)
         found = self._found(objects, compared)
         missing = int((~found).sum())
@@ -79,13 +79,11 @@ class ObjectFound(ObstaclesKept):
             [round(r, 3), f, label]
             for r, f, label in zip(range_m.tolist(), found.tolist(), objects.label.tolist(), strict=True)
         ]
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=len(objects) - missing,
-            bound=len(objects),
-            margin=-missing,
-            unit="objects",
-            reason=f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
+        return at_least(
+            len(objects) - missing,
+            len(objects),
+            "objects",
+            f"not found: {describe(objects, ~found)}" if missing else f"found {describe(objects, found)}",
             lost=missing,
             detail={
                 "counts": compared.counts,
@@ -96,7 +94,7 @@ class ObjectFound(ObstaclesKept):
         )
 
     def of_stack(self: F, traits: OutputTraits) -> F:
-        """Return the check with the stack's thresholds and classes, where it gives none of its own."""
+        """Return the check with missing thresholds and classes taken from the stack file."""
         return replace(super().of_stack(traits), classes=self.classes or traits.classes)
 
     def _own_class(self, compared: Comparison) -> Comparison:
@@ -106,7 +104,7 @@ class ObjectFound(ObstaclesKept):
         return replace(compared, demanded=compared.demanded & of_class)
 
     def _found(self, objects: Detections, compared: Comparison) -> Mask:
-        """Tell which added objects (V,) something finds that was not there before."""
+        """Return which added objects (V,) have a detection that was not there before."""
         source, followup = compared.source, compared.followup
         stays = (source.score >= self.thresholds.low) & ~touching(source, compared.removed)
         answers, before = self.answers(compared), source.take(stays)
@@ -117,7 +115,7 @@ class ObjectFound(ObstaclesKept):
         return found
 
     def _newly_covered(self, objects: Detections, by: Detections, before: Detections) -> Floats:
-        """Return how much of each footprint (V,) lies in boxes and lay in none before, 0..1."""
+        """Return which share of each footprint (V,) lies in boxes now and in none before, 0..1."""
         own, old = footprints(objects), shapely.union_all(footprints(before))
         shares = np.zeros(len(objects))
         for i, label in enumerate(objects.label.tolist()):
@@ -135,12 +133,12 @@ class ObjectFound(ObstaclesKept):
 
 
 def _nearer(boxes: Detections, objects: Detections, before: Detections) -> Mask:
-    """Tell which boxes (K,) overlap an object more than anything of before, or with none are nearer to an object."""
+    """Return which boxes (K,) overlap an object more than any earlier one, or are nearer to one without overlap."""
     (overlap, away), (overlap_before, away_before) = (_overlap_and_distance(boxes, o) for o in (objects, before))
     return np.asarray((overlap > overlap_before) | ((overlap == overlap_before) & (away <= away_before)))
 
 
 def _overlap_and_distance(boxes: Detections, others: Detections) -> tuple[Floats, Floats]:
-    """Return the largest intersection over union (K,) with others, and the distance of the nearest centre."""
+    """Return the largest intersection over union (K,) with others, and the distance to the nearest centre."""
     away = np.linalg.norm(boxes.center_m[:, None, :2] - others.center_m[None, :, :2], axis=2)
     return bev_iou(boxes, others).max(axis=1, initial=0.0), away.min(axis=1, initial=np.inf)

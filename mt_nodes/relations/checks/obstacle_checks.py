@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of which obstacles are seen: none is lost, none is gained, as many, or those that were taken away are gone."""
+"""Checks of the set of detected obstacles: none lost, none gained, as many, or removed ones gone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import shapely
 from mt_nodes.base.params import param
 from mt_nodes.data.association import Polygons, accounted_for, covered, footprints, grown, newly_covered
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.verdict import SCORE_FALLS, Judgement, Outcome
+from mt_nodes.data.verdict import SCORE_FALLS, Judgement
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.obstacles import Comparison, Mask, ObstacleCheck, describe, places, touching
 from mt_nodes.relations.checks.scored_check import described_falls, score_falls
 
-#: A box stands for so many neighbours that were merged at the most, and so much of it must lie in their surroundings.
+#: One box stands for at most so many merged neighbours, and at least this share of it must lie in their surroundings.
 _MOST_MERGED, _LEAST_ACCOUNTED = 3, 0.5
-#: Of a box of which the follow-up shows parts, so much must lie in the surroundings of these.
+#: Of a box that the follow-up splits into parts, at least this share must lie in the surroundings of the parts.
 _LEAST_PARTS = 0.1
 
 
@@ -26,29 +27,27 @@ _LEAST_PARTS = 0.1
 class ObstaclesKept(ObstacleCheck):
     """O ⊆ O′: each demanded obstacle of the source output is in the follow-up output.
 
-    It is there when it has a partner of its own, or when the follow-up's boxes together cover enough of its
-    footprint: an obstacle that was split, or merged with another, was not lost. A box of the follow-up stands for
-    somebody only if half of it lies in the surroundings, as wide as the gates of their classes, of at most three
-    neighbours that the source shows or the mutation added: a box around half the street has kept nobody. Nor has a
-    neighbour's box that covers no more than it did in the source.
+    An obstacle is found if it has a partner of its own, or if the follow-up's boxes together cover enough of its
+    footprint: a split or merged obstacle is not lost. A box of the follow-up counts only if half of it lies in the
+    surroundings, as wide as the gates of their classes, of at most three neighbours that the source detects or the
+    mutation added: a box around half the street stands for nobody. A neighbour's box that covers no more than it did in
+    the source does not count either.
     """
 
     coverage: float = param(0.5, low=0.01, high=1.0, help="share of a footprint that counts as covered")
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand every obstacle by itself."""
+        """Judge every demanded obstacle."""
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         bound, missing = int(compared.demanded.sum()), int(lost.sum())
         falls = self._falls(compared, lost)
         text = f"lost {describe(before, lost)}{described_falls(falls)}{self._too_large(compared, lost)}"
-        return Judgement(
-            Outcome.VIOLATED if missing else Outcome.HOLDS,
-            measured=bound - missing,
-            bound=bound,
-            margin=-missing,
-            unit="obstacles",
-            reason=text if missing else f"kept all {bound}",
+        return at_least(
+            bound - missing,
+            bound,
+            "obstacles",
+            text if missing else f"kept all {bound}",
             lost=missing,
             gained=int(gained.sum()),
             detail={
@@ -60,7 +59,7 @@ class ObstaclesKept(ObstacleCheck):
         )
 
     def _falls(self, compared: Comparison, lost: Mask) -> list[list[float]]:
-        """Return the scores of lost obstacles, before and after; 0 where the follow-up has none there of any score."""
+        """Return the scores of lost obstacles, before and after; 0 if the follow-up has none there at any score."""
         before, after = compared.source.take(lost), compared.followup
         if not len(before) or (compared.source.score == 1.0).all():  # the stack gives none
             return []
@@ -71,7 +70,7 @@ class ObstaclesKept(ObstacleCheck):
         return score_falls(before.score, left)
 
     def lost(self, compared: Comparison) -> Mask:
-        """Tell which source obstacles (M,) are demanded and not there."""
+        """Return which source obstacles (M,) are demanded and missing."""
         before, after = compared.source, compared.followup
         answers, there = self.answers(compared), compared.matched.copy()
         there[there] = answers[compared.partner[there]]
@@ -83,7 +82,7 @@ class ObstaclesKept(ObstacleCheck):
         return lost
 
     def gained(self, compared: Comparison) -> Mask:
-        """Tell which sure follow-up obstacles (K,) of the keep zone are none of the source's."""
+        """Return which follow-up obstacles (K,) of the keep zone with high scores are none of the source's."""
         before, after = compared.source, compared.followup
         new = compared.new & (after.score >= self.thresholds.high)
         if new.any():
@@ -95,17 +94,17 @@ class ObstaclesKept(ObstacleCheck):
         return new
 
     def _uncovered(self, obstacles: Detections, by: Detections, known: Polygons) -> Mask:
-        """Tell which obstacles (M,) were neither split nor merged."""
+        """Return which obstacles (M,) were neither split nor merged."""
         return newly_covered(obstacles, by, known, self.per_category) < self.coverage
 
     def answers(self, compared: Comparison) -> Mask:
-        """Tell which follow-up obstacles (K,) are sure enough, and not too large, to stand for somebody."""
+        """Return which follow-up obstacles (K,) have high enough scores, and are small enough, to count."""
         sure, known = compared.followup.score >= self.thresholds.low, compared.source.score >= self.thresholds.low
         around = np.concatenate([footprints(grown(o)) for o in (compared.source.take(known), compared.added)])
         return np.asarray(sure & (accounted_for(compared.followup, around, _MOST_MERGED) >= _LEAST_ACCOUNTED))
 
     def _too_large(self, compared: Comparison, lost: Mask) -> str:
-        """Say that somebody is lost where a box is that was too large to stand for him."""
+        """Explain an obstacle that counts as lost because the box there is too large."""
         large = (compared.followup.score >= self.thresholds.low) & ~self.answers(compared)
         where = touching(compared.source.take(lost), footprints(compared.followup.take(large)))
         return "; a box that reaches far beyond what it covers stands for nobody" if where.any() else ""
@@ -113,31 +112,29 @@ class ObstaclesKept(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ObstaclesEqual(ObstaclesKept):
-    """O = O′: nothing that was seen is lost, and nothing is gained.
+    """O = O′: no detected obstacle is lost, and none is gained.
 
     Lost and gained are as in ``obstacles_kept``, which demands the first half only; obstacles that split, merge or
-    stand in a volume that the mutation added are not gained.
+    stand in a volume that the mutation added do not count as gained.
     """
 
     def demands(self, compared: Comparison) -> bool:
-        """An obstacle out of nothing is a difference, too."""
+        """A new obstacle is a difference, too."""
         return super().demands(compared) or bool(self.gained(compared).any())
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand that nobody is lost or gained."""
+        """Demand that no obstacle is lost or gained."""
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         missing, fresh = int(lost.sum()), int(gained.sum())
         falls = self._falls(compared, lost)
         texts = [f"lost {describe(before, lost)}{described_falls(falls)}"] * bool(missing)
         texts += [f"gained {describe(after, gained)}"] * bool(fresh)
-        return Judgement(
-            Outcome.VIOLATED if texts else Outcome.HOLDS,
-            measured=missing + fresh,
-            bound=0,
-            margin=-(missing + fresh),
-            unit="obstacles",
-            reason="; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
+        return at_most(
+            missing + fresh,
+            0,
+            "obstacles",
+            "; ".join(texts) or f"kept all {int(compared.demanded.sum())}, gained none",
             lost=missing,
             gained=fresh,
             detail={
@@ -151,27 +148,25 @@ class ObstaclesEqual(ObstaclesKept):
 
 @dataclass(frozen=True)
 class ObstaclesNotGained(ObstaclesKept):
-    """O′ ⊆ O: what takes sight away (fog, lost returns, a nearer horizon) never shows more.
+    """O′ ⊆ O: a change that reduces visibility (fog, lost returns, a shorter range) never adds obstacles.
 
-    It compares none with some of a change. Some with more of it needs two follow-ups of one source bundle.
+    It compares no change with some of it. Comparing some with more of it needs two follow-ups of one source bundle.
     """
 
     def demands(self, compared: Comparison) -> bool:
-        """With nothing on either side there is nothing to judge."""
+        """Without obstacles on either side there is nothing to judge."""
         return super().demands(compared) or bool(self.gained(compared).any())
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand that nobody is gained; who is lost is said beside it."""
+        """Demand that no obstacle is gained; lost ones are reported beside it."""
         before, after = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         fresh = int(gained.sum())
-        return Judgement(
-            Outcome.VIOLATED if fresh else Outcome.HOLDS,
-            measured=fresh,
-            bound=0,
-            margin=-fresh,
-            unit="obstacles",
-            reason=f"gained {describe(after, gained)}" if fresh else "gained none",
+        return at_most(
+            fresh,
+            0,
+            "obstacles",
+            f"gained {describe(after, gained)}" if fresh else "gained none",
             lost=int(lost.sum()),
             gained=fresh,
             detail={"counts": compared.counts, "lost_at": places(before, lost), "gained_at": places(after, gained)},
@@ -180,36 +175,33 @@ class ObstaclesNotGained(ObstaclesKept):
 
 @dataclass(frozen=True)
 class Monotone(ObstaclesKept):
-    """O(more) ⊆ O(less): what is seen through more of a change (fog, rain, lost returns) is seen through less of it.
+    """O(more) ⊆ O(less): what is detected with more of a change (fog, rain, lost returns) is detected with less of it.
 
-    It compares two follow-ups of one bundle, drawn alike: the relation's ``baseline`` makes the milder one, which the
-    source arm is given, and ``mutate`` the stronger one. An obstacle that the stronger shows with a score of
-    ``score_high`` or more must have its partner in the milder, with ``score_low`` or more, or lie within what the
-    milder's boxes cover. Who is lost on the way is said beside it: that is what more fog is for.
+    It compares two follow-ups of one bundle with the same draw: the relation's ``baseline`` makes the milder one, which
+    the source arm gets, and ``mutate`` the stronger one. An obstacle in the stronger one with a score of at least
+    ``score_high`` must have its partner in the milder one, with at least ``score_low``, or lie within the milder one's
+    boxes. Lost obstacles are expected and reported beside it.
 
-    Control and sham have no baseline: they demand the same of the source itself and the source once more, that nobody
-    is gained. How often a stack shows something out of nothing is what its violations are measured against.
+    Control and sham have no baseline: they compare the source with the source again and demand that no obstacle is
+    gained. This rate of spurious detections is what violations are compared with.
     """
 
     gained_at_most: int = param(0, low=0, high=1000, unit="obstacles", help="obstacles that more of it may show anew")
 
     def demands(self, compared: Comparison) -> bool:
-        """With nothing on either side there is nothing to judge."""
+        """Without obstacles on either side there is nothing to judge."""
         return super().demands(compared) or bool(self.gained(compared).any())
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand that more of the change shows nobody anew."""
+        """Demand that more of the change adds no obstacle."""
         less, more = compared.source, compared.followup
         lost, gained = self.lost(compared), self.gained(compared)
         fresh = int(gained.sum())
-        margin = self.gained_at_most - fresh
-        return Judgement(
-            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
-            measured=fresh,
-            bound=self.gained_at_most,
-            margin=margin,
-            unit="obstacles",
-            reason=f"seen only through more of it: {describe(more, gained)}" if fresh else "more of it shows none anew",
+        return at_most(
+            fresh,
+            self.gained_at_most,
+            "obstacles",
+            f"seen only through more of it: {describe(more, gained)}" if fresh else "more of it shows none anew",
             lost=int(lost.sum()),
             gained=fresh,
             detail={"counts": compared.counts, "lost_at": places(less, lost), "gained_at": places(more, gained)},
@@ -220,37 +212,35 @@ class Monotone(ObstaclesKept):
 class RemovedGone(ObstaclesNotGained):
     """No obstacle that stood wholly in a volume that the mutation removed has a partner in the follow-up.
 
-    A result kept from a former frame, or made up, is seen by this. That there is nothing must be said: the
-    follow-up arm's silence is a violation where the stack promises to publish when empty.
+    It finds results that a stack keeps from a former frame or makes up. An empty result must be published: a silent
+    follow-up arm is a violation if the stack file promises that it publishes when empty.
 
-    Where nothing was removed, as by control and sham, it demands that nothing is gained: how often a stack sees what
-    is not there is what its ghosts are measured against.
+    If nothing was removed, as by control and sham, it demands that no obstacle is gained: this rate of spurious
+    detections is the baseline for its ghosts.
     """
 
-    silence_is_nothing_seen: ClassVar[bool] = False
+    silence_means_no_obstacles: ClassVar[bool] = False
 
     def demands(self, compared: Comparison) -> bool:
-        """What stays matters only where nothing was removed."""
+        """Lost obstacles matter only if nothing was removed."""
         return len(compared.removed) > 0 or super().demands(compared)
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand that everything removed is gone."""
+        """Demand that all removed obstacles are gone."""
         if not len(compared.removed):
             return super().decide(compared)
         before = compared.source
         removed = self._removed(compared)
         if not removed.any():
             reason = "no obstacle of the source stood wholly in a removed volume"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles")
+            return nothing_to_judge(reason, "obstacles")
         still = removed & compared.matched
         ghosts, bound = int(still.sum()), int(removed.sum())
-        return Judgement(
-            Outcome.VIOLATED if ghosts else Outcome.HOLDS,
-            measured=ghosts,
-            bound=0,
-            margin=-ghosts,
-            unit="obstacles",
-            reason=f"removed and still seen: {describe(before, still)}" if ghosts else f"all {bound} removed are gone",
+        return at_most(
+            ghosts,
+            0,
+            "obstacles",
+            f"removed and still seen: {describe(before, still)}" if ghosts else f"all {bound} removed are gone",
             gained=ghosts,
             detail={"counts": compared.counts, "gained_at": places(before, still)},
         )
@@ -263,25 +253,23 @@ class RemovedGone(ObstaclesNotGained):
 
 @dataclass(frozen=True)
 class ObstacleCountNotLess(ObstacleCheck):
-    """|O| ≤ |O′|, as in Zhou and Sun's table: a new obstacle makes up for a lost one, wherever it is.
+    """|O| ≤ |O′|, as in Zhou and Sun's table: a new obstacle offsets a lost one, wherever it is.
 
-    The demanded obstacles are counted against their partners (wherever those are, so that nobody is lost by crossing an
-    outline) and the new obstacles of the keep zone. ``per_category`` counts each class by itself.
+    The demanded obstacles are compared with their partners (wherever those are, so that crossing an outline loses none)
+    plus the new obstacles of the keep zone. ``per_category`` counts each class separately.
     """
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Demand as many obstacles as there were."""
+        """Demand at least as many obstacles as before."""
         before, after = compared.source, compared.followup
         lost = compared.demanded & ~compared.matched
         margin, bound, category = self._worst(compared, lost)
         counts = f"{category}: {bound} before, {bound + margin} after"
-        return Judgement(
-            Outcome.VIOLATED if margin < 0 else Outcome.HOLDS,
-            measured=bound + margin,
-            bound=bound,
-            margin=margin,
-            unit="obstacles",
-            reason=f"{counts}; lost {describe(before, lost)}" if margin < 0 else counts,
+        return at_least(
+            bound + margin,
+            bound,
+            "obstacles",
+            f"{counts}; lost {describe(before, lost)}" if margin < 0 else counts,
             lost=int(lost.sum()),
             gained=int(compared.new.sum()),
             detail={
@@ -292,7 +280,7 @@ class ObstacleCountNotLess(ObstacleCheck):
         )
 
     def _worst(self, compared: Comparison, lost: Mask) -> tuple[int, int, str]:
-        """Return margin, bound and name of the worst category; one holds all unless they are apart."""
+        """Return margin, bound and name of the worst category; there is one unless classes count separately."""
         demanded = _labels(compared.source, compared.demanded, self.per_category)
         missing = _labels(compared.source, lost, self.per_category)
         new = _labels(compared.followup, compared.new, self.per_category)

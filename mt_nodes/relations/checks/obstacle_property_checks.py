@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what is said of an obstacle that both arms see: its box, class, confidence and track."""
+"""Checks of an obstacle that both arms detect: its box, class, confidence and track."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome
+from mt_nodes.relations.checks.base import at_least, at_most, nothing_to_judge
 from mt_nodes.relations.checks.obstacles import Comparison, ObstacleCheck, describe, places
 
 Floats = npt.NDArray[np.float64]
@@ -19,12 +20,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoxStable(ObstacleCheck):
-    """Position, yaw and size of each demanded obstacle that the follow-up shows stay within bounds.
+    """Position, yaw and size of each demanded obstacle that has a partner stay within bounds.
 
-    Where the mutation carries the scene elsewhere the box is compared with where, how turned and how large it is
-    then to be expected: equivariance. Position is over ground; size is the worst of length, width and height. The yaw
-    of a box nearly as wide as long says nothing and is not compared; forth and back are one unless ``headed``.
-    The margin is told as the share of its bound that the worst deviation takes.
+    If the mutation moves the scene, the box is compared with its expected position, yaw and size: equivariance.
+    Position is over ground; size is the worst of length, width and height. The yaw of a box about as wide as long means
+    nothing and is not compared; opposite headings are equal unless ``headed``. The margin is given as the share of its
+    bound that the worst deviation takes.
     """
 
     position_m: float = param(0.5, low=0.001, high=10.0, unit="m", help="farthest that a centre may move")
@@ -34,10 +35,10 @@ class BoxStable(ObstacleCheck):
     least_elongation: float = param(1.5, low=1.0, high=10.0, help="length over width from which yaw is compared")
 
     def decide(self, compared: Comparison) -> Judgement:
-        """Find the worst deviation of all, measured by its bound."""
+        """Find the worst deviation relative to its bound."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="of its bound")
+            return nothing_to_judge("no demanded obstacle has a partner", "of its bound")
         off = self._off(before, after)
         shares = np.column_stack([off[name] / bound for name, (bound, _) in self._bounds.items()])
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
@@ -75,9 +76,9 @@ class BoxStable(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ClassStable(ObstacleCheck):
-    """Each demanded obstacle that the follow-up shows has the class that it had.
+    """Each demanded obstacle that has a partner keeps its class.
 
-    One that is lost has no class: that is for ``obstacles_kept``.
+    A lost obstacle has no class: ``obstacles_kept`` judges that.
     """
 
     unknown_agrees: bool = param(False, help="'unknown' agrees with every class")
@@ -91,28 +92,26 @@ class ClassStable(ObstacleCheck):
         """Compare the classes of partners."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="obstacles")
+            return nothing_to_judge("no demanded obstacle has a partner", "obstacles")
         changed = before.label != after.label
         if self.unknown_agrees:
             changed &= (before.label != "unknown") & (after.label != "unknown")
         wrong = int(np.count_nonzero(changed))
         became = f", now {', '.join(after.label[changed][:3].tolist())}"
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=wrong,
-            bound=0,
-            margin=-wrong,
-            unit="obstacles",
-            reason=describe(before, changed) + became if wrong else f"all {len(before)} keep their class",
+        return at_most(
+            wrong,
+            0,
+            "obstacles",
+            describe(before, changed) + became if wrong else f"all {len(before)} keep their class",
             detail={"counts": compared.counts, "changed_at": places(after, changed)},
         )
 
 
 @dataclass(frozen=True)
 class ConfidenceNotRaised(ObstacleCheck):
-    """The scores of the demanded obstacles that the follow-up shows do not rise, on average or each.
+    """The scores of the demanded obstacles that have partners do not rise, on average or each.
 
-    Only obstacles that both arms saw are compared, so that losing the unsure ones does not raise the average.
+    Only obstacles that both arms detect are compared, so that losing uncertain ones does not raise the average.
     """
 
     by_at_most: float = param(0.05, low=0.0, high=1.0, help="rise of the score that is still none")
@@ -122,12 +121,12 @@ class ConfidenceNotRaised(ObstacleCheck):
         """Compare the scores of partners."""
         before, after = compared.pairs
         if not len(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="no demanded obstacle has a partner", unit="score")
+            return nothing_to_judge("no demanded obstacle has a partner", "score")
         if (before.score == 1.0).all() and (after.score == 1.0).all():
-            return Judgement(Outcome.NOT_APPLICABLE, reason="every score is 1: the stack gives none", unit="score")
+            return nothing_to_judge("every score is 1: the stack gives none", "score")
         rise = after.score - before.score
         measured = float(rise.mean() if self.of == "mean" else rise.max())
-        who = "" if self.of == "mean" else f" of {describe(before, np.arange(len(rise)) == rise.argmax())}"
+        whose = "" if self.of == "mean" else f" of {describe(before, np.arange(len(rise)) == rise.argmax())}"
         margin = self.by_at_most - measured
         return Judgement(
             Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS,
@@ -135,18 +134,18 @@ class ConfidenceNotRaised(ObstacleCheck):
             bound=self.by_at_most,
             margin=margin,
             unit="score",
-            reason=f"the {self.of if not who else 'score'}{who} of {len(rise)} obstacles rose by {measured:+.3f}",
+            reason=f"the {self.of if not whose else 'score'}{whose} of {len(rise)} obstacles rose by {measured:+.3f}",
             detail={"counts": compared.counts, "mean": [round(float(d.score.mean()), 4) for d in (before, after)]},
         )
 
 
 @dataclass(frozen=True)
 class TrackIdentityStable(ObstacleCheck):
-    """Each demanded obstacle that the follow-up shows bears the track id that it bears in the source.
+    """Each demanded obstacle that has a partner has the same track id as in the source.
 
-    Both arms have seen the whole episode up to here, so an id that switched, was handed to another obstacle or began
-    anew in one arm alone differs from the other's. It holds a stack to numbering tracks by what it sees and nothing
-    else. A switch that both arms make alike is not seen: a check is given one instant, not the frames before.
+    Both arms have processed the same frames of the episode, so an id that switches, moves to another obstacle or is new
+    in one arm only differs from the other's. It demands that track numbering depends on the detections and nothing
+    else. It does not see a switch that both arms make alike: a check gets one instant, not the frames before.
     """
 
     def decide(self, compared: Comparison) -> Judgement:
@@ -154,18 +153,16 @@ class TrackIdentityStable(ObstacleCheck):
         before, after = compared.pairs
         if not len(before) or not (before.track_id != "").any():
             reason = "no demanded obstacle has a partner" if not len(before) else "the stack gives no track ids"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="tracks")
+            return nothing_to_judge(reason, "tracks")
         changed = (before.track_id != "") & (before.track_id != after.track_id)
         wrong, bound = int(np.count_nonzero(changed)), int(np.count_nonzero(before.track_id != ""))
         ids = [
             f"{a or '(none)'} for {b}" for a, b in zip(after.track_id[changed], before.track_id[changed], strict=True)
         ]
-        return Judgement(
-            Outcome.VIOLATED if wrong else Outcome.HOLDS,
-            measured=bound - wrong,
-            bound=bound,
-            margin=-wrong,
-            unit="tracks",
-            reason=f"{describe(before, changed)}: id {', '.join(ids[:3])}" if wrong else f"all {bound} keep their id",
+        return at_least(
+            bound - wrong,
+            bound,
+            "tracks",
+            f"{describe(before, changed)}: id {', '.join(ids[:3])}" if wrong else f"all {bound} keep their id",
             detail={"counts": compared.counts, "changed_at": places(after, changed)},
         )

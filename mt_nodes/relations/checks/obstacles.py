@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks of obstacles share: zones, hysteresis, association, and how they tell people."""
+"""Shared code of checks of obstacles: zones, hysteresis, association, and descriptions."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from mt_nodes.relations.checks.scored_check import ScoredCheck
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
-#: Shapely polygons in the ground plan.
+#: Shapely polygons seen from above.
 Outlines = npt.NDArray[Any]
 _NAMED = 3
-#: Pairing is cubic in time and square in memory: 2,000 with 2,000 take a second or so.
+#: Association is cubic in time and quadratic in memory: 2,000 with 2,000 take about a second.
 MOST_OBSTACLES = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Two outputs of one instant in the region's frame, both in canonical order, and what became of whom.
+    """Two outputs of one instant in the region's frame, both in canonical order, and which obstacles belong together.
 
     Attributes:
-        source, followup: every obstacle; the source where it is expected after the mutation.
-        demanded: (M,) source obstacles that the follow-up must show.
-        partner: (M,) the row of the same obstacle in the follow-up, -1 where there is none.
+        source, followup: every obstacle; the source's where it is expected after the mutation.
+        demanded: (M,) source obstacles that the follow-up must contain.
+        partner: (M,) the row of the same obstacle in the follow-up, -1 if there is none.
         new: (K,) follow-up obstacles of the keep zone, at or above the low threshold, that are none of the source's.
-        added: the volumes that the mutation put there, as boxes. added_kept: (V,) those in the keep zone.
-        removed, occluded: the outlines (V,) of those that it took away or hid, seen from above.
+        added: the volumes that the mutation added, as boxes. added_remain: (V,) those in the keep zone.
+        removed, occluded: the outlines (V,) of the volumes that it removed or occluded, seen from above.
         counts: [source, follow-up] obstacles of the whole region at or above the high threshold, by class.
     """
 
@@ -53,14 +53,14 @@ class Comparison:
     partner: Rows
     new: Mask
     added: Detections
-    added_kept: Mask
+    added_remain: Mask
     removed: Outlines
     occluded: Outlines
     counts: dict[str, list[int]]
 
     @property
     def matched(self) -> Mask:
-        """(M,) source obstacles that the follow-up shows."""
+        """(M,) source obstacles that have a partner."""
         return np.asarray(self.partner >= 0)
 
     @property
@@ -74,10 +74,10 @@ class Comparison:
 class ObstacleCheck(ScoredCheck):
     """Base of checks that compare obstacles.
 
-    Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within
-    ``within_m`` of the ego, so that an obstacle that crosses an outline is nobody's violation. Where the mutation
-    carries the scene elsewhere, the keep zone must hold an obstacle here and there: a stack that watches a part of the
-    world saw the rest of it not at all, and cut what crosses its outline.
+    Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within ``within_m``
+    of the ego, so that an obstacle that crosses an outline violates nothing. If the mutation moves the scene, an
+    obstacle must be in the keep zone before and after: a stack that covers only a region does not detect the rest, and
+    cuts off what crosses its outline.
     """
 
     scored: ClassVar[str] = "detections"
@@ -96,7 +96,7 @@ class ObstacleCheck(ScoredCheck):
             raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Judge one pair; what cannot be compared is an ERROR, nothing demanded is NOT_APPLICABLE."""
+        """Judge one pair: ERROR if it cannot be compared, NOT_APPLICABLE if nothing is demanded."""
         seen = (source.detections, followup.detections)
         for name, detections in zip(("source", "follow-up"), seen, strict=True):
             broken = "no detections" if detections is None else self._unusable(detections)
@@ -119,21 +119,21 @@ class ObstacleCheck(ScoredCheck):
         return _placed(self.decide(compared), compared)
 
     def demands(self, compared: Comparison) -> bool:
-        """Whether there is anything to judge; by default an obstacle that is demanded."""
+        """Whether there is anything to judge; by default, any demanded obstacle."""
         return bool(compared.demanded.any())
 
     @abstractmethod
     def decide(self, compared: Comparison) -> Judgement:
-        """Judge outputs in which there is something to judge."""
+        """Judge two outputs with something to judge."""
 
     @property
     def what(self) -> str:
-        """What is demanded, for people."""
+        """Name of what is demanded, for people."""
         return "obstacle"
 
     @property
     def associate(self) -> Association:
-        """How obstacles are paired."""
+        """Association method."""
         return Association(self.association, same_class=self.per_category)
 
     def _unusable(self, detections: Detections) -> str | None:
@@ -166,14 +166,14 @@ class ObstacleCheck(ScoredCheck):
         demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
         partner, free = self._match(before, after, high)
         new = free & self._keep_both(region, after, carry, bundle) & ~touching(after, footprints(added))
-        added_kept, counts = self._keep(region, added, bundle), self._counts(region, before, after)
-        return Comparison(before, after, demanded, partner, new, added, added_kept, removed, occluded, counts)
+        added_remain, counts = self._keep(region, added, bundle), self._counts(region, before, after)
+        return Comparison(before, after, demanded, partner, new, added, added_remain, removed, occluded, counts)
 
     def _match(self, before: Detections, after: Detections, high: Mask) -> tuple[Rows, Mask]:
-        """Return each source obstacle's partner (M,), -1 for none, and which follow-up ones are free (K,).
+        """Return each source obstacle's partner (M,), -1 for none, and which follow-up obstacles are free (K,).
 
-        Source obstacles below the high threshold choose last: they must not take the partner of a demanded one, but
-        what they explain is not new.
+        Source obstacles below the high threshold choose last: they must not take the partner of a demanded one, but the
+        obstacles that they match are not new.
         """
         partner, free = np.full(len(before), -1), after.score >= self.thresholds.low
         for chooses in (high, ~high & (before.score >= self.thresholds.low)):
@@ -183,7 +183,7 @@ class ObstacleCheck(ScoredCheck):
         return partner, free
 
     def _keep_both(self, region: Region, detections: Detections, carry: Matrix | None, bundle: Bundle) -> Mask:
-        """Tell what lies in the keep zone, and did before the scene was carried."""
+        """Return which obstacles lie in the keep zone now, and did before the scene was moved."""
         inside = self._keep(region, detections, bundle)
         if carry is not None:
             back: Matrix = np.asarray(np.linalg.inv(carry), dtype=np.float64)
@@ -206,18 +206,18 @@ class ObstacleCheck(ScoredCheck):
         return {"all": [len(i) for i in inside], **{c: [i.count(c) for i in inside] for c in classes}}
 
 
-def _placed(judged: Judgement, compared: Comparison) -> Judgement:
-    """Say where the obstacles were that were demanded or added: in which cells of range and bearing, by class."""
-    if not judged.outcome.decided:
-        return judged
-    added, demanded = compared.added.take(compared.added_kept), compared.source.take(compared.demanded)
+def _placed(judgement: Judgement, compared: Comparison) -> Judgement:
+    """Return the demanded or added obstacles by range and bearing cell and by class."""
+    if not judgement.outcome.decided:
+        return judgement
+    added, demanded = compared.added.take(compared.added_remain), compared.source.take(compared.demanded)
     xy = np.concatenate([demanded.center_m[:, :2], added.center_m[:, :2]])
     cells = counted_cells(xy, np.concatenate([demanded.label, added.label]))
-    return replace(judged, detail={**judged.detail, JUDGED_IN: cells})
+    return replace(judgement, detail={**judgement.detail, JUDGED_IN: cells})
 
 
 def describe(obstacles: Detections, rows: Mask) -> str:
-    """Name obstacles by class and place: ``pedestrian at (23.1, -2.0) m``, the rest by number."""
+    """Describe obstacles by class and position: ``pedestrian at (23.1, -2.0) m``; beyond a few, by number."""
     chosen = obstacles.take(rows)
     texts = [
         f"{label} at ({x:.1f}, {y:.1f}) m"
@@ -241,7 +241,7 @@ def _in_frame(detections: Detections, frame_id: str, bundle: Bundle) -> Detectio
 
 
 def touching(obstacles: Detections, outlines: Outlines) -> Mask:
-    """Tell which obstacles (M,) touch any of the outlines (V,), seen from above."""
+    """Return which obstacles (M,) touch any of the outlines (V,), seen from above."""
     if not len(outlines) or not len(obstacles):
         return np.zeros(len(obstacles), dtype=bool)
     return np.asarray(shapely.intersects(footprints(obstacles)[:, None], outlines[None, :]).any(axis=1))
@@ -261,7 +261,7 @@ def in_boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detect
 
 
 def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
-    """Return volumes (V,) seen from above, in a frame: their outline where they have one, else their box."""
+    """Return volumes (V,) seen from above, in a frame: their outline if they have one, else their box."""
     outlines: Outlines = footprints(in_boxes(volumes, frame_id, bundle))
     for i, volume in enumerate(volumes):
         if volume.outline_m:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the planned path, and the geometry that they measure with."""
+"""Checks of the planned path, and their geometry."""
 
 from __future__ import annotations
 
@@ -12,27 +12,25 @@ import numpy.typing as npt
 import shapely
 
 from mt_nodes.base.params import param
-from mt_nodes.base.wording import aside
+from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output, Path
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import at_most, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_most, nothing_to_judge
 
 Places = npt.NDArray[np.float64]
-#: How the distance of two paths is measured.
+#: Distance measures between two paths.
 DISTANCES = ("lateral", "hausdorff", "frechet")
 _MOST_STEPS = 1000
 
 
 def expected_places(path: Path, effects: Effects, bundle: Bundle) -> Places:
-    """Return where the source's path (K, 2) is expected after the mutation, x and y in the path's own frame.
+    """Return the expected positions (K, 2) of the source's path after the mutation, x and y in the path's own frame.
 
-    In a mirror it goes to the other side: of the plane that the scene is mirrored in, or, where images alone are, of
-    the straight line ahead. A scene that is carried elsewhere in another way takes no path with it: paths begin at
-    the vehicle.
+    A mirror swaps its sides: about the plane that mirrors the scene or, if only images are mirrored, about the straight
+    line ahead. Other movements of the scene do not move it: paths begin at the vehicle.
 
     Raises:
         UnknownTransform: no transform leads from the path's frame to that of the mutation.
@@ -47,9 +45,9 @@ def expected_places(path: Path, effects: Effects, bundle: Bundle) -> Places:
 
 
 def resampled(places: Places, horizon_m: float, step_m: float) -> Places:
-    """Return places (N, 2) every ``step_m`` along a path (K, 2), up to ``horizon_m`` and with its end; N is 2 or more.
+    """Return positions (N, 2) every ``step_m`` along a path (K, 2), up to ``horizon_m``, including its end; N ≥ 2.
 
-    A path of one place stays there.
+    A path of one position stays there.
     """
     along = np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(places, axis=0).T))])
     end = min(horizon_m, float(along[-1]))
@@ -58,12 +56,12 @@ def resampled(places: Places, horizon_m: float, step_m: float) -> Places:
 
 
 def apart_m(expected: Places, there: Places, by: str) -> float:
-    """Return how far two paths of evenly spaced places lie apart, by one of :data:`DISTANCES`.
+    """Return the distance of two evenly sampled paths, by one of :data:`DISTANCES`.
 
-    ``lateral`` is the largest distance of a place of the second from the first, lengthened straight on at both ends,
-    along which one walks with the second and never back by more than a step: where along it the second begins and ends
-    does not matter, which way it runs does. ``hausdorff`` and ``frechet`` (discrete: Eiter and Mannila, Technical
-    Report CD-TR 94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
+    ``lateral`` is the largest distance of a position of the second path from the first, which is extended straight at
+    both ends and traversed together with the second, never back by more than a step: start and end points do not
+    matter, the direction does. ``hausdorff`` and ``frechet`` (discrete: Eiter and Mannila, Technical Report CD-TR
+    94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
     """
     if by == "lateral":
         return _in_order_m(_lengthened(expected, there), there)
@@ -72,27 +70,27 @@ def apart_m(expected: Places, there: Places, by: str) -> float:
 
 
 def length_m(places: Places) -> float:
-    """Return how long a path (K, 2) is."""
+    """Return the length of a path (K, 2)."""
     return float(np.hypot(*np.diff(places, axis=0).T).sum())
 
 
-def sets_out_alike(expected: Places, there: Places, steps: int) -> bool:
-    """Tell whether the first so many steps of a path lead where another's lead that begin nearest to them."""
+def starts_in_same_direction(expected: Places, there: Places, steps: int) -> bool:
+    """Return whether the first steps of a path have the direction of the nearest steps of another."""
     nearest = int(np.argmin(np.hypot(*(expected - there[0]).T)))
     return float(_way(expected, nearest, steps) @ _way(there, 0, steps)) >= 0.0
 
 
 def _way(places: Places, first: int, steps: int) -> Places:
-    """Return (2,) what lies between a place and the one so many steps later; of the last steps that there are."""
+    """Return (2,) the displacement over so many steps from a position, or over the last ones of the path."""
     first = max(0, min(first, len(places) - 1 - steps))
     return np.asarray(places[min(first + steps, len(places) - 1)] - places[first])
 
 
 def _in_order_m(line: Places, there: Places) -> float:
-    """Return the least distance that keeps each place (N, 2) in turn near a line (K, 2) that is walked along."""
+    """Return the least distance that keeps each position (N, 2) in turn near a line (K, 2) traversed in order."""
     begins, steps = line[:-1], np.diff(line, axis=0)
     squares = np.maximum((steps**2).sum(axis=1), 1e-18)
-    # By step of the line: the largest distance so far, if the place before is near that step or an earlier one.
+    # By step of the line: the largest distance so far, if the previous position is near that step or an earlier one.
     least = np.zeros(len(begins))
     for place in there:
         share = np.clip(((place - begins) * steps).sum(axis=1) / squares, 0.0, 1.0)
@@ -102,11 +100,11 @@ def _in_order_m(line: Places, there: Places) -> float:
 
 
 def _lengthened(places: Places, there: Places) -> Places:
-    """Return a path (N, 2) with straight steps before its begin and after its end, as far as other places may be."""
+    """Return a path (N, 2), extended straight before its start and after its end to reach the other positions."""
     far_m = float(np.hypot(*(there[:, None] - places[[0, -1]]).T).max())
     step_m = max(float(np.hypot(*np.diff(places, axis=0).T).max()), far_m / _MOST_STEPS, 1e-9)
     off_m = np.arange(step_m, far_m + 2.0 * step_m, step_m)[:, None]
-    # The last step may be a short one, but never of no length: then the path stands still.
+    # The last step may be short, but has no length 0 unless the path stands still.
     before, after = (
         end + off_m * way / max(float(np.hypot(*way)), 1e-9)
         for end, way in ((places[0], places[0] - places[1]), (places[-1], places[-1] - places[-2]))
@@ -114,19 +112,19 @@ def _lengthened(places: Places, there: Places) -> Places:
     return np.concatenate([before[::-1], places, after])
 
 
-#: So much of a path says which way it sets out.
+#: Length of the initial part of a path that gives its direction.
 _SETS_OUT_M = 2.0
 
 
 @dataclass(frozen=True)
 class PathDeviation(Check):
-    """The follow-up's path lies no further from the source's than ``tolerance_m``, over the first ``horizon_m``.
+    """The follow-up's path deviates from the source's by at most ``tolerance_m``, over the first ``horizon_m``.
 
-    Both paths are cut at the horizon and sampled every ``step_m`` along their length. ``lateral`` leaves out of
-    account how far they go: who plans to stop earlier on the same path has not left it, as long as the path goes for a
-    step at all. ``hausdorff`` counts that, as does ``frechet``, which also counts the order of the places. In a mirror
-    the path is expected on the other side. A path that is not told any more is a violation, and so is one that sets
-    out the other way. A source whose path stays where it is leaves ``lateral`` nothing to compare.
+    Both paths are cut at the horizon and sampled every ``step_m`` along their length. ``lateral`` ignores their
+    lengths: stopping earlier on the same path is no deviation, as long as the path has at least one step. ``hausdorff``
+    and ``frechet`` count it, the latter also the order of positions. In a mirror the expected path is mirrored. A
+    missing path is a violation, and so is one that starts in another direction. A source whose path stays in place
+    leaves ``lateral`` nothing to compare.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("path",)
@@ -162,7 +160,7 @@ class PathDeviation(Check):
             reason = f"the path is {length_m(after):.2f} m long, shorter than {self.step_m:g} m: it stays where it is"
             return Judgement(Outcome.VIOLATED, unit="m", lost=1, reason=reason)
         before, there = (resampled(places, self.horizon_m, self.step_m) for places in (expected, after))
-        if source_goes and goes and not sets_out_alike(before, there, ceil(_SETS_OUT_M / self.step_m)):
+        if source_goes and goes and not starts_in_same_direction(before, there, ceil(_SETS_OUT_M / self.step_m)):
             return Judgement(Outcome.VIOLATED, unit="m", reason="the path sets out the other way")
         off = apart_m(before, there, self.by)
         return at_most(off, self.tolerance_m, "m", f"the paths lie {off:.3f} m apart ({self.by})")
@@ -170,11 +168,11 @@ class PathDeviation(Check):
 
 @dataclass(frozen=True)
 class LaneOffsetStable(Check):
-    """The path's place to the left or right, ``look_ahead_m`` ahead, stays within ``tolerance_m``.
+    """The path's lateral position ``look_ahead_m`` ahead stays within ``tolerance_m``.
 
-    Ahead and left are those of the path's own frame, whose origin is taken for the vehicle's. In a mirror the path is
-    expected on the other side. A path that is not told any more, or ends before the look-ahead, is a violation; where
-    the source has none that far there is nothing to compare.
+    Ahead and left refer to the path's own frame, whose origin is taken as the vehicle's. In a mirror the expected path
+    is mirrored. A follow-up path that is missing, or ends before the look-ahead, is a violation; if the source's path
+    ends earlier there is nothing to compare.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("path",)
@@ -192,15 +190,17 @@ class LaneOffsetStable(Check):
         after = self._left_m(followup.path.pose[:, :2])
         if before is None:
             reason = f"the source's path does not reach {self.look_ahead_m:g} m ahead"
-            return Judgement(Outcome.NOT_APPLICABLE, reason=reason, unit="m")
+            return nothing_to_judge(reason, "m")
         if after is None:
             reason = f"the follow-up's path does not reach {self.look_ahead_m:g} m ahead any more"
             return Judgement(Outcome.VIOLATED, bound=self.tolerance_m, unit="m", reason=reason, lost=1)
-        reason = f"{self.look_ahead_m:g} m ahead the path is {aside(after, 3)}, expected {aside(before, 3)}"
+        reason = (
+            f"{self.look_ahead_m:g} m ahead the path is {lateral_text(after, 3)}, expected {lateral_text(before, 3)}"
+        )
         return at_most(abs(after - before), self.tolerance_m, "m", reason)
 
     def _left_m(self, places: Places) -> float | None:
-        """Return how far to the left a path (K, 2) lies at the look-ahead, None where it does not go that far."""
+        """Return the lateral position (to the left) of a path (K, 2) at the look-ahead, None if it ends earlier."""
         x, y = places.T
         ahead = np.flatnonzero((x[:-1] <= self.look_ahead_m) & (x[1:] >= self.look_ahead_m))
         if not len(ahead):

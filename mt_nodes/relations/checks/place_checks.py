@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of how two drives of the closed loop pass a place at which the follow-up's world is another."""
+"""Checks of how two drives of the closed loop pass the place at which the follow-up's world differs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import STANDS_MPS, at_least, at_most, faster_by, nothing_to_judge
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import STANDS_MPS, faster_by
 from mt_nodes.relations.checks.trace_check import RoadStretch, ThereCheck
 
 
 @dataclass(frozen=True)
 class DrivesNoFasterThere(ThereCheck):
-    """Before and at what was changed the ego is no faster than the source at the same places, on average."""
+    """Before and at the changed place the ego is no faster than the source at the same places, on average."""
 
     by_at_most_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="rise of the speed that is still none")
 
@@ -33,9 +33,9 @@ class DrivesNoFasterThere(ThereCheck):
 
 @dataclass(frozen=True)
 class KeepsWayThere(ThereCheck):
-    """Before and at what was changed speed and way are the source's, within tolerances: ``keep_current``.
+    """Before and at the changed place speed and way are the source's, within tolerances: ``keep_current``.
 
-    Speeds are compared at the same places and their differences averaged; of the distance aside the largest counts.
+    Speeds are compared at the same places and their differences averaged; of the lateral offsets the largest counts.
     """
 
     tolerance_mps: float = param(0.5, low=0.001, high=50.0, unit="m/s", help="mean difference of the speeds")
@@ -52,11 +52,10 @@ class KeepsWayThere(ThereCheck):
 
 @dataclass(frozen=True)
 class SlowsDownThere(ThereCheck):
-    """Before and at what was changed the ego is slower than the source at the same places, on average: ``slow_down``.
+    """Before and at the changed place the ego is slower than the source at the same places, on average: ``slow_down``.
 
-    Who comes to a stop before it drives 0 from there on. Where the source drives slower than ``from_mps`` already, or
-    hardly faster than a limit that is new there, nothing is to demand. Of control and sham it demands that the speed
-    does not rise by as much.
+    After a stop the speed counts as 0. If the source drives slower than ``from_mps`` already, or hardly faster than a
+    limit that is new there, there is nothing to demand. Control and sham must not be faster by as much.
     """
 
     by_at_least_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="how much slower")
@@ -73,8 +72,8 @@ class SlowsDownThere(ThereCheck):
         if before < self.from_mps:
             return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
         if stretch.limit_mps > 0.0 and before - self.by_at_least_mps < stretch.limit_mps:
-            said = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
-            return nothing_to_judge(f"the source drives {said}: not {self.by_at_least_mps:g} less is asked", "m/s")
+            speeds = f"{before:.2f} m/s there, and {stretch.limit_mps:.2f} is allowed"
+            return nothing_to_judge(f"the source drives {speeds}: not {self.by_at_least_mps:g} less is asked", "m/s")
         reason = f"the mean speed there was {before:.2f}, is {after:.2f} m/s"
         fall = -float(faster_by(stretch.before_mps, stretch.after_mps).mean())
         return at_least(fall, self.by_at_least_mps, "m/s", reason)
@@ -82,9 +81,9 @@ class SlowsDownThere(ThereCheck):
 
 @dataclass(frozen=True)
 class StopsThere(ThereCheck):
-    """Before or at what was changed the ego comes to a stop, where the source drives on: ``stop``.
+    """Before or at the changed place the ego stops where the source drives on: ``stop``.
 
-    Of control and sham it demands that the speed does not rise by as much as it must fall at the least.
+    Control and sham must not be faster by as much as the least demanded drop in speed.
     """
 
     at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
@@ -100,24 +99,24 @@ class StopsThere(ThereCheck):
         return DrivesNoFasterThere(self.along, self.from_mps - self.at_most_mps)
 
     def decide(self, stretch: RoadStretch) -> Judgement:
-        """Look whether the follow-up stands somewhere."""
+        """Find whether the follow-up stands anywhere."""
         before, after = (float(np.abs(mps).min()) for mps in (stretch.before_mps, stretch.after_mps))
         if before < self.from_mps:
             return nothing_to_judge(f"the source drives {before:.2f} m/s there, slower than {self.from_mps:g}", "m/s")
         return at_most(after, self.at_most_mps, "m/s", f"the least speed there was {before:.2f}, is {after:.2f} m/s")
 
 
-#: Of control and sham no speed is asked for.
+#: A tolerance that no speed exceeds, for control and sham.
 _ANY_MPS = 50.0
-#: Farther to the other side than anybody drives.
+#: Farther to the other side than any vehicle drives.
 _FAR_M = 1000.0
 
 
 @dataclass(frozen=True)
 class TurnThereCheck(ThereCheck):
-    """Base of checks that ask for a way to one side of the source's, by at least so much somewhere.
+    """Base of checks that demand a way farther to one side than the source's, at some place.
 
-    Of control and sham, which give no reason to turn, it demands that the way stays within that of the source's.
+    Control and sham give no reason to turn: their way must stay within that of the source.
     """
 
     by_at_least_m: float = param(0.5, low=0.01, high=50.0, unit="m", help="how far beside the source's way")
@@ -133,7 +132,7 @@ class TurnThereCheck(ThereCheck):
         return KeepsWayThere(self.along, _ANY_MPS, self.by_at_least_m)
 
     def decide(self, stretch: RoadStretch) -> Judgement:
-        """Look how far to the side the follow-up drives."""
+        """Measure how far to the side the follow-up drives."""
         off = float(np.fmax.reduce(self.side * stretch.aside_m, initial=-_FAR_M))
         where = "left" if self.side > 0 else "right"
         return at_least(off, self.by_at_least_m, "m", f"there it comes {off:+.2f} m to the {where} of the source's way")
@@ -141,13 +140,13 @@ class TurnThereCheck(ThereCheck):
 
 @dataclass(frozen=True)
 class TurnsLeftThere(TurnThereCheck):
-    """Before or at what was changed the ego drives farther to the left than the source: ``turn_left``."""
+    """Before or at the changed place the ego drives farther to the left than the source: ``turn_left``."""
 
     side = 1.0
 
 
 @dataclass(frozen=True)
 class TurnsRightThere(TurnThereCheck):
-    """Before or at what was changed the ego drives farther to the right than the source: ``turn_right``."""
+    """Before or at the changed place the ego drives farther to the right than the source: ``turn_right``."""
 
     side = -1.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What checks share that compare things with scores: from which score on one is demanded, and answers."""
+"""Shared code of checks of detections with scores: thresholds and classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 def score_falls(before: Floats, after: Floats) -> list[list[float]]:
-    """Return [score before, score after] of what was lost (N,), to three digits."""
+    """Return [score before, score after] of lost detections (N,), to three digits."""
     return np.column_stack([before, after]).round(3).tolist()  # type: ignore[no-any-return]
 
 
@@ -36,7 +36,7 @@ def described_unreported(label: npt.NDArray[np.str_], classes: Sequence[str]) ->
 
 
 def described_falls(falls: Sequence[Sequence[float]]) -> str:
-    """Say how far scores fell: `` (score 0.95 to none)``; nothing where there are none."""
+    """Describe how far scores fell: `` (score 0.95 to none)``; empty if there are none."""
     if not falls:
         return ""
     few = [f"{before:.2f} to {f'{after:.2f}' if after else 'none'}" for before, after in falls[:_NAMED]]
@@ -48,13 +48,13 @@ C = TypeVar("C", bound="ScoredCheck")
 
 @dataclass(frozen=True)
 class ScoredCheck(Check):
-    """Base of checks of one output whose rows have scores.
+    """Base of checks of one output with scores.
 
-    A score counts as what its stack makes of it. So the thresholds are those of the stack file, unless the relation
-    gives its own.
+    What a score means depends on the stack. So the thresholds come from the stack file, unless the relation sets its
+    own.
     """
 
-    #: The output whose scores are compared.
+    #: The output with the scores.
     scored: ClassVar[str]
 
     score_high: float | None = param(
@@ -75,13 +75,14 @@ class ScoredCheck(Check):
 
     @property
     def thresholds(self) -> Thresholds:
-        """Its own, and where it has none those of a stack that says nothing."""
+        """The relation's thresholds, else the defaults."""
         return DEFAULT_THRESHOLDS[self.scored].with_given(self.score_high, self.score_low)
 
     def of_stack(self: C, traits: OutputTraits) -> C:
-        """Return the check with the thresholds of a stack, where it gives none of its own.
+        """Return the check with missing thresholds taken from the stack file.
 
-        If one is its own, the stack's other one is moved as far as it must be for the low one to be no higher.
+        If the relation sets one of them, the stack's other one is moved as far as needed to keep the low one at or
+        below the high one.
         """
         stack = traits.thresholds(self.scored)
         high = max(stack.high, self.score_low or 0.0) if self.score_high is None else self.score_high

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every check over a sequence is: a judgement over all that both arms said to an episode or a segment."""
+"""Base class of checks over a sequence: they judge all answers of both arms in an episode or a segment."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from mt_nodes.relations.checks.base import Check
 class SequenceCheck(Check):
     """A relation of two series of outputs. Subclasses are frozen dataclasses whose fields are their parameters.
 
-    One verdict is given of an episode (pair ``<episode>/-/…``) or, of live input, of a segment. Instants at which the
-    relation's ``given`` does not hold are left out.
+    There is one verdict for an episode (pair ``<episode>/-/…``) or, with live input, for a segment. Instants at which
+    the relation's ``given`` does not hold are left out.
     """
 
     needs: ClassVar[tuple[str, ...]] = ()
-    #: Numbers of :mod:`mt_nodes.data.arm_series` that it reads; nothing else is kept of the answers.
+    #: Fields of :mod:`mt_nodes.data.arm_series` that it reads; no other parts of the answers are stored.
     reads: ClassVar[tuple[str, ...]] = ()
 
     @property
     def agreement(self) -> Check | None:
-        """What two answers to one input must hold for the arms to agree, beside the commands' usual tolerances."""
+        """Check that two answers to one input must pass for the arms to agree; None: the usual tolerances."""
         return None
 
     @abstractmethod
     def judge_series(self, stretch: SeriesWindow) -> Judgement:
-        """Judge a stretch of at least one instant, in which both arms were given the same but for the follow-up."""
+        """Judge a window of at least one instant, in which both arms got the same input but for the mutation."""
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Say that one instant is no sequence."""
+        """Return NOT_APPLICABLE: one instant is no sequence."""
         return Judgement(Outcome.NOT_APPLICABLE, reason="one instant is no sequence")

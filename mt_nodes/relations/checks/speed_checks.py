@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of how fast one command goes: as fast as before, no faster, slower, or to a standstill."""
+"""Checks of how fast a single command goes: as fast as the source, no faster, slower, or standstill."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import (
-    DRIVES,
-    STANDS_MPS,
-    DriveCheck,
-    FasterOrSlower,
-    at_least,
-    at_most,
-    faster_by,
-    nothing_to_judge,
-)
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS, DriveCheck, FasterOrSlower, faster_by
 
 
 @dataclass(frozen=True)
@@ -59,9 +50,9 @@ class SpeedWithin(DriveCheck):
 class SpeedNotHigher(FasterOrSlower):
     """The follow-up's speed is at most the source's, but for an allowance.
 
-    The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed; backwards is as
-    fast as forwards. Who turns from one to the other may not go faster there than the allowance. Of a stack that
-    commands an acceleration or pedals in place of a speed, those are compared, each with an allowance of its own.
+    The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed; the direction of
+    travel does not matter. A follow-up that reverses the direction may not go faster than the allowance there. For a
+    stack that commands an acceleration or pedals instead of a speed, those are compared, each with its own allowance.
     """
 
     by_at_most_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="rise of the speed that is still none")
@@ -84,15 +75,15 @@ class SpeedNotHigher(FasterOrSlower):
 
 @dataclass(frozen=True)
 class SlowsDown(FasterOrSlower):
-    """The follow-up's speed is lower than the source's, by at least so much: AutoMT's ``slow_down``.
+    """The follow-up's speed is lower than the source's, by at least a margin: AutoMT's ``slow_down``.
 
-    That is the larger of ``by_at_least_mps`` and ``by_at_least_share`` of the source's speed. Who drives slower than
-    ``from_mps`` already need not slow down: NOT_APPLICABLE. Who turns from forwards to backwards, or back, has not
-    slowed down, unless it stands. Of a stack that commands an acceleration or pedals in place of a speed, those are
-    compared; who brakes harder than ``until_mps2`` or ``until_pedal`` already need not.
+    The margin is the larger of ``by_at_least_mps`` and ``by_at_least_share`` of the source's speed. If the source
+    drives slower than ``from_mps`` already: NOT_APPLICABLE. Reversing the direction of travel is no slowing down,
+    unless the vehicle stands. For a stack that commands an acceleration or pedals instead of a speed, those are
+    compared; a source that brakes harder than ``until_mps2`` or ``until_pedal`` already need not.
 
-    Of control and sham, which give no reason to slow down, it demands that the speed does not rise by as much: how
-    far a stack's speed wavers by itself is what is measured against.
+    Control and sham give no reason to slow down: their speed must not rise by as much. This shows how far a stack's
+    speed varies by itself.
     """
 
     by_at_least_mps: float = param(0.5, low=0.0, high=50.0, unit="m/s", help="how much slower")
@@ -128,13 +119,12 @@ class SlowsDown(FasterOrSlower):
 
 @dataclass(frozen=True)
 class Stops(FasterOrSlower):
-    """The follow-up commands a standstill: at most ``at_most_mps`` forwards or backwards, or so much braking.
+    """The follow-up commands standstill: at most ``at_most_mps`` in either direction, or enough braking.
 
-    It is the stricter reading of a rule that says "stop" or "wait", which AutoMT writes as ``slow_down``. A source
-    that drives slower than ``from_mps``, or brakes so already, leaves nothing to demand: NOT_APPLICABLE.
+    It is the stricter reading of a rule that says "stop" or "wait", which AutoMT writes as ``slow_down``. A source that
+    drives slower than ``from_mps``, or brakes that hard already, leaves nothing to demand: NOT_APPLICABLE.
 
-    Of control and sham, which give no reason to stop, it demands that the speed does not rise by as much as it must
-    fall at the least.
+    Control and sham give no reason to stop: their speed must not rise by as much as the least demanded drop.
     """
 
     at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
@@ -153,7 +143,7 @@ class Stops(FasterOrSlower):
         return SpeedNotHigher(self.by, fall, 0.0, self.at_least_mps2, self.at_least_pedal)
 
     def decide(self, quantity: str, before: float, after: float) -> Judgement:
-        """Look whether the follow-up stands or brakes."""
+        """Find whether the follow-up stands or brakes."""
         unit = DRIVES[quantity]
         reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}"
         if quantity == "speed":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of where one command steers: as before, to the other side of a mirror, or further to one side."""
+"""Checks of the steering of a single command: as the source, mirrored, or further to one side."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, at_least, at_most, drive, told
+from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, drive_name
 
 
 @dataclass(frozen=True)
 class SteeringWithin(SteeringCheck):
     """The follow-up's command steers as the source's, within a tolerance.
 
-    Deviations of the steering are what DeepTest and its followers judge; what is tolerable is the vehicle's affair.
+    DeepTest and its successors judge deviations of the steering; what is tolerable depends on the vehicle.
     """
 
     tolerance: float = param(0.02, low=0.0, high=3.2, help="largest deviation, in rad (steering) or rad/s (yaw_rate)")
@@ -33,19 +33,19 @@ class SteeringWithin(SteeringCheck):
 
 @dataclass(frozen=True)
 class SteeringMirrored(SteeringWithin):
-    """Where the mutation swaps left and right, the command is the source's with the other sign, within a tolerance.
+    """If the mutation swaps left and right, the command is the source's with the opposite sign, within a tolerance.
 
-    Where it does not, as with control and sham, the stack must steer as before: how much a stack wavers by itself is
-    what its asymmetry is measured against.
+    If it does not, as by control and sham, the stack must steer as before: this shows how far a stack's steering varies
+    by itself, as a baseline for its asymmetry.
     """
 
 
 @dataclass(frozen=True)
 class KeepsCurrent(SteeringCheck):
-    """Steering and speed stay the source's, each within its tolerance: AutoMT's ``keep_current``.
+    """Steering and speed stay those of the source, each within its tolerance: AutoMT's ``keep_current``.
 
-    Of a stack that commands an acceleration or pedals in place of a speed, those are compared. What counts is the
-    deviation that takes up most of its tolerance, as a share of it; what the source does not tell is not compared.
+    For a stack that commands an acceleration or pedals instead of a speed, those are compared. The deviation that is
+    largest relative to its tolerance counts; quantities that the source does not command are not compared.
     """
 
     tolerance: float = param(0.02, low=0.001, high=3.2, help="of the steering, in rad (steering) or rad/s (yaw_rate)")
@@ -55,7 +55,7 @@ class KeepsCurrent(SteeringCheck):
     tolerance_pedal: float = param(0.1, low=0.001, high=2.0, help="of throttle less brake")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Compare what both commands tell."""
+        """Compare the two commands."""
         assert source.control is not None and followup.control is not None
         steering = super().judge(source, followup, effects, bundle)
         driving = self._driving(source.control, followup.control)
@@ -73,10 +73,10 @@ class KeepsCurrent(SteeringCheck):
         return at_most(abs(after - expected), self.tolerance, self.unit, reason)
 
     def _driving(self, source: Control, followup: Control) -> Judgement:
-        quantity = told(source)
+        quantity = drive_name(source)
         before, after, unit = drive(source, quantity), drive(followup, quantity), DRIVES[quantity]
         if math.isnan(before):
-            return Judgement(Outcome.NOT_APPLICABLE, reason="neither steering nor speed is told", unit=unit)
+            return nothing_to_judge("neither steering nor speed is told", unit)
         if math.isnan(after):
             return Judgement(Outcome.VIOLATED, reason=f"no {quantity} is told any more", unit=unit, lost=1)
         tolerance = {
@@ -94,9 +94,9 @@ def _share(part: Judgement) -> float:
 
 @dataclass(frozen=True)
 class TurnCheck(SteeringCheck):
-    """Base of checks that ask for steering to one side, by at least so much more than the source, or than straight.
+    """Base of checks that demand steering further to one side, than the source or than straight ahead.
 
-    Of control and sham, which give no reason to turn, it demands that the steering changes by no more than that.
+    Control and sham give no reason to turn: their steering must not change by more than that.
     """
 
     by_at_least: float = param(0.05, low=0.0, high=3.2, help="how much further, in rad (steering) or rad/s (yaw_rate)")
@@ -113,7 +113,7 @@ class TurnCheck(SteeringCheck):
         return SteeringWithin(self.of, self.wheelbase_m, self.by_at_least)
 
     def decide(self, expected: float, after: float) -> Judgement:
-        """Look how far to the side the follow-up steers."""
+        """Measure how far to the side the follow-up steers."""
         start = expected if self.than == "source" else 0.0
         where = "left" if self.side > 0 else "right"
         reason = (
@@ -124,13 +124,13 @@ class TurnCheck(SteeringCheck):
 
 @dataclass(frozen=True)
 class TurnsLeft(TurnCheck):
-    """The follow-up steers further to the left than the source, or than straight on: AutoMT's ``turn_left``."""
+    """The follow-up steers further to the left than the source, or than straight ahead: AutoMT's ``turn_left``."""
 
     side = 1.0
 
 
 @dataclass(frozen=True)
 class TurnsRight(TurnCheck):
-    """The follow-up steers further to the right than the source, or than straight on: AutoMT's ``turn_right``."""
+    """The follow-up steers further to the right than the source, or than straight ahead: AutoMT's ``turn_right``."""
 
     side = -1.0

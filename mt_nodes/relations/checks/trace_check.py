@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every check of the closed loop is: a judgement over two drives through worlds that obeyed, or a part of them."""
+"""Base classes of closed-loop checks: they judge two drives, or the part of them near a place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.relations.checks.base import Check
-from mt_nodes.relations.checks.controls import nothing_to_judge
+from mt_nodes.relations.checks.base import Check, nothing_to_judge
 
 if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects
@@ -26,41 +25,41 @@ if TYPE_CHECKING:
 class TraceCheck(Check):
     """A relation of two episodes. Subclasses are frozen dataclasses whose fields are their parameters.
 
-    One verdict is given of a whole episode (pair ``<episode>/-/…``), by what the ego did and not by what was commanded.
+    There is one verdict for a whole episode (pair ``<episode>/-/…``), by the motion of the ego and not by its commands.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("control",)
 
     @abstractmethod
     def judge_drives(self, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
-        """Judge two episodes, each of at least one row, that both ran to an end of their own."""
+        """Judge two episodes of at least one row each, both of which ran to their end."""
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
-        """Say that one instant is no drive."""
+        """Return NOT_APPLICABLE: one instant is no drive."""
         return Judgement(Outcome.NOT_APPLICABLE, reason="one instant is no drive")
 
 
 Floats = npt.NDArray[np.float64]
 
-#: A stretch begins so far before its place and ends so far after it: rear axle of the ego, along its way. Of a limit,
-#: which holds from its place on, the other way round.
+#: A stretch begins so far before its place and ends so far after it: rear axle of the ego, along its way. For a limit,
+#: which holds from its place on, the two are swapped.
 BEFORE_M, AFTER_M = 30.0, 10.0
-#: Whose front is farther off the place than that never came there; less way than the other number is no stretch.
+#: An ego whose front stays farther than this from a place never reached it; a shorter way than this is no stretch.
 _OFF_M, _LEAST_M = 3.0, 5.0
 _STEP_M = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class RoadStretch:
-    """Places of the source's way, a metre apart.
+    """Samples of the source's way, a metre apart.
 
     Attributes:
-        at_m: (K,) how far the source had driven there. before_mps, after_mps: (K,) speeds of source and follow-up after
-            so much way; of who ended earlier, the last one: 0 of who stands.
-        aside_m: (K,) how far to the left of the source the follow-up was, NaN where it did not come.
+        at_m: (K,) distance that the source had driven. before_mps, after_mps: (K,) speeds of source and follow-up after
+            that distance; after the end of a drive, its last speed: 0 after a stop.
+        aside_m: (K,) lateral offset of the follow-up, positive to the left of the source; NaN where it did not come.
         rows: of the source's trace: the first on the stretch, and the one after the last.
-        now: the row at which facts count: the first, in the middle of a whole way.
-        limit_mps: that holds there in the follow-up's world only; 0 where there is none.
+        now: the row for which facts count: the first, or the middle of a whole way.
+        limit_mps: limit that holds there in the follow-up's world only; 0 if there is none.
     """
 
     at_m: Floats
@@ -75,10 +74,10 @@ class RoadStretch:
 def stretch_of(
     source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects, *, whole: bool = False
 ) -> RoadStretch | str:
-    """Return the stretch before and at what is another in the follow-up's world, or why there is none.
+    """Return the stretch before and at the changed place of the follow-up's world, or why there is none.
 
-    That is the place of the effects; of somebody who moves, where the follow-up came nearest to him; where nothing is
-    at a place, as in control and sham, the middle of the source's way.
+    The place is that of the effects; for a moving actor, where the follow-up came nearest to it; if there is no place,
+    as in control and sham, the middle of the source's way.
 
     Args:
         whole: all of the source's way instead.
@@ -140,7 +139,7 @@ PLACE, WAY = "place", "way"
 class ThereCheck(TraceCheck):
     """Base of checks of a stretch: 30 m before a place to 10 m after it, or all of the source's way.
 
-    A source that does not come there leaves nothing to demand. Who hits what was added is no example of anything.
+    A source that does not reach it leaves nothing to demand. A source that hits what was added gives no reference.
     """
 
     along: str = param(PLACE, choices=(PLACE, WAY), help="where: at what was changed, or on the whole way")
@@ -156,4 +155,4 @@ class ThereCheck(TraceCheck):
 
     @abstractmethod
     def decide(self, stretch: RoadStretch) -> Judgement:
-        """Judge what both did on the stretch."""
+        """Judge both drives on the stretch."""

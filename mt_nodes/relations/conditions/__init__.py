@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a relation applies."""
+"""Conditions: when a relation applies."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every condition is: whether a relation applies to a source case."""
+"""Base class of conditions: whether a relation applies to a source case."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ C = TypeVar("C", bound="Condition")
 
 
 class Condition(ABC):
-    """A *given*. Subclasses are frozen dataclasses whose fields are their parameters."""
+    """A condition (``given``). Subclasses are frozen dataclasses whose fields are their parameters."""
 
-    #: Whether facts that are known of a scene decide it: only such a one may be asked of a drive.
+    #: Whether known facts of a scene decide it: only such a condition can be evaluated for a drive.
     by_facts: ClassVar[bool] = False
 
     def of_stack(self: C, traits: OutputTraits) -> C:
-        """Return the condition with what it lacks and the stack file says, such as thresholds of scores."""
+        """Return the condition with missing settings, such as score thresholds, taken from the stack file."""
         return self
 
     @abstractmethod
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
         """Return why the relation does not apply here, or None when it does.
 
-        What cannot be evaluated is unmet: the text says what was missing.
+        A condition that cannot be evaluated is not met: the text says what is missing.
         """

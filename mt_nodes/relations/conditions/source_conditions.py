@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of a source: of its cloud, of what the stack says of it, and of what is known of the case."""
+"""Conditions on a source: on its cloud, its output, and known facts of the case."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.conditions.base import Condition
 from mt_nodes.relations.facts.condition import evaluate, missing, parse
 from mt_nodes.relations.facts.derived_facts import with_derived
-from mt_nodes.relations.facts.scene_ego import told_motion
+from mt_nodes.relations.facts.scene_ego import ego_motion
 from mt_nodes.relations.facts.scene_facts import Fact, first_known
 
 
 @dataclass(frozen=True)
 class ObstaclesWithin(Condition):
-    """The source output has at least so many obstacles near enough, and inside the region if one is named."""
+    """The source output has at least so many obstacles within range, and inside the region if one is named."""
 
     range_m: float = param(float("inf"), low=0.0, unit="m", help="distance over ground from the origin of frame_id")
     at_least: int = param(1, low=1, high=10_000, help="obstacles that must be there")
@@ -45,7 +45,7 @@ class ObstaclesWithin(Condition):
         if source.detections is None:
             return "the source output has no detections to count"
         try:
-            there = self._there(bundle, source.detections)
+            there = self._in_reach(bundle, source.detections)
         except (UnknownTransform, RegionUnavailable) as error:
             return str(error)
         least = DEFAULT_THRESHOLDS["detections"].high if self.score is None else self.score
@@ -57,10 +57,10 @@ class ObstaclesWithin(Condition):
         return f"{seen} obstacles{more} {self._place()}, expected at least {self.at_least}"
 
     def of_stack(self, traits: OutputTraits) -> ObstaclesWithin:
-        """Return the condition with the high threshold of a stack, where it gives none."""
+        """Return the condition with a missing threshold taken from the stack file."""
         return replace(self, score=traits.thresholds("detections").high if self.score is None else self.score)
 
-    def _there(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _in_reach(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         counts = seen.finite
         if np.isfinite(self.range_m):
             xyz = move(bundle.transforms.lookup(self.frame_id, seen.frame_id), seen.center_m)
@@ -79,13 +79,13 @@ class ObstaclesWithin(Condition):
 class PathReaches(Condition):
     """The source output has a path that reaches far enough ahead, in its own frame.
 
-    Who sees no lane need not turn where that would lie elsewhere.
+    A stack that detects no lane need not turn where the lane would move.
     """
 
     ahead_m: float = param(8.0, low=0.0, high=200.0, unit="m", help="how far ahead it must reach at the least")
 
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
-        """Look at the farthest place of the path."""
+        """Measure the farthest point of the path."""
         if source.path is None or not len(source.path.pose):
             return "the source output tells no path"
         reach_m = float(source.path.pose[:, 0].max())
@@ -121,11 +121,11 @@ class PointsAtLeast(Condition):
         if self.region is None:
             return int(np.isfinite(cloud.xyz).all(axis=1).sum())
         region = self.region.resolve(bundle)
-        # What is not finite is in no region.
+        # Points with non-finite coordinates are in no region.
         return int(region.contains(move(bundle.transforms.lookup(region.frame_id, cloud.frame_id), cloud.xyz)).sum())
 
 
-#: Of a stack that tells a yaw rate in place of steering: that of a usual car, as checks of commands have it.
+#: For stacks that command a yaw rate instead of a steering angle: wheelbase of a usual car, as in checks of commands.
 WHEELBASE_M = 2.7
 
 
@@ -138,10 +138,10 @@ def _condition(value: Any, where: str) -> str:
 
 @dataclass(frozen=True)
 class KnownToBe(Condition):
-    """A condition on the ego-vehicle, such as ``speed_kmh > 50``, is true by all that is known.
+    """A condition on the ego vehicle or the scene, such as ``speed_kmh > 50``, holds by the known facts.
 
-    Odometry of the very frame counts before what is known of the case beforehand (``mt replay --cases``), and that
-    before what the source commands. What nothing tells is unknown, and what is unknown is not met.
+    Odometry of the frame itself has priority over facts known in advance (``mt replay --cases``), and those over the
+    source's command. A fact without a source is unknown, and an unknown condition is not met.
     """
 
     by_facts: ClassVar[bool] = True
@@ -149,8 +149,8 @@ class KnownToBe(Condition):
     condition: str = param("moving", convert=_condition, help="in the language of mt_nodes.relations.facts.condition")
 
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
-        """Look at the speed and the steering that are told, and at what is known of the case."""
-        by_topics, by_command = (told_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
+        """Evaluate the condition from speed, steering and the known facts of the case."""
+        by_topics, by_command = (ego_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
         of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
         known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
         facts = {name: fact.value for name, fact in known.items() if fact.known}
@@ -159,5 +159,5 @@ class KnownToBe(Condition):
             return None
         if holds is None:
             return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
-        told = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
-        return f"it is not so that {self.condition} ({', '.join(told)})"
+        values = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
+        return f"it is not so that {self.condition} ({', '.join(values)})"

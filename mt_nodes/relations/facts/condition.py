@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of relations on the source: a small language with three values, in which unknown stays unknown.
+"""Conditions of relations on the source: a small language in three-valued logic.
 
-``speed_kmh > 50 and not has(red_light)`` is true, false or, where a fact is missing that decides it, unknown (Kleene's
-strong logic: ``false and unknown`` is false, ``true and unknown`` unknown). What is unknown is never taken for true.
+``speed_kmh > 50 and not has(red_light)`` is true, false or, if a deciding fact is missing, unknown (Kleene's strong
+logic: ``false and unknown`` is false, ``true and unknown`` unknown). An unknown condition never counts as true.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lark import Lark
 
 KINDS = ("flag", "number", "name")
-#: What is known of a case by predicate; ``has``: the names of all elements that are there. What is missing is unknown.
+#: Known facts of a case by predicate; ``has``: the names of all elements that are present. A missing fact is unknown.
 Facts = Mapping[str, "bool | float | str | Collection[str]"]
 HAS = "has"
 _LONGEST, _DEEPEST = 2000, 40
@@ -36,7 +36,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Predicate:
-    """What a condition may name: its ``kind`` (of :data:`KINDS`), and phrases of rules that state or deny a flag."""
+    """A name in conditions: its ``kind`` (of :data:`KINDS`), and phrases of rules that state or deny a flag."""
 
     name: str
     kind: str
@@ -47,14 +47,14 @@ class Predicate:
 
 @dataclass(frozen=True)
 class ConditionNode:
-    """An operator and what it works on: ``flag``, ``has``, ``compare``, ``not_``, ``both``, ``either``, ``true``…"""
+    """An operator and its operands: ``flag``, ``has``, ``compare``, ``not_``, ``both``, ``either``, ``true``…"""
 
     kind: str
     parts: tuple[Any, ...] = ()
 
     @property
     def names(self) -> Iterator[str]:
-        """Names of predicates in it, in order."""
+        """Names of the predicates in it, in order."""
         for part in self.parts:
             if isinstance(part, ConditionNode):
                 yield from part.names
@@ -63,7 +63,7 @@ class ConditionNode:
 
     @property
     def elements(self) -> Iterator[str]:
-        """Names of elements that it asks for."""
+        """Names of the elements in it."""
         for part in self.parts:
             if isinstance(part, ConditionNode):
                 yield from part.elements
@@ -76,7 +76,7 @@ TRUE, FALSE = ConditionNode("true"), ConditionNode("false")
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> ConditionNode:
-    """Read a condition; an empty one is true.
+    """Parse a condition; an empty text is true.
 
     Raises:
         UsageError: says where, what was got and what a condition looks like.
@@ -100,7 +100,7 @@ def parse(text: str) -> ConditionNode:
 def refuse_unknown_names(
     text: str, predicates: Mapping[str, Predicate], elements: Collection[str], where: str = "condition"
 ) -> None:
-    """Refuse a condition that names what does not exist, or compares what cannot be compared.
+    """Refuse a condition with unknown names, or with comparisons between kinds that cannot be compared.
 
     Raises:
         UsageError: names the place, the word and the nearest that exists.
@@ -135,7 +135,7 @@ def _refuse_leaf(node: ConditionNode, predicates: Mapping[str, Predicate], where
 
 
 def evaluate(text: str, facts: Facts) -> bool | None:
-    """Return whether a condition holds, None where what is known does not decide it.
+    """Return whether a condition holds, None if the known facts do not decide it.
 
     Raises:
         UsageError: it cannot be read.
@@ -145,14 +145,14 @@ def evaluate(text: str, facts: Facts) -> bool | None:
 
 
 def missing(text: str, facts: Facts) -> tuple[str, ...]:
-    """Return the names of predicates whose values would decide a condition that is unknown."""
+    """Return the names of predicates whose values would decide an unknown condition."""
     left = known(parse(text), facts)
-    asked = (*left.names, *(HAS for _ in left.elements))
-    return tuple(dict.fromkeys(name for name in asked if name not in facts))
+    needed = (*left.names, *(HAS for _ in left.elements))
+    return tuple(dict.fromkeys(name for name in needed if name not in facts))
 
 
 def known(node: ConditionNode, facts: Facts) -> ConditionNode:
-    """Return a condition with what is known put in: what is left asks for what is not."""
+    """Return a condition simplified by the known facts: only unknown facts are left."""
     if node.kind in ("both", "either"):
         ends, drops = ("false", "true") if node.kind == "both" else ("true", "false")
         parts = [known(part, facts) for part in node.parts]
@@ -173,16 +173,16 @@ def known(node: ConditionNode, facts: Facts) -> ConditionNode:
 
 
 def conjunction(*texts: str) -> str:
-    """Return that several conditions hold, each once, in their order."""
+    """Return the conjunction of conditions, each once, in their order."""
     parts: list[ConditionNode] = []
     for tree in map(parse, texts):
         parts += tree.parts if tree.kind == "both" else () if tree == TRUE else (tree,)
-    told = tuple(dict.fromkeys(parts))
-    return "" if not told else written(told[0] if len(told) == 1 else ConditionNode("both", told))
+    distinct = tuple(dict.fromkeys(parts))
+    return "" if not distinct else written(distinct[0] if len(distinct) == 1 else ConditionNode("both", distinct))
 
 
 def written(node: ConditionNode) -> str:
-    """Return the text of a condition, empty for what is always true."""
+    """Return the text of a condition, empty if it is always true."""
     return "" if node == TRUE else _text(node)
 
 

@@ -1,33 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from facts that one source tells: it counts as much as they do."""
+"""Facts that follow from the facts of one source, with the same priority."""
 
 from __future__ import annotations
 
 from mt_nodes.relations.facts.scene_ego import manoeuvre
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
 
-#: Whether the weather is clear, and whether one sees well in it.
+#: Weather -> whether the weather is clear, and whether visibility is good.
 _STATED = {"clear": (True, True), "fog": (True, False), "rain": (False, None), "snow": (False, None)}
 
 
 def with_derived(facts: Facts) -> Facts:
-    """Return the facts of one source and what they come to, as far as the source does not tell that itself."""
+    """Return the facts of one source and those that follow from them, unless the source states them itself."""
     time, weather, roads = (facts.get(name, unknown("")) for name in ("time_of_day", "weather", "roads"))
-    made = manoeuvre(facts)
+    derived = manoeuvre(facts)
     if time.known:
-        made["dark"] = Fact(time.value == "night", time.source)
-        made["scene_bright"] = Fact(time.value == "day", time.source)
+        derived["dark"] = Fact(time.value == "night", time.source)
+        derived["scene_bright"] = Fact(time.value == "day", time.source)
     if weather.value in _STATED:
         clear, good = _STATED[weather.value]
-        made["weather_clear"] = Fact(clear, weather.source)
-        made["visibility_good"] = Fact(good, weather.source)
+        derived["weather_clear"] = Fact(clear, weather.source)
+        derived["visibility_good"] = Fact(good, weather.source)
     if roads.value:
-        made["road_type"] = Fact(roads.value[0], roads.source)
-    return first_known(facts, made)
+        derived["road_type"] = Fact(roads.value[0], roads.source)
+    return first_known(facts, derived)
 
 
 def unless_denied(facts: Facts, surer: Facts) -> Facts:
-    """Return the facts of one source without a weather that does not go with what a surer one knows."""
+    """Return the facts of one source without its weather if that contradicts a more reliable source."""
     weather = facts.get("weather", unknown(""))
     for name, stated in zip(("weather_clear", "visibility_good"), _STATED.get(weather.value, ()), strict=False):
         known = surer.get(name, unknown(""))

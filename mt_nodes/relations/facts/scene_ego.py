@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the ego-vehicle drives and where it steers: by odometry, frames, clouds, or what its stack commands."""
+"""Speed and steering of the ego vehicle: from odometry, frames, clouds, or its stack's commands."""
 
 from __future__ import annotations
 
@@ -17,67 +17,67 @@ from mt_nodes.relations.facts.scene_motion import motion_by_clouds
 
 NAMES = ("speed_kmh", "steering_rad")
 _KMH_PER_MPS = 3.6
-#: Slower than this counts as standing.
+#: At or below this speed the vehicle counts as standing.
 MOVING_KMH = 2.0
-#: A road-wheel angle of 0.1 rad is a bend of 27 m radius, tighter than streets have between junctions; one of 0.03 rad
-#: of 90 m is none worth naming. What lies between may be either. An assumption.
+#: A road-wheel angle of 0.1 rad is a bend of 27 m radius, tighter than streets between junctions; 0.03 rad is one of 90
+#: m, which counts as straight. Between them it may be either. An assumption.
 _TURNS_RAD, _STRAIGHT_RAD = 0.1, 0.03
 _FIXED_FRAMES = (MAP_FRAME, "odom")
 
 
-def told_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
+def ego_motion(bundles: Sequence[Bundle], outputs: Sequence[Output], wheelbase_m: float) -> Facts:
     """Return ``speed_kmh`` and ``steering_rad`` at the middle of a case.
 
-    Where only speed and yaw rate are told, steering is that of the single-track model without slip.
+    From speed and yaw rate, steering follows from the single-track model without slip.
     """
     middle = len(bundles) // 2
     ways: tuple[tuple[str, Callable[[], Control | None]], ...] = (
-        ("odometry", lambda: _told(bundles[middle])),
+        ("odometry", lambda: _odometry(bundles[middle])),
         ("the way of base_link in transforms", lambda: _moved(bundles)),
         ("LiDAR clouds laid upon each other", lambda: motion_by_clouds(bundles)),
         ("command of the stack", lambda: outputs[middle].control if middle < len(outputs) else None),
     )
-    made: Facts = {}
+    facts: Facts = {}
     for source, way in ways:
-        if len(made) < len(NAMES) and (control := way()) is not None:
-            made = first_known(made, _facts(control, source, wheelbase_m))
+        if len(facts) < len(NAMES) and (control := way()) is not None:
+            facts = first_known(facts, _facts(control, source, wheelbase_m))
     return first_known(
-        made, dict.fromkeys(NAMES, unknown(f"none of {', '.join(source for source, _ in ways)} says it"))
+        facts, dict.fromkeys(NAMES, unknown(f"none of {', '.join(source for source, _ in ways)} says it"))
     )
 
 
 def manoeuvre(facts: Mapping[str, Fact]) -> Facts:
-    """Return what speed and steering say of what the ego does: whether it moves, and turns."""
-    made: Facts = {}
+    """Return whether the ego moves and turns, from speed and steering."""
+    derived: Facts = {}
     speed, steering = (facts.get(name, unknown("")) for name in NAMES)
     if speed.known:
-        made["moving"] = Fact(abs(speed.value) > MOVING_KMH, speed.source)
+        derived["moving"] = Fact(abs(speed.value) > MOVING_KMH, speed.source)
     if steering.known and not _STRAIGHT_RAD < abs(steering.value) < _TURNS_RAD:
         heading = "straight" if abs(steering.value) <= _STRAIGHT_RAD else "left" if steering.value > 0.0 else "right"
-        made["ego_turning"] = Fact(heading != "straight", steering.source)
-        made["ego_turning_left"] = Fact(heading == "left", steering.source)
-        made["ego_turning_right"] = Fact(heading == "right", steering.source)
-        made["ego_heading"] = Fact(heading, steering.source)
-    return made
+        derived["ego_turning"] = Fact(heading != "straight", steering.source)
+        derived["ego_turning_left"] = Fact(heading == "left", steering.source)
+        derived["ego_turning_right"] = Fact(heading == "right", steering.source)
+        derived["ego_heading"] = Fact(heading, steering.source)
+    return derived
 
 
-def _told(bundle: Bundle) -> Control | None:
-    said = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
-    return Control(None, speed_mps=said.speed_mps, yaw_rate_radps=said.yaw_rate_radps) if said else None
+def _odometry(bundle: Bundle) -> Control | None:
+    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
+    return Control(None, speed_mps=odometry.speed_mps, yaw_rate_radps=odometry.yaw_rate_radps) if odometry else None
 
 
 def _facts(control: Control, source: str, wheelbase_m: float) -> Facts:
     turn = steering_rad(control, wheelbase_m)
-    made = {}
+    facts = {}
     if math.isfinite(control.speed_mps):
-        made["speed_kmh"] = Fact(_KMH_PER_MPS * control.speed_mps, source)
+        facts["speed_kmh"] = Fact(_KMH_PER_MPS * control.speed_mps, source)
     if math.isfinite(turn):
-        made["steering_rad"] = Fact(turn, source)
-    return made
+        facts["steering_rad"] = Fact(turn, source)
+    return facts
 
 
 def _moved(bundles: Sequence[Bundle]) -> Control | None:
-    """Return speed and yaw rate between the first and the last bundle, None where no frame of the ego moves."""
+    """Return speed and yaw rate between the first and the last bundle, None if no transform gives the motion."""
     first, last = bundles[0], bundles[-1]
     elapsed_s = (last.stamp_ns - first.stamp_ns) * 1e-9
     moving = {t.child for b in (first, last) for t in b.transforms.transforms if not t.static}

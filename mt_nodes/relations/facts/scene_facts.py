@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts of a scene: what is so, and where that is known from."""
+"""Facts of a scene and their sources."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact.
+    """A fact with its source.
 
     Attributes:
-        value: a flag, a number, a name, or names; None: it is not known.
-        source: where it is from, or why it is not known.
+        value: a flag, a number, a name, or names; None if unknown.
+        source: its source, or why it is unknown.
     """
 
     value: Any
@@ -22,7 +22,7 @@ class Fact:
 
     @property
     def known(self) -> bool:
-        """Whether there is a value."""
+        """Whether the value is known."""
         return self.value is not None
 
 
@@ -30,12 +30,12 @@ Facts = dict[str, Fact]
 
 
 def unknown(why: str) -> Fact:
-    """Return a fact that is not known."""
+    """Return an unknown fact."""
     return Fact(None, why)
 
 
 def first_known(*sources: Mapping[str, Fact]) -> Facts:
-    """Return each fact of the first source that knows it; of what none knows, why the last does not."""
+    """Return each fact from the first source that knows it; if none does, the last source's reason."""
     merged: Facts = {}
     for source in reversed(sources):
         merged |= {name: fact for name, fact in source.items() if fact.known or not merged.get(name, fact).known}

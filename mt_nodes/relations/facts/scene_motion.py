@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the ego-vehicle moves by its LiDAR alone: clouds in a row laid upon each other.
+"""Motion of the ego vehicle from its LiDAR alone, by registration of successive clouds.
 
-That is iterative closest points against planes, with outliers weighed down (Open3D's ``registration_icp`` with Tukey's
-kernel): what stands still around the vehicle outweighs what drives. It is believed where most of a cloud fits and two
-steps in a row agree; in a jam, where most of what is seen moves along, it may still be wrong.
+The method is point-to-plane ICP with a robust kernel (Open3D's ``registration_icp`` with Tukey's kernel): static
+surroundings outweigh moving objects. The result counts only if most of a cloud fits and two successive steps agree; in
+a jam, where most of the visible scene moves along, it may still be wrong.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from mt_nodes.data.transforms import EGO_FRAME, UnknownTransform, move
 
 Floats = npt.NDArray[np.float64]
 
-#: What counts: above the road, whose rings look alike wherever one is, and neither the vehicle itself nor far away.
+#: Points used: above the road, whose rings look alike at any place, beyond the vehicle itself, and not far away.
 _ABOVE_M, _NEAR_M, _FAR_M = 0.4, 3.0, 50.0
-#: Points, drawn by lot, of which planes are made, and that are laid upon them.
+#: Numbers of randomly drawn points: for the planes, and for registration to them.
 _PLANES, _LAID = 30_000, 4_000
-#: Steps that are tried first, forward in metres a second, and how far apart points may lie, ever less.
+#: Initial steps to try, in m/s forward, and decreasing correspondence distances.
 _TRIED_MPS, _APART_M = (0.0, 8.0, 16.0, 25.0), (1.5, 0.5)
 _NORMAL_M, _NORMAL_POINTS, _FITS_M = 0.8, 20, 0.3
-#: The share of points near a plane from which a pose is believed, and from which no other is tried.
+#: Share of points near a plane from which a pose counts, and from which no other initial step is tried.
 _FITTING, _SURELY = 0.6, 0.9
-#: Speeds of two steps in a row differ by hard braking and the error of both at the most; a step lasts so long at most.
+#: Limits: acceleration between two successive steps, error of a speed, and duration of a step.
 _HARDEST_MPS2, _ERROR_MPS, _LONGEST_S = 10.0, 0.2, 0.5
 _STEERS_MPS = 1.0
 
 
 def motion_by_clouds(bundles: Sequence[Bundle]) -> Control | None:
-    """Return speed and yaw rate at the middle of a case, rounded to 0.01; None where clouds do not tell.
+    """Return speed and yaw rate at the middle of a case, rounded to 0.01; None if the clouds do not determine them.
 
-    The yaw rate is NaN where the vehicle is so slow that an error of it would be taken for steering.
+    The yaw rate is NaN at speeds so low that its error would look like steering.
     """
     middle = min(max(len(bundles) // 2, 1), len(bundles) - 2)
     if len(bundles) < 3:
@@ -61,7 +61,7 @@ def motion_by_clouds(bundles: Sequence[Bundle]) -> Control | None:
 
 
 def _around(bundle: Bundle) -> Floats | None:
-    """Return (n, 3) points of the first LiDAR in the vehicle's frame; None where there are too few to tell."""
+    """Return (n, 3) points of the first LiDAR in the vehicle's frame; None if there are too few."""
     if not bundle.known_clouds:
         return None
     cloud: Cloud = bundle.known_clouds[0]
@@ -71,20 +71,20 @@ def _around(bundle: Bundle) -> Floats | None:
         return None
     with np.errstate(invalid="ignore"):
         away = np.hypot(xyz[:, 0], xyz[:, 1])
-        kept = xyz[(xyz[:, 2] > _ABOVE_M) & (away > _NEAR_M) & (away < _FAR_M) & np.isfinite(xyz[:, 2])]
-    return kept if len(kept) > 500 else None
+        points = xyz[(xyz[:, 2] > _ABOVE_M) & (away > _NEAR_M) & (away < _FAR_M) & np.isfinite(xyz[:, 2])]
+    return points if len(points) > 500 else None
 
 
 def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float] | None:
-    """Return speed and yaw rate from one cloud to the next, None where too little fits."""
+    """Return speed and yaw rate from one cloud to the next, None if too few points fit."""
     import open3d as o3d
 
     target, source = _cloud(before, _PLANES), _cloud(after, _LAID)
     target.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(_NORMAL_M, _NORMAL_POINTS))
     best = None
     for speed in _TRIED_MPS:
-        laid = _laid(source, target, speed * elapsed_s)
-        best = laid if best is None or laid.fitness > best.fitness else best
+        registered = _registered(source, target, speed * elapsed_s)
+        best = registered if best is None or registered.fitness > best.fitness else best
         if best.fitness >= _SURELY:
             break
     if best is None or best.fitness < _FITTING:
@@ -95,7 +95,7 @@ def _step(before: Floats, after: Floats, elapsed_s: float) -> tuple[float, float
     return float(forward) / elapsed_s, turned / elapsed_s
 
 
-def _laid(source: Any, target: Any, forward_m: float) -> Any:
+def _registered(source: Any, target: Any, forward_m: float) -> Any:
     import open3d as o3d
 
     registration = o3d.pipelines.registration

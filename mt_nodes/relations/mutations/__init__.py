@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of input. One of some size is a file; small ones stand in the file of their kin."""
+"""Mutations: changes of the input. A long one has a file of its own; short ones share a file with related ones."""

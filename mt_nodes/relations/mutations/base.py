@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every mutation is: draw, then apply, then prove."""
+"""Base class of all mutations: draw, apply, prove."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Draw = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Followup:
-    """What goes to the follow-up arm in place of one source bundle: 0..k bundles with their delays in ns.
+    """What the follow-up arm gets instead of one source bundle: 0..k bundles with their delays in ns.
 
-    They go out in this order, after whatever went out before: a topic is a queue. Answers to the first are judged.
+    They go out in this order, after all earlier ones: a topic is a queue. The answer to the first one is judged.
     """
 
     bundles: tuple[tuple[int, Bundle], ...]
@@ -28,7 +28,7 @@ class Followup:
 
     @property
     def first(self) -> Bundle:
-        """The bundle that answers are expected for.
+        """The bundle whose answer is judged.
 
         Raises:
             IndexError: nothing is sent.
@@ -43,32 +43,30 @@ class Mutation(ABC):
     """
 
     sensors: ClassVar[tuple[str, ...]]
-    #: What this change is offered as: ``relation``, or the roles ``control`` and ``sham`` that every run has.
+    #: Role in a run: ``relation``, or ``control`` and ``sham``, which every run has.
     role: ClassVar[str] = "relation"
-    #: Whether another draw makes another follow-up; a change without chance says False.
+    #: Whether another draw gives another follow-up.
     random: ClassVar[bool] = True
-    #: The extra of the package that it needs, empty for none.
+    #: Extra of the package that it needs, empty for none.
     extra: ClassVar[str] = ""
-    #: Whether stamps of messages are what it changes; every other change keeps them.
+    #: Whether it changes stamps of messages; every other mutation keeps them.
     about_stamps: ClassVar[bool] = False
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Sensors that it changes with these parameters: some of ``sensors``."""
+        """Sensors that it changes with these parameters: a subset of ``sensors``."""
         return self.sensors
 
     @property
-    def looks_back(self) -> int:
-        """How many numbers of bundles ``apply`` looks back: so many of them come as ``bundle.earlier``, as far as
-        they are there. What looks back must be the first mutation of a relation: it sees the bundles of the source.
-        """
+    def needs_history(self) -> int:
+        """How many bundles ``apply`` looks back: as many come as ``bundle.earlier``, if they exist."""
         return 0
 
     def ready(self) -> None:  # noqa: B027
         """Load what the first bundle would otherwise wait for, such as a library."""
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Return what persists over a segment (particles, a placed object)."""
+        """Return the state of a segment (particles, a placed object)."""
         return None
 
     @abstractmethod
@@ -81,8 +79,8 @@ class Mutation(ABC):
 
     @abstractmethod
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Return the follow-up; the same arguments give the same bytes. Never writes into ``bundle``."""
+        """Return the follow-up. Equal arguments give equal bytes, and ``bundle`` is never written to."""
 
     @abstractmethod
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove on this very bundle that the change is what was promised; return what is broken, or None."""
+        """Prove on this very bundle that the change is as promised; return the broken promise, or None."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers by chance that a key stands for: as many as a cloud has points, of which a ledger keeps the key alone.
+"""Random numbers represented by a key: one for every point of a cloud, while the ledger stores the key alone.
 
-A draw holds all that a follow-up is made again of. Where that would be a number for every point it holds a key, and
-whoever makes the follow-up, or proves it, makes the numbers of it: the same ones with the same version of NumPy.
+A draw holds all that is needed to reproduce a follow-up. Instead of a number for every point it holds a key, from which
+the same version of NumPy generates the same numbers for the follow-up and for its proof.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, ParamSpec, cast
 import numpy as np
 import numpy.typing as npt
 
-#: Arrays of each kind that are kept: those of a bundle of several clouds, between its follow-up and the proof.
-_KEPT = 4
-#: Numbers that are drawn at a time, which stay in the processor's cache.
+#: Cached arrays of each kind: those of a bundle of several clouds, between follow-up and proof.
+_CACHED = 4
+#: Numbers drawn at a time, which fit the processor's cache.
 _PIECE = 1 << 13
-Asked = ParamSpec("Asked")
+Params = ParamSpec("Params")
 
 
 def new_key(rng: np.random.Generator) -> int:
@@ -27,37 +27,37 @@ def new_key(rng: np.random.Generator) -> int:
 
 
 def generator_of(key: int) -> np.random.Generator:
-    """Return the generator of what a key stands for, from the beginning."""
+    """Return the generator of a key, at its start."""
     return np.random.Generator(np.random.PCG64(key))
 
 
-def kept(make: Callable[Asked, npt.NDArray[Any]]) -> Callable[Asked, npt.NDArray[Any]]:
-    """Keep the last arrays that a function made: the proof asks for what was asked for a moment before.
+def cached(make: Callable[Params, npt.NDArray[Any]]) -> Callable[Params, npt.NDArray[Any]]:
+    """Cache the last arrays of a function: the proof needs those that the follow-up has just used.
 
-    They cannot be written to, as others are given the same ones.
+    They are read-only, because callers share them.
     """
 
     @wraps(make)
-    def made(*args: Asked.args, **kwargs: Asked.kwargs) -> npt.NDArray[Any]:
+    def frozen(*args: Params.args, **kwargs: Params.kwargs) -> npt.NDArray[Any]:
         array = make(*args, **kwargs)
         array.flags.writeable = False
         return array
 
-    return cast("Callable[Asked, npt.NDArray[Any]]", lru_cache(maxsize=_KEPT)(made))
+    return cast("Callable[Params, npt.NDArray[Any]]", lru_cache(maxsize=_CACHED)(frozen))
 
 
-@kept
+@cached
 def order_of(key: int, count: int) -> npt.NDArray[np.int64]:
-    """Return an order (count,) of so many points."""
+    """Return a permutation (count,) of points."""
     return generator_of(key).permutation(count)
 
 
-@kept
+@cached
 def cut_normals(key: int, count: int, cut: float) -> npt.NDArray[np.float32]:
-    """Return standard normal numbers (count,), cut at so many deviations."""
-    rng, made = generator_of(key), np.empty(count, dtype=np.float32)
+    """Return standard normal numbers (count,), cut at so many standard deviations."""
+    rng, normals = generator_of(key), np.empty(count, dtype=np.float32)
     for start in range(0, count, _PIECE):
-        piece = made[start : start + _PIECE]
+        piece = normals[start : start + _PIECE]
         rng.standard_normal(dtype=np.float32, out=piece)
         np.clip(piece, -cut, cut, out=piece)
-    return made
+    return normals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody is on the ego's way, beside it, crosses it or comes towards it."""
+"""Adds actors on the ego's way, beside it, crossing it or oncoming."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.scene.objects import KINDS
 
 WHERE = ("way", "roadside", "crossing", "oncoming")
-#: Places that are tried, and the room that is left to all else.
+#: Places tried, and clearance to everything else.
 _TRIED, _CLEAR_M = 40, 0.3
-#: Who crosses steps out when the ego would be there in so long; who comes sets off when it is so near.
+#: A crossing actor starts when the ego is so far away in time; an oncoming one when it is so near.
 _STEPS_OUT_S, _SETS_OFF_M = 3.0, 90.0
-#: Who comes starts so far beyond the place, on a lane at most so far beside the way and as much against it.
+#: An oncoming actor starts so far beyond the place, on a lane within this lateral distance and this angle to the
+#: opposite direction.
 _BEYOND_M, _BESIDE_M, _AGAINST_RAD = 45.0, 6.0, 0.3
-#: Between two of a group; places of a way that is driven along, in metres.
+#: Distance between the actors of a group; spacing of the checked places of an oncoming one's way, in metres.
 _APART_M, _EVERY_M = 0.6, 5
 
 
@@ -44,11 +45,11 @@ def _kinds(value: Any, where: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ActorAdded(ScenarioChange):
-    """Somebody more is where the ego is about to drive, in nobody else's way; several stand one behind the other.
+    """Adds actors on the ego's upcoming way, clear of everybody else; several stand one behind the other.
 
-    ``way``: in the middle of its lane, driving on where there is a speed, and standing without; ``roadside``: beside
-    all lanes, on the side that traffic keeps to; ``crossing``: from there over all lanes, when the ego is near;
-    ``oncoming``: on a lane beside it that leads the other way. It refuses where there is no such place.
+    ``way``: in the middle of its lane, driving if there is a speed, else standing; ``roadside``: beside all lanes, on
+    the side of traffic; ``crossing``: from there across all lanes, when the ego is near; ``oncoming``: on an adjacent
+    lane in the opposite direction. Not applicable if there is no such place.
     """
 
     kind: tuple[str, ...] = param(("adult",), convert=_kinds, help="kind of object, or a list of them")
@@ -66,13 +67,13 @@ class ActorAdded(ScenarioChange):
             raise UsageError(f"got where: {self.where} and no speed_mps, expected how fast it goes")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Choose a place that is free."""
+        """Choose a free place."""
         way = OwnWay.of(setting)
         rows = way.tried(rng, self.at, self.ahead_m)
         there, lanes = taken(setting), lanes_of(setting.road)
         for row in rows[:_TRIED]:
-            made = self._actors(setting, way, row, lanes)
-            if made and self._free(setting, made, there):
+            added = self._actors(setting, way, row, lanes)
+            if added and self._free(setting, added, there):
                 return {"row": row}
         what, many = " and ".join(self.kind), f"{len(rows)} places"
         raise NotApplicable(
@@ -81,35 +82,35 @@ class ActorAdded(ScenarioChange):
         )
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Put them there."""
+        """Add the actors."""
         way, row = OwnWay.of(setting), int(draw["row"])
-        made = self._actors(setting, way, row, lanes_of(setting.road))
+        added = self._actors(setting, way, row, lanes_of(setting.road))
         ahead = row - way.front_m
         moves = self.where == "oncoming" or (self.where == "way" and self.speed_mps > 0.0)
-        names = tuple(actor.name for actor in made)
+        names = tuple(actor.name for actor in added)
         effects = WorldEffects(added=names, at=None if moves else way.at(row), numbers={"ahead_m": ahead})
-        return replace(setting, scenario=_with(setting.scenario, made)), effects
+        return replace(setting, scenario=_with(setting.scenario, added)), effects
 
-    def _free(self, setting: Setting, made: tuple[Actor, ...], there: shapely.Geometry) -> bool:
-        """Whether they stand clear of all else, and where such may stand."""
-        places = shapely.union_all([outline(actor) for actor in made])
+    def _free(self, setting: Setting, added: tuple[Actor, ...], there: shapely.Geometry) -> bool:
+        """Return whether they are clear of everything else, and where they may stand."""
+        places = shapely.union_all([outline(actor) for actor in added])
         if there.distance(places) < _CLEAR_M:
             return False
-        return not problems(_with(setting.scenario, made), setting.road)
+        return not problems(_with(setting.scenario, added), setting.road)
 
     def _actors(self, setting: Setting, way: OwnWay, row: int, lanes: shapely.Geometry) -> tuple[Actor, ...]:
-        """Return who is added at a row of the way, nobody where there is no such place."""
+        """Return the actors to add at a row of the way, none if there is no such place."""
         names, ahead_m = unused_names(setting.scenario, "added", len(self.kind)), 0.0
-        made: list[Actor] = []
+        added: list[Actor] = []
         for name, kind in zip(names, self.kind, strict=True):
             half = _half_m(kind, self.turned_rad)[0]
-            ahead_m += half if made else 0.0
+            ahead_m += half if added else 0.0
             one = self._actor(name, kind, way, row + round(ahead_m), lanes)
             if one is None or row + round(ahead_m) >= len(way.pose):
                 return ()
-            made.append(one)
+            added.append(one)
             ahead_m += half + _APART_M + 0.5  # rows are whole metres
-        return tuple(made)
+        return tuple(added)
 
     def _actor(self, name: str, kind: str, way: OwnWay, row: int, lanes: shapely.Geometry) -> Actor | None:
         if self.where == "oncoming":
@@ -124,8 +125,8 @@ class ActorAdded(ScenarioChange):
         if near is None or far is None:
             return None
         if self.where == "roadside":
-            beside = near + self.beside_m + _half_m(kind, self.turned_rad)[1]
-            return Actor(name, kind, _turned(way.at(row, side * beside), self.turned_rad))
+            lateral_m = near + self.beside_m + _half_m(kind, self.turned_rad)[1]
+            return Actor(name, kind, _turned(way.at(row, side * lateral_m), self.turned_rad))
         half = _half_m(kind, pi / 2.0)[1]
         begin, end = way.at(row, side * (near + self.beside_m + half)), way.at(row, -side * (far + half + 1.0))
         trigger = Trigger(ego_within_s=_STEPS_OUT_S)
@@ -133,7 +134,7 @@ class ActorAdded(ScenarioChange):
         return Actor(name, kind, _turned(begin, -side * pi / 2.0), waypoints=walk, trigger=trigger)
 
     def _oncoming(self, name: str, kind: str, here: Pose, way: OwnWay) -> Actor | None:
-        """Return somebody who meets the ego about there, None where no lane leads the other way."""
+        """Return an actor that meets the ego about there, None if no lane leads the other way."""
         for lane, station in _against(way, here):
             begin = station - _BEYOND_M
             if begin >= 0.0:
@@ -145,7 +146,7 @@ class ActorAdded(ScenarioChange):
 
 
 def _against(way: OwnWay, here: Pose) -> Iterator[tuple[Lane, float]]:
-    """Yield lanes beside a place that lead the other way, and the stations there."""
+    """Yield lanes beside a place in the opposite direction, and the stations there."""
     for lane in way.road.lanes.values():
         station, left = lane.station_of(here.x_m, here.y_m)
         turn = (lane.pose_at(station).yaw_rad - here.yaw_rad + pi) % (2.0 * pi)
@@ -158,7 +159,7 @@ def _turned(pose: Pose, by_rad: float) -> Pose:
 
 
 def _half_m(kind: str, turned_rad: float) -> tuple[float, float]:
-    """Return half of what a kind takes along the way and across it."""
+    """Return half of the extent of a kind along the way and across it."""
     length, width, _ = facts_of(kind).size_m
     c, s = abs(cos(turned_rad)), abs(sin(turned_rad))
     return (c * length + s * width) / 2.0, (s * length + c * width) / 2.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody of another kind, nearer to the road, or far beside it."""
+"""Actors of another kind, nearer to the ego, or far beside the road."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from mt_nodes.world.scene.objects import KINDS
 
 @dataclass(frozen=True)
 class ActorKindChanged(ScenarioChange):
-    """One actor of a kind is of another: same place, same movement and, unless ``natural``, same size and mass.
+    """Changes the kind of one actor: same place, same movement and, unless ``natural``, same size and mass.
 
-    Matched geometry asks whether a name decides; natural geometry whether the looks do, which size is a part of.
+    Matched size tests whether the class alone matters; natural size whether the whole appearance does.
     """
 
     whose: str = param("adult", choices=tuple(KINDS), help="kind of those of whom one is changed")
@@ -47,7 +47,7 @@ class ActorKindChanged(ScenarioChange):
         return replace(setting, scenario=replace(scenario, actors=actors)), WorldEffects(changed=(draw["name"],))
 
     def _changed(self, actor: Actor) -> Actor:
-        # Nobody but people is of an age or a gender; whether one waits at lights is told apart from that.
+        # Only people have an age and a gender; obeying traffic lights does not depend on the kind.
         person = actor.person if KINDS[self.to].label in OF_PEOPLE else None
         size_m, mass_kg = (None, None) if self.natural else (size_of(actor), mass_of(actor))
         return replace(actor, kind=self.to, person=person, size_m=size_m, mass_kg=mass_kg)
@@ -55,10 +55,10 @@ class ActorKindChanged(ScenarioChange):
 
 @dataclass(frozen=True)
 class PedestrianNearer(ScenarioChange):
-    """A person ahead stands, or crosses, nearer to the ego along its lane, with everything the person will do.
+    """Moves a person who stands or crosses ahead nearer to the ego along its lane, with all of the person's movement.
 
-    Of people who move it is one who waits for the ego to come near: who walks by the clock would cross another
-    piece of the ego's way at the same time, perhaps after it has passed.
+    A moving person must be one who waits for the ego to come near: one who walks by the clock would cross another part
+    of the ego's way at the same time, perhaps after it has passed.
     """
 
     least_m: float = param(2.0, low=0.1, high=100.0, unit="m", help="by how much nearer at least")
@@ -66,7 +66,7 @@ class PedestrianNearer(ScenarioChange):
     left_m: float = param(15.0, low=1.0, high=200.0, unit="m", help="least distance that is left, from the front")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Choose a person, and how much nearer."""
+        """Choose a person and a distance."""
         near = {a.name: room for a in setting.scenario.actors if (room := self._room_m(setting, a)) >= self.least_m}
         if not near:
             raise NotApplicable(f"nobody on foot is far enough ahead to be {self.least_m:g} m nearer")
@@ -74,7 +74,7 @@ class PedestrianNearer(ScenarioChange):
         return {"name": name, "by_m": float(rng.uniform(self.least_m, max(self.least_m, min(self.most_m, near[name]))))}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Bring the person nearer, along the lane."""
+        """Move the person nearer, along the lane."""
         lane, actor = _lane(setting), setting.scenario.actor(draw["name"])
         station, _ = lane.station_of(actor.start.x_m, actor.start.y_m)
         carry = Carry.between(lane.pose_at(station), lane.pose_at(station - draw["by_m"]))
@@ -84,11 +84,11 @@ class PedestrianNearer(ScenarioChange):
         return replace(setting, scenario=replace(setting.scenario, actors=actors)), effects
 
     def weak_ends(self, setting: Setting) -> Mapping[str, float]:
-        """Next to nothing nearer."""
+        """Nearly no shift."""
         return {"most_m": 0.1, "least_m": 0.1}
 
     def _room_m(self, setting: Setting, actor: Actor) -> float:
-        """Return by how much an actor can be nearer; nothing where it is not one of those."""
+        """Return by how much an actor can be nearer; 0 for an unsuitable one."""
         waits = actor.trigger.ego_within_m is not None or actor.trigger.ego_within_s is not None
         if KINDS[actor.kind].label != "pedestrian" or not (waits or _stands(actor)):
             return 0.0
@@ -106,18 +106,18 @@ def _lane(setting: Setting) -> Lane:
     return setting.road.nearest_lane(start.x_m, start.y_m)
 
 
-#: Places that are tried.
+#: Places tried.
 _TRIED = 2000
-#: Between two of them.
+#: Gap between two of them.
 _GAP_M = 0.5
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ObjectAddedFar(ScenarioChange):
-    """More actors stand still beside the road: far from every lane, every house and everybody's way.
+    """Adds standing actors beside the road: far from every lane, every house and everybody's way.
 
-    They are within sight of where the ego begins, so that who reacts to what is none of his business does.
+    They are in sight of the ego's start, so that a driver that reacts to irrelevant actors does react.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is added")
@@ -127,11 +127,11 @@ class ObjectAddedFar(ScenarioChange):
     within_m: float = param(60.0, low=2.0, high=500.0, unit="m", help="largest distance from the ego at first")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Choose where, among the places that are free."""
+        """Choose free places."""
         start, size = setting.scenario.ego.start, facts_of(self.kind).size_m
         places = rng.uniform(-self.within_m, self.within_m, (_TRIED, 2))
         places = places[np.linalg.norm(places, axis=1) <= self.within_m] + (start.x_m, start.y_m)
-        free = _apart(places[self._free(setting, places)], max(size[:2]) + _GAP_M, self.count)
+        free = _spaced(places[self._free(setting, places)], max(size[:2]) + _GAP_M, self.count)
         if len(free) < self.count:
             raise NotApplicable(
                 f"{len(free)} places within {self.within_m:g} m of the ego are {self.beside_m:g} m beside every lane "
@@ -140,16 +140,16 @@ class ObjectAddedFar(ScenarioChange):
         return {"places": np.column_stack([free, rng.uniform(-np.pi, np.pi, self.count)])}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Put them there."""
+        """Add the actors."""
         scenario, places = setting.scenario, [Pose(*row) for row in np.asarray(draw["places"]).tolist()]
         names = unused_names(scenario, "added_far", len(places))
         added = tuple(Actor(name, self.kind, place) for name, place in zip(names, places, strict=True))
-        beside_m = min(_beside_m(setting, place) for place in places)
+        beside_m = min(_lane_distance_m(setting, place) for place in places)
         effects = WorldEffects(added=names, numbers={"beside_m": beside_m})
         return replace(setting, scenario=replace(scenario, actors=(*scenario.actors, *added))), effects
 
     def weak_ends(self, setting: Setting) -> Mapping[str, float]:
-        """One alone."""
+        """A single one."""
         return {"count": 1}
 
     def _free(self, setting: Setting, places: Floats) -> npt.NDArray[np.bool_]:
@@ -161,14 +161,14 @@ class ObjectAddedFar(ScenarioChange):
         return np.asarray(free if others.is_empty else free & (shapely.distance(others, points) >= self.clear_m))
 
 
-def _beside_m(setting: Setting, place: Pose) -> float:
+def _lane_distance_m(setting: Setting, place: Pose) -> float:
     return float(shapely.distance(lanes_of(setting.road), shapely.Point(place.x_m, place.y_m)))
 
 
-def _apart(places: Floats, least_m: float, count: int) -> Floats:
-    """Return the first so many places (N, 2) of which each is far enough from all before it."""
-    kept: list[Floats] = []
+def _spaced(places: Floats, least_m: float, count: int) -> Floats:
+    """Return the first ``count`` places (N, 2) that are far enough from all before them."""
+    chosen: list[Floats] = []
     for place in places:
-        if len(kept) < count and (not kept or np.linalg.norm(np.array(kept) - place, axis=1).min() >= least_m):
-            kept.append(place)
-    return np.array(kept).reshape(-1, 2)
+        if len(chosen) < count and (not chosen or np.linalg.norm(np.array(chosen) - place, axis=1).min() >= least_m):
+            chosen.append(place)
+    return np.array(chosen).reshape(-1, 2)

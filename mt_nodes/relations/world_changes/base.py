@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every change of a scenario is: draw, then apply; and what it says about the world that it made."""
+"""Base class of changes of a scenario: draw, apply, and the effects on the world."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Draw", "ScenarioChange", "Setting", "WorldEffects"]
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a world is made of.
+    """A scenario, its map and its sensor noise.
 
     Attributes:
-        noise: which noise the sensors have; 0 is the source's.
+        noise: index of the sensor noise; 0 is the source's.
     """
 
     scenario: Scenario
@@ -36,14 +36,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class WorldEffects:
-    """How the follow-up's world differs from the source's, as far as a check must know.
+    """Differences between the follow-up's and the source's world that checks must know.
 
     Attributes:
-        carried: where the source's trace is expected. added: names of actors and obstacles that the source has not.
-        changed: names of those who are another, or elsewhere.
-        at: place of the ego's way, as the source has it, at which something is another; None where that moves, or where
-            it is no one place.
-        numbers: measured facts, such as how far away somebody was put.
+        carried: movement of the expected trace. added: names of actors and obstacles that the source lacks.
+        changed: names of actors that changed or moved.
+        at: place on the ego's way, in the source's world, at which the worlds differ; None if that moves, or is no
+            single place.
+        numbers: measured values, such as the distance of an added actor.
     """
 
     carried: Carry = field(default_factory=Carry)
@@ -63,21 +63,21 @@ class WorldEffects:
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what the ledger records; nothing of what there is none of."""
-        told = {
+        """Return the effects as recorded in the ledger; leaves out empty ones."""
+        fields = {
             name: plain(getattr(self, name)) for name in ("added", "changed", "at", "numbers") if getattr(self, name)
         }
-        return told if self.carried.stays else {"carried": plain(self.carried), **told}
+        return fields if self.carried.stays else {"carried": plain(self.carried), **fields}
 
 
 class ScenarioChange(ABC):
     """A pure, seeded change of a scenario. Subclasses are frozen dataclasses whose fields are their parameters.
 
-    The name in files is the class name in snake case. Randomness lives in :meth:`draw` only. Whatever is made is
-    held to what a world demands of a scenario before it is driven through.
+    The name in files is the class name in snake case. Only :meth:`draw` is random. The changed scenario must pass all
+    checks of a scenario before the drive.
     """
 
-    #: What it is offered as: ``relation``, or the roles ``control`` and ``sham`` that every run has.
+    #: Role in a run: ``relation``, or ``control`` and ``sham``, which every run has.
     role: ClassVar[str] = "relation"
 
     @abstractmethod
@@ -90,11 +90,11 @@ class ScenarioChange(ABC):
 
     @abstractmethod
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Return the follow-up's setting, and how it differs; the same arguments give the same."""
+        """Return the follow-up's setting, and its differences; equal arguments give equal results."""
 
     def weak_ends(self, setting: Setting) -> Mapping[str, float]:
-        """Return the parameters that say how much is changed: the value that changes nothing of a world, or least.
+        """Return the strength parameters: the value that changes nothing of a world, or least.
 
-        Only numbers of which a value between it and the change's own changes less.
+        Only numbers for which values in between change less than the change's own value.
         """
         return {}

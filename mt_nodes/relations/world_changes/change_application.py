@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies changes of a world with draws that are given, as when a follow-up is made again."""
+"""Applies changes of a world with given draws, such as recorded ones."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from dataclasses import dataclass
 
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.world_changes.base import ScenarioChange, Setting, WorldEffects
-from mt_nodes.relations.world_changes.parts import left_of, put_back
+from mt_nodes.relations.world_changes.parts import left_of, restored
 
-#: First instant at which a change of what sensors see is there, and the one behind the last; None: to the end.
+#: First instant at which a change of sensor data applies, and the one after the last; None: to the end.
 Window = tuple[int, int | None]
 WHOLE: Window = (0, None)
 
 
 @dataclass(frozen=True, eq=False)
 class ChangedWorld:
-    """What a follow-up drives through, how it differs from the source, and how it was drawn.
+    """The follow-up's world, its differences from the source, and the draws.
 
     Attributes:
         back: parts of its world that are the source's again, see :mod:`mt_nodes.relations.world_changes.parts`.
-        window: first instant at which a change of what sensors see is there, and the one behind the last; None: to the
-            end.
+        window: first instant at which a change of sensor data applies, and the one after the last; None: to the end.
     """
 
     setting: Setting
@@ -39,9 +38,9 @@ def applied(
     back: Sequence[str] = (),
     window: Window = WHOLE,
 ) -> ChangedWorld:
-    """Apply changes with draws that were made before, one after the other, and put parts of the world back."""
-    made, effects = setting, WorldEffects()
+    """Apply changes with given draws, one after the other, and revert parts of the world."""
+    changed, effects = setting, WorldEffects()
     for change, draw in zip(changes, draws, strict=True):
-        made, more = change.apply(made, draw)
+        changed, more = change.apply(changed, draw)
         effects = effects.merged(more)
-    return ChangedWorld(put_back(setting, made, back), left_of(effects, back), tuple(draws), tuple(back), window)
+    return ChangedWorld(restored(setting, changed, back), left_of(effects, back), tuple(draws), tuple(back), window)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a change may put something: places along the way that the ego is to take, and what is free there."""
+"""Free places for changes: along the ego's planned way, and beside it."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-#: Kinds of road that maps have, as rules call them.
+#: Kinds of road on the maps, by their names in rules.
 ANY_ROAD = "any_road"
 ROADS = (ANY_ROAD, "intersection", "crosswalk", "bridge")
-#: How far beside the way an edge is looked for, and in which steps.
+#: How far beside the way an edge is searched, and in which steps.
 _WIDEST_M, _STEP_M = 20.0, 0.25
-#: Places that are one for whoever looks for the nearest, such as those on one crosswalk.
+#: Rows that count as one place when the nearest is searched, such as those on one crosswalk.
 _TOGETHER_M = 20
 
 
 @dataclass(frozen=True, eq=False)
 class OwnWay:
-    """The way that the ego is to take.
+    """The ego's planned way.
 
     Attributes:
-        pose: (K, 3) x, y and yaw in ``map``, a place each metre; at the first one is ``base_link`` at first.
+        pose: (K, 3) x, y and yaw in ``map``, one per metre; the first is the start of ``base_link``.
         lanes: names of the lanes that it follows. front_m: from ``base_link`` to the ego's front.
     """
 
@@ -54,7 +54,7 @@ class OwnWay:
 
     @property
     def near_side(self) -> float:
-        """The side that traffic keeps to: -1 for the right, 1 for the left."""
+        """The side of traffic: -1 for the right, 1 for the left."""
         return 1.0 if self.road.name.endswith(MIRRORED) else -1.0
 
     def at(self, row: int, left_m: float = 0.0) -> Pose:
@@ -63,24 +63,24 @@ class OwnWay:
         return Pose(x - left_m * float(np.sin(yaw)), y + left_m * float(np.cos(yaw)), yaw)
 
     def row_of(self, pose: Pose) -> tuple[int, float]:
-        """Return the nearest row to a place, and how far from it that is."""
+        """Return the nearest row to a place, and its distance."""
         away = np.hypot(self.pose[:, 0] - pose.x_m, self.pose[:, 1] - pose.y_m)
         return int(np.argmin(away)), float(away.min())
 
     def rows(self, road: str, ahead_m: tuple[float, float]) -> npt.NDArray[np.intp]:
-        """Return the rows at which the way is on a kind of road (:data:`ROADS`), so far ahead of the ego's front."""
+        """Return the rows at which the way is on a kind of road (:data:`ROADS`), within these distances ahead."""
         rows = self._rows(road)
         ahead = rows - self.front_m
         return rows[(ahead >= ahead_m[0]) & (ahead <= ahead_m[1])]
 
     def tried(self, rng: np.random.Generator, road: str, ahead_m: tuple[float, float]) -> list[int]:
-        """Return :meth:`rows` in the order in which they are tried: by lot, of one kind of road the nearest first."""
+        """Return :meth:`rows` in random order; for a particular kind of road, nearest places first."""
         rows = rng.permutation(self.rows(road, ahead_m))
         order = np.arange(len(rows)) if road == ANY_ROAD else np.argsort(rows // _TOGETHER_M, kind="stable")
         return [int(row) for row in rows[order]]
 
     def edge_m(self, row: int, side: float, area: shapely.Geometry) -> float | None:
-        """Return how far beside a row an area ends, to the left (1) or right (-1); None where it does not."""
+        """Return how far beside a row an area ends, to the left (1) or right (-1); None if it does not."""
         off = np.arange(0.0, _WIDEST_M, _STEP_M)
         x, y, yaw = self.pose[row]
         within = shapely.intersects_xy(area, x - side * off * np.sin(yaw), y + side * off * np.cos(yaw))
@@ -107,14 +107,14 @@ def lanes_of(road: RoadMap) -> shapely.Geometry:
 
 
 def ways_of(scenario: Scenario) -> list[shapely.Geometry]:
-    """Return the lines on which actors go by waypoints, and the points where others are, and obstacles."""
+    """Return the lines that actors follow by waypoints, and the points of other actors and of obstacles."""
     ways = [[(a.start.x_m, a.start.y_m), *((w.x_m, w.y_m) for w in a.waypoints)] for a in scenario.actors]
     stand = [[(one.pose.x_m, one.pose.y_m)] for one in scenario.obstacles]
     return [shapely.LineString(way) if len(way) > 1 else shapely.Point(way[0]) for way in (*ways, *stand)]
 
 
 def taken(setting: Setting) -> shapely.Geometry:
-    """Return all that is covered: houses, the ego at first, obstacles, everybody's place and way."""
+    """Return the occupied area: houses, the ego's start, obstacles, all actors' places and ways."""
     scenario = setting.scenario
     parts = [shapes.at_pose(shapes.of_vehicle(scenario.ego.vehicle), scenario.ego.start), setting.road.built_up]
     parts += [shapes.at_pose(shapes.of_obstacle(one), one.pose) for one in scenario.obstacles]
@@ -125,19 +125,19 @@ def taken(setting: Setting) -> shapely.Geometry:
 
 
 def outline(actor: Actor) -> shapely.Polygon:
-    """Return what an actor covers at first."""
+    """Return the footprint of an actor at its start."""
     return shapes.at_pose(shapes.box(*size_of(actor)[:2]), actor.start)
 
 
 def unused_names(scenario: Scenario, stem: str, count: int) -> tuple[str, ...]:
-    """Return names that nobody has yet: ``<stem>_1`` and so on."""
+    """Return unused names: ``<stem>_1`` and so on."""
     known = {actor.name for actor in scenario.actors} | {one.name for one in scenario.obstacles}
     free = [name for i in range(1, count + len(known) + 1) if (name := f"{stem}_{i}") not in known]
     return tuple(free[:count])
 
 
 def _straight_on(actor: Actor, duration_s: float) -> shapely.LineString | None:
-    """Return where somebody goes who has a speed and no waypoints, None where he does not."""
+    """Return the line of an actor with a speed and no waypoints, else None."""
     if actor.waypoints or actor.speed_mps == 0.0:
         return None
     x, y, yaw, way_m = actor.start.x_m, actor.start.y_m, actor.start.yaw_rad, actor.speed_mps * duration_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a world, what tells two worlds apart, and a world in which some parts are as in another.
+"""The parts of a world, their differences between two worlds, and worlds with some parts reverted.
 
 Parts are named ``actor <name>``, ``obstacle <name>``, ``signal <name>``, ``weather <number>``, and ``ego``,
 ``duration``, ``road`` and ``noise``.
@@ -15,9 +15,9 @@ from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Environment
 
-#: Parts of a world that can be missing, and where a scenario holds them.
+#: Kinds of parts that may be absent, and the scenario's field for each.
 _THINGS = {"actor": "actors", "obstacle": "obstacles"}
-#: Parts that are a value of a name.
+#: Parts that are a named value.
 _NAMED = ("weather", "signal")
 
 
@@ -32,24 +32,24 @@ def parts_of(setting: Setting) -> dict[str, Any]:
 
 
 def differing(one: Setting, other: Setting) -> tuple[str, ...]:
-    """Return the names of the parts that are not the same in both, those of ``other`` first."""
+    """Return the names of the parts that differ, those of ``other`` first."""
     was, now = parts_of(one), parts_of(other)
-    return tuple(name for name in {**now, **was} if not _alike(was.get(name), now.get(name)))
+    return tuple(name for name in {**now, **was} if not _equal(was.get(name), now.get(name)))
 
 
-def put_back(source: Setting, followup: Setting, back: Collection[str]) -> Setting:
-    """Return the follow-up's world with some parts as the source has them, or without them where it has none."""
+def restored(source: Setting, followup: Setting, back: Collection[str]) -> Setting:
+    """Return the follow-up's world with some parts as in the source, or without them if it lacks them."""
     if not back:
         return followup
     was, now = parts_of(source), parts_of(followup)
-    kept = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
-    return _made(followup, source, {name: part for name, part in kept.items() if part is not None})
+    parts = {name: now.get(name) if name not in back else was.get(name) for name in {**now, **was}}
+    return _of_parts(followup, source, {name: part for name, part in parts.items() if part is not None})
 
 
 def without(setting: Setting, names: Collection[str]) -> Setting:
     """Return a world without some of its actors and obstacles."""
     parts = {name: part for name, part in parts_of(setting).items() if name not in names}
-    return _made(setting, setting, parts)
+    return _of_parts(setting, setting, parts)
 
 
 def things(setting: Setting) -> tuple[str, ...]:
@@ -58,23 +58,25 @@ def things(setting: Setting) -> tuple[str, ...]:
 
 
 def left_of(effects: WorldEffects, back: Sequence[str]) -> WorldEffects:
-    """Return how a world still differs of which parts were put back: nobody is named who is as before."""
-    gone = {name.partition(" ")[2] for name in back}
-    added, changed = (tuple(name for name in names if name not in gone) for names in (effects.added, effects.changed))
+    """Return the remaining effects after parts were reverted: without the names of reverted actors."""
+    reverted = {name.partition(" ")[2] for name in back}
+    added, changed = (
+        tuple(name for name in names if name not in reverted) for names in (effects.added, effects.changed)
+    )
     return replace(effects, added=added, changed=changed)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    # Maps hold arrays; who changes one makes another.
+def _equal(one: Any, other: Any) -> bool:
+    # Maps hold arrays; every change makes a new map.
     return one is other or (not isinstance(one, RoadMap) and bool(one == other))
 
 
-def _made(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
-    """Return a world of these parts; of a map that is the source's, with the source's name of it."""
+def _of_parts(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
+    """Return a world of these parts; a map that is the source's gets the source's name."""
     scenario = setting.scenario
     held = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}
     weather, signals = ({n.partition(" ")[2]: p for n, p in parts.items() if n.startswith(f"{k} ")} for k in _NAMED)
     road = source.scenario.road if parts["road"] is source.road else scenario.road
-    made: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
-    made |= {**held, "environment": replace(scenario.environment, **weather)}
-    return Setting(replace(scenario, **made), parts["road"], parts["noise"])
+    fields: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
+    fields |= {**held, "environment": replace(scenario.environment, **weather)}
+    return Setting(replace(scenario, **fields), parts["road"], parts["noise"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries a scenario and its map elsewhere, in one piece: turned, shifted, mirrored."""
+"""Moves a scenario and its map as a whole: rotated, shifted, mirrored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 class Carry:
     """A motion of the plane: x' = R(turn) F x + (x_m, y_m), where F swaps the sign of y if ``mirrored``.
 
-    A yaw becomes turn + yaw, in a mirror turn - yaw.
+    A yaw becomes turn + yaw, with a mirror turn - yaw.
     """
 
     turn_rad: float = 0.0
@@ -32,21 +32,21 @@ class Carry:
 
     @classmethod
     def mirror(cls, axis: Pose) -> Carry:
-        """Return the mirror whose axis goes through a place in the direction of its yaw."""
+        """Return the mirror whose axis goes through a pose in the direction of its yaw."""
         turned = cls(2.0 * axis.yaw_rad, mirrored=True)
         x, y = turned.places(np.array([[axis.x_m, axis.y_m]]))[0].tolist()
         return replace(turned, x_m=axis.x_m - x, y_m=axis.y_m - y)
 
     @classmethod
     def between(cls, here: Pose, there: Pose) -> Carry:
-        """Return the motion that takes one pose to the other, without a mirror."""
+        """Return the motion from one pose to the other, without a mirror."""
         turned = cls(there.yaw_rad - here.yaw_rad)
         x, y = turned.places(np.array([[here.x_m, here.y_m]]))[0].tolist()
         return replace(turned, x_m=there.x_m - x, y_m=there.y_m - y)
 
     @property
     def side(self) -> float:
-        """-1 where left and right are swapped, else 1: what steering is multiplied by."""
+        """-1 if left and right are swapped, else 1: the factor for steering."""
         return -1.0 if self.mirrored else 1.0
 
     @property
@@ -55,7 +55,7 @@ class Carry:
         return self == Carry()
 
     def places(self, xy: Floats) -> Floats:
-        """Return where places (N, 2) go."""
+        """Return the new places (N, 2)."""
         if self.stays:
             return xy
         c, s = cos(self.turn_rad), sin(self.turn_rad)
@@ -63,14 +63,14 @@ class Carry:
         return np.column_stack([c * x - s * y + self.x_m, s * x + c * y + self.y_m])
 
     def yaws(self, yaw_rad: Floats) -> Floats:
-        """Return directions (N,) as they are there, within ±π."""
+        """Return the new directions (N,), within ±π."""
         if self.stays:
             return yaw_rad
         there = self.turn_rad + self.side * yaw_rad
         return np.asarray(np.arctan2(np.sin(there), np.cos(there)))
 
     def pose(self, pose: Pose) -> Pose:
-        """Return where a pose goes."""
+        """Return the new pose."""
         (x, y), (yaw,) = self.places(np.array([[pose.x_m, pose.y_m]]))[0], self.yaws(np.array([pose.yaw_rad]))
         return Pose(float(x), float(y), float(yaw))
 
@@ -82,7 +82,7 @@ class Carry:
 
 
 def carried_scenario(scenario: Scenario, carry: Carry) -> Scenario:
-    """Return a scenario with all that is in it carried; its map is another's matter, see :func:`carried_road`."""
+    """Return a scenario with everything in it moved; for its map see :func:`carried_road`."""
     ego = scenario.ego
     return replace(
         scenario,
@@ -93,16 +93,16 @@ def carried_scenario(scenario: Scenario, carry: Carry) -> Scenario:
 
 
 def carried_actor(actor: Actor, carry: Carry) -> Actor:
-    """Return an actor that starts, and goes, elsewhere."""
+    """Return an actor with moved start and waypoints."""
     places = carry.places(np.array([(w.x_m, w.y_m) for w in actor.waypoints]).reshape(-1, 2)).tolist()
     waypoints = tuple(replace(w, x_m=x, y_m=y) for w, (x, y) in zip(actor.waypoints, places, strict=True))
     return replace(actor, start=carry.pose(actor.start), waypoints=waypoints)
 
 
 def carried_road(road: RoadMap, carry: Carry) -> RoadMap:
-    """Return a map with all that is on it carried; in a mirror left lanes become right ones.
+    """Return a map with everything on it moved; a mirror swaps left and right lanes.
 
-    Outlines stay counter-clockwise, and pavements to the right of their kerbs, so in a mirror both run backwards.
+    Outlines stay counter-clockwise, and pavements to the right of their kerbs, so a mirror reverses both.
     """
 
     def line(points: Outline, backwards: bool = False) -> Outline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signs that are put up, and traffic lights that show something else."""
+"""Adds signs, and changes the state of traffic lights."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mt_nodes.world.drive.road_map import Limit, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.signals import COLOURS, Programme, colour_at, programmes
 from mt_nodes.world.scene.faces import SIGNS
 
-#: Faces that bear a speed, and one of its units in km/h; those of them that cap it.
+#: Faces with a speed, and its unit in km/h; those that limit the speed.
 SPEEDS_KMH = {"speed_limit": 1.0, "minimum_speed": 1.0, "speed_limit_us": 1.609344}
 _CAPS, _ZONE, _ZONE_KMH = ("speed_limit", "speed_limit_us"), "zone_30", 30.0
 _KMH_PER_MPS = 3.6
-#: From the edge of the carriageway to the post; what a post keeps from other signs.
+#: Distance of the post from the carriageway; least distance between signs.
 _BESIDE_M, _APART_M = 0.5, 3.0
 
 
 @dataclass(frozen=True)
 class SignPutUp(ScenarioChange):
-    """A sign stands beside the carriageway, on the side that traffic keeps to, and faces who drives the ego's way.
+    """Adds a sign beside the carriageway, on the side of traffic, facing drivers on the ego's way.
 
-    One that caps the speed does so from there on: the route is told with that limit. All others are told nobody and
-    seen by cameras. It refuses where nothing but carriageway is beside the way.
+    A speed limit applies from there on: the route includes it. All other signs are visible to cameras only. Not
+    applicable if there is nothing but carriageway beside the way.
     """
 
     face: str = param("zone_30", choices=tuple(SIGNS), help="what is on it")
@@ -39,7 +39,7 @@ class SignPutUp(ScenarioChange):
 
     @property
     def limit_kmh(self) -> float | None:
-        """The speed that it caps, None where it caps none."""
+        """Its speed limit, None if it is none."""
         if self.face == _ZONE:
             return _ZONE_KMH
         return (self.value or SIGNS[self.face].value) * SPEEDS_KMH[self.face] if self.face in _CAPS else None
@@ -60,7 +60,7 @@ class SignPutUp(ScenarioChange):
         )
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Put it up."""
+        """Add the sign."""
         way, row, road = OwnWay.of(setting), int(draw["row"]), setting.road
         here, post = way.at(row), way.at(row, way.near_side * float(draw["beside_m"]))
         caps = () if self.limit_kmh is None else (Limit(here, self.limit_kmh / _KMH_PER_MPS),)
@@ -70,23 +70,23 @@ class SignPutUp(ScenarioChange):
         return replace(setting, road=replace(road, signs=signs, limits=(*road.limits, *caps))), effects
 
 
-#: Stop lines are no farther off the way than that, and belong to a kind of road that is no farther along it.
+#: Largest distance of stop lines from the way, and along it from a kind of road.
 _OFF_M, _NEAR_M = 1.5, 20.0
 #: Longer than any drive.
 _ALWAYS_S = 3600.0
-#: What yellow lasts as a rule where 50 km/h is allowed, by the German VwV-StVO on section 37, number IX.
+#: Usual duration of yellow at 50 km/h, by the German VwV-StVO on section 37, number IX.
 _YELLOW_S = 3.0
-#: A light turns yellow when an ego that keeps its first speed is so far before the stop line.
+#: A light turns yellow when an ego at its initial speed is so far before the stop line.
 _YELLOW_M = (25.0, 60.0)
 
 
 @dataclass(frozen=True)
 class SignalShows(ScenarioChange):
-    """The first light on the ego's way, and all that show the same, are red or green all the time, or turn yellow.
+    """Turns the first light on the ego's way, and all with the same programme, red, green or yellow.
 
-    Where it is green the others are red, so that nobody who obeys them is in the way. Yellow is shown for three seconds
-    while the ego comes near, in place of a green that the source has then; red follows. It refuses where there is no
-    light on the way, or it shows that already all the time.
+    With green the other lights are red, so that nobody who obeys them is in the way. Yellow lasts three seconds while
+    the ego comes near, replaces a green of the source, and is followed by red. Not applicable if there is no light on
+    the way, or it shows that colour all the time already.
     """
 
     colour: str = param("red", choices=COLOURS, help="what it shows")
@@ -104,23 +104,23 @@ class SignalShows(ScenarioChange):
         before_m = row - way.front_m - float(rng.uniform(*_YELLOW_M))
         speed = max(setting.scenario.ego.speed_mps, 0.1)
         time_s = round(before_m / speed, 1)
-        if time_s <= 0.0 or (shown := colour_at(own, time_s)) != "green":
-            when = f"{shown} at {time_s:g} s" if time_s > 0.0 else "too near from the beginning"
+        if time_s <= 0.0 or (current := colour_at(own, time_s)) != "green":
+            when = f"{current} at {time_s:g} s" if time_s > 0.0 else "too near from the beginning"
             raise NotApplicable(f"{signal.name} is {when}, expected green, which yellow follows")
         return {"from_s": time_s}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Give the lights other programmes."""
+        """Change the programmes of the lights."""
         signal, row, way = self._light(setting)
         own = programmes(setting.road, setting.scenario.signals)
         from_s = float(draw.get("from_s", 0.0))
         same = [name for name, programme in own.items() if programme == own[signal.name]]
-        made = dict.fromkeys(same, self._programme(own[signal.name], from_s))
+        changed = dict.fromkeys(same, self._programme(own[signal.name], from_s))
         if self.colour == "green":
-            made |= {name: (("red", _ALWAYS_S),) for name in own if name not in same}
-        scenario = replace(setting.scenario, signals={**setting.scenario.signals, **made})
+            changed |= {name: (("red", _ALWAYS_S),) for name in own if name not in same}
+        scenario = replace(setting.scenario, signals={**setting.scenario.signals, **changed})
         numbers = {"ahead_m": row - way.front_m, **({"from_s": from_s} if from_s else {})}
-        effects = WorldEffects(changed=tuple(sorted(made)), at=way.at(row), numbers=numbers)
+        effects = WorldEffects(changed=tuple(sorted(changed)), at=way.at(row), numbers=numbers)
         return replace(setting, scenario=scenario), effects
 
     def _programme(self, own: Programme, from_s: float) -> Programme:
@@ -129,7 +129,7 @@ class SignalShows(ScenarioChange):
         return (*_until(own, from_s), ("yellow", _YELLOW_S), ("red", _ALWAYS_S))
 
     def _light(self, setting: Setting) -> tuple[TrafficLight, int, OwnWay]:
-        """Return the first light, the row of the way at which one stops for it, and the way.
+        """Return the first light, the row of the way at its stop line, and the way.
 
         Raises:
             NotApplicable: there is none.
@@ -149,7 +149,7 @@ class SignalShows(ScenarioChange):
 
 
 def _lights(road: RoadMap, way: OwnWay) -> Iterator[tuple[int, TrafficLight]]:
-    """Yield the lights for vehicles whose stop lines the way crosses, and the rows at which it does."""
+    """Yield the lights for vehicles whose stop lines the way crosses, and those rows."""
     for signal in road.signals:
         if signal.lane and signal.lane in way.lanes:
             row, off_m = way.row_of(road.lanes[signal.lane].pose_at(signal.stop_m))
@@ -158,7 +158,7 @@ def _lights(road: RoadMap, way: OwnWay) -> Iterator[tuple[int, TrafficLight]]:
 
 
 def _until(programme: Programme, end_s: float) -> Iterator[tuple[str, float]]:
-    """Yield what a programme shows up to a time."""
+    """Yield the states of a programme up to a time."""
     time_s = 0.0
     while time_s < end_s:
         for colour, seconds in programme:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The world as in a mirror, at another place, or shifted along its road."""
+"""The world mirrored, moved, or shifted along its road."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mt_nodes.world.drive.scenario import Pose, Scenario
 
 @dataclass(frozen=True)
 class WorldMirrored(ScenarioChange):
-    """The whole world, map and all, in a mirror along the ego's first direction: traffic keeps to the other side.
+    """Mirrors the whole world, map included, about the ego's initial direction: traffic keeps to the other side.
 
-    The trace is expected in the same mirror. Faces of signs are not mirrored, for signs there are none such.
+    The expected trace is mirrored, too. Faces of signs are not mirrored, because no such signs exist.
     """
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Nothing to choose."""
+        """Nothing is random."""
         return {}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
@@ -36,16 +36,16 @@ class WorldMirrored(ScenarioChange):
 
 @dataclass(frozen=True)
 class WorldMoved(ScenarioChange):
-    """The whole world, map and all, is turned and shifted in one piece; the trace is expected to be, too.
+    """Rotates and shifts the whole world, map included; the expected trace moves alike.
 
-    Where the origin and the axes of a map lie is convention: nothing that one drives by depends on it.
+    Origin and axes of a map are a convention: nothing about driving depends on them.
     """
 
     by_at_most_m: float = param(500.0, low=0.0, high=10_000.0, unit="m", help="largest shift")
     turned_by_at_most_rad: float = param(3.1416, low=0.0, high=3.1416, unit="rad", help="largest turn")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Choose where to."""
+        """Choose the motion."""
         distance_m, toward_rad = self.by_at_most_m * rng.uniform(), rng.uniform(-np.pi, np.pi)
         return {
             "turn_rad": float(self.turned_by_at_most_rad * rng.uniform(-1.0, 1.0)),
@@ -54,7 +54,7 @@ class WorldMoved(ScenarioChange):
         }
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Turn about the ego's start, then shift."""
+        """Rotate about the ego's start, then shift."""
         start = setting.scenario.ego.start
         there = Pose(start.x_m + draw["x_m"], start.y_m + draw["y_m"], start.yaw_rad + draw["turn_rad"])
         carry = Carry.between(start, there)
@@ -62,30 +62,30 @@ class WorldMoved(ScenarioChange):
         return replace(setting, scenario=scenario, road=road), WorldEffects(carry)
 
     def weak_ends(self, setting: Setting) -> Mapping[str, float]:
-        """Where it is."""
+        """No motion."""
         return {"by_at_most_m": 0.0, "turned_by_at_most_rad": 0.0}
 
 
-#: How far a straight lane's points may be off the line between its ends.
+#: Largest deviation of a straight lane's points from the line between its ends.
 _STRAIGHT_M = 0.001
-#: Farther ahead than this nobody minds a light.
+#: Lights farther ahead than this do not matter.
 _LOOKS_M = 80.0
 
 
 @dataclass(frozen=True)
 class SceneShiftedAlongRoad(ScenarioChange):
-    """Ego, actors and obstacles begin farther along the ego's lane; the map stays, and the trace is shifted, too.
+    """Shifts ego, actors and obstacles along the ego's lane; the map stays, and the expected trace shifts alike.
 
-    Only where the road is alike at both places: the lane is straight and long enough for the whole drive, nobody waits
-    for lights, and the next stop line is farther off than one looks ahead. Houses, signs and markings are others there:
-    who looks through sensors sees that, who is told objects does not.
+    Only if the road is the same at both places: the lane is straight and long enough for the whole drive, nobody waits
+    for lights, and the next stop line is out of look-ahead distance. Houses, signs and markings differ there: a driver
+    with sensors sees that, one with object lists does not.
     """
 
     least_m: float = param(2.0, low=0.1, high=1000.0, unit="m", help="shortest shift")
     most_m: float = param(30.0, low=0.1, high=1000.0, unit="m", help="longest shift")
 
     def draw(self, rng: np.random.Generator, setting: Setting) -> Draw:
-        """Choose how far, as far as the road allows."""
+        """Choose the distance, within the limits of the road."""
         scenario, road = setting.scenario, setting.road
         lane = road.nearest_lane(scenario.ego.start.x_m, scenario.ego.start.y_m)
         if _bends(lane):
@@ -101,7 +101,7 @@ class SceneShiftedAlongRoad(ScenarioChange):
         return {"by_m": float(rng.uniform(self.least_m, max(self.least_m, min(self.most_m, room_m))))}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
-        """Shift everybody."""
+        """Shift everything."""
         start = setting.scenario.ego.start
         lane = setting.road.nearest_lane(start.x_m, start.y_m)
         ahead = lane.line_m[-1] - lane.line_m[0]
@@ -110,7 +110,7 @@ class SceneShiftedAlongRoad(ScenarioChange):
         return replace(setting, scenario=carried_scenario(setting.scenario, carry)), WorldEffects(carry)
 
     def weak_ends(self, setting: Setting) -> Mapping[str, float]:
-        """Next to no shift."""
+        """Nearly no shift."""
         return {"most_m": 0.1, "least_m": 0.1}
 
 
@@ -121,7 +121,7 @@ def _bends(lane: Lane) -> bool:
 
 
 def _room_m(scenario: Scenario, road: RoadMap, lane: Lane) -> float:
-    """Return how much of the lane is left beyond what one can drive in the scenario's time, and beyond all in it."""
+    """Return the length of lane left beyond the drive of the scenario's duration, and beyond everything in it."""
     ego = scenario.ego
     begin_m = lane.station_of(ego.start.x_m, ego.start.y_m)[0]
     lights_m = [s.stop_m - _LOOKS_M for s in road.signals if s.lane == lane.name and s.stop_m > begin_m]
@@ -129,7 +129,7 @@ def _room_m(scenario: Scenario, road: RoadMap, lane: Lane) -> float:
     poses += [ego.target] if ego.target else []
     ways = [(w.x_m, w.y_m) for actor in scenario.actors for w in actor.waypoints]
     there_m = [lane.station_of(x, y)[0] for x, y in [*((p.x_m, p.y_m) for p in poses), *ways]]
-    # A target ends the drive; without one it goes on for the scenario's time.
+    # A target ends the drive; without one it lasts the scenario's duration.
     driven_m = 0.0 if ego.target else max(ego.speed_mps, lane.limit_mps) * scenario.duration_s
     needed_m = begin_m + ego.vehicle.front_m + driven_m
     return min([lane.length_m, *lights_m]) - max([needed_m, *there_m])

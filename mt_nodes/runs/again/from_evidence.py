@@ -104,7 +104,7 @@ def _mutations(finished: RecordedPair, line: dict[str, Any]) -> list[Mutation]:
     for row in line["mutations"]:
         cls = plugins.find("mutations", row["name"], where)
         mutations.append(build(cls, row["params"], f"{where}: {row['name']}"))
-    if back := [row["name"] for row, made in zip(line["mutations"], mutations, strict=True) if made.looks_back]:
+    if back := [row["name"] for row, made in zip(line["mutations"], mutations, strict=True) if made.needs_history]:
         raise UsageError(f"{where}: {back[0]} looks back at earlier instants, too, which evidence does not hold")
     return mutations
 

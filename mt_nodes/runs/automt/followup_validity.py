@@ -22,7 +22,7 @@ from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.scene import SceneFacts
-from mt_nodes.rules.scene_light import seen_light
+from mt_nodes.rules.scene_light import light_in_pictures
 from mt_nodes.rules.statement_binding import edit_facts
 from mt_nodes.rules.validation import (
     FACTORS,
@@ -161,4 +161,4 @@ def _looks(
 def _seen(bundle: Bundle, followup: Followup, one: Proposal) -> tuple[Look, Facts]:
     if not followup.bundles or one.statement is None:
         return (None, ""), {}
-    return second_look(bundle, followup, one.statement.element), seen_light([followup.first])
+    return second_look(bundle, followup, one.statement.element), light_in_pictures([followup.first])

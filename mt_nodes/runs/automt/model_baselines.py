@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.rules.answer_statements import BadAnswer, json_in
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.chat import Message
 from mt_nodes.rules.model_queries import Asker
@@ -26,7 +27,6 @@ from mt_nodes.rules.prompts import Prompts, Templates
 from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
 from mt_nodes.rules.store_entry import sentence
-from mt_nodes.rules.told_statements import BadAnswer, json_in
 from mt_nodes.runs.automt.automt_request import ASKING
 from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
 from mt_nodes.runs.automt.proposals import Proposal
@@ -87,7 +87,7 @@ class Baselines:
         rules = load_rule_set(region).rules if method == FROM_RULES else {}
         system = Templates((f"{method}.system", _USER))
         again = Prompts(self.ontology)
-        head = system.made(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
+        head = system.render(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
         found = []
         for turn in range(rounds):
             for case in cases:
@@ -194,4 +194,4 @@ def _messages(head: str, templates: Templates, case: CaseFrames) -> tuple[Messag
         name: "; ".join(f"{key}: {value}" for key, value in row.items())
         for name, row in (("scene", scene), ("ego", ego))
     }
-    return ("system", head), ("user", templates.made(_USER, **plain))
+    return ("system", head), ("user", templates.render(_USER, **plain))

@@ -14,7 +14,7 @@ from typing import Any
 
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.verdict import Judgement
-from mt_nodes.relations.checks.controls import nothing_to_judge
+from mt_nodes.relations.checks.base import nothing_to_judge
 from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import Ontology, load_ontology
 from mt_nodes.rules.prediction_judging import Bounds, judge

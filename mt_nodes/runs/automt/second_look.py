@@ -23,7 +23,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.facts.scene_facts import Fact
 from mt_nodes.relations.mutations.base import Followup
-from mt_nodes.rules.scene_light import seen_light
+from mt_nodes.rules.scene_light import light_in_pictures
 
 #: What scene analysis says of pictures of these elements, if it says anything.
 _LIGHT: dict[str, tuple[str, object]] = {
@@ -47,7 +47,7 @@ def _looks(source: Bundle, followup: Followup, element: str) -> Iterator[Look]:
     changed, effects = followup.first, followup.effects
     if element in _LIGHT:
         name, expected = _LIGHT[element]
-        fact: Fact = seen_light([changed])[name]
+        fact: Fact = light_in_pictures([changed])[name]
         yield (fact.value == expected if fact.known else None), f"{name} by scene analysis"
     for volume in effects.added:
         for before in source.clouds:

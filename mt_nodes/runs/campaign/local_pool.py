@@ -51,7 +51,7 @@ class LocalPool:
             count: how many. scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`.
             stall_s: how long the journal of an item may go without a further line, by our own time.
         """
-        own_time_s.keep_looking()
+        own_time_s.start_watching()
         self._scratch, self._stall_s = scratch, stall_s
         self._workers = [self._started() for _ in range(count)]
 

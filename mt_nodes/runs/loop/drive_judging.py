@@ -76,13 +76,13 @@ def _checked(judge: Relation, source: PlayedEpisode, followup: PlayedEpisode, ef
 
 def _unmet(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> str | None:
     """Return why a relation does not apply to a drive, by what the world knows where the change is; None if it does."""
-    from mt_nodes.rules.scene_drive import facts_there  # only rules have such conditions
+    from mt_nodes.rules.scene_drive import facts_on_stretch  # only rules have such conditions
 
     whole = isinstance(judge.check, ThereCheck) and judge.check.along == WAY
     stretch = stretch_of(source, followup, effects, whole=whole)
     if isinstance(stretch, str):
         return stretch
-    known = Bundle(0, 0, 0, facts=facts_there(source, stretch, effects))
+    known = Bundle(0, 0, 0, facts=facts_on_stretch(source, stretch, effects))
     return next(filter(None, (condition.unmet(known, Output()) for condition in judge.given)), None)
 
 

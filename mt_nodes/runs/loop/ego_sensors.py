@@ -101,14 +101,16 @@ class Sensors:
         sensor, topics = camera.sensor, self._rig.topics
         shining = [(number, state.signals.get(name)) for name, number in self._scenery.lights.items()]
         lights = {number: light_paint(colour) for number, colour in shining if colour}
-        seen, range_m = camera.seen(moving, ego, lights)
+        seen, range_m = camera.render(moving, ego, lights)
         pixels = developed(seen, sensor.noise, self._rng("camera", bundle.episode, bundle.index))
         image = Image(topics["camera"], bundle.stamp_ns, CAMERA_FRAME, pixels, "bgr8")
         info = sensor.info(topics.get("camera_info", _UNTOLD), bundle.stamp_ns, CAMERA_FRAME)
         taken = replace(bundle, images=(image,), camera_infos=(info,))
         if self._weather.falls:
             rng = self._rng("weather_seen", bundle.episode, bundle.index)
-            taken = self._weather.on_picture(taken, camera.shown(range_m), self._begun[1], _speed_mps(state), rng)
+            taken = self._weather.on_picture(
+                taken, camera.surroundings_of(range_m), self._begun[1], _speed_mps(state), rng
+            )
         return taken if info.topic in topics.values() else replace(taken, camera_infos=())
 
     def _camera_of(self, rig: Rig, scenario: Scenario) -> Camera | None:

@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
-from mt_nodes.world.camera.surroundings import Surroundings, told_of
+from mt_nodes.world.camera.surroundings import Surroundings, register_surroundings
 from mt_nodes.world.drive.scenario import Environment
 from mt_nodes.world.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H, WATER_MM
 
@@ -74,7 +74,7 @@ class WorldWeather:
         """Return a bundle with what falls before its one picture, which shows what is ``known``."""
         for air, state in zip(self.air, states, strict=True):
             if isinstance(air, Precipitation):
-                told_of(bundle.images[0], known)
+                register_surroundings(bundle.images[0], known)
                 moving, view = replace(air, ego_speed_mps=speed_mps), View.of(bundle, bundle.images[0])
                 pixels = moving.change_image(view, moving.draw_image(rng, view, state))
                 bundle = replace(bundle, images=(replace(view.image, pixels=pixels),))

@@ -162,7 +162,7 @@ class Run(SuiteRun[ReplayRequest]):
         if bundle is None:
             return 0, None
         made = [offer.relation for offer in self.offers]
-        back = max((m.looks_back for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
+        back = max((m.needs_history for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
         return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
 
     @property

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures, camera models and depth, without ROS."""
+"""Pictures, camera models and depth."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far away what a camera sees is, from the clouds of the same instant."""
+"""Depth of what a camera sees, from the clouds of the same instant."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from mt_nodes.world.camera.relight import coarse_light, grey
 Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
 Cells = npt.NDArray[np.bool_]
-#: A cell is this many pixels wide in a picture of 1,280 columns, and so many times wider in a wider one.
+#: A cell is this many pixels wide in a picture of 1,280 columns, and proportionally wider in a wider one.
 _CELLS_ACROSS = 320
 #: A cloud that measures fewer of the picture's columns says too little about the rest.
 _LEAST_COLUMNS = 0.6
-#: Beams this close to the topmost one look no higher than the sensor can: what they hit may go on above.
+#: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
 _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
-#: Far gaps narrower than this many cells are closed.
+#: Gaps of far cells narrower than this are closed.
 _GAP = 7
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
-#: A wall's own light differs by less than this share of it; what is less dim than this share of the sky may be sky.
+#: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
 
 
 @dataclass(frozen=True, eq=False)
 class DepthMap:
-    """Ranges seen by a camera, cell by cell.
+    """Depth per camera cell.
 
     Attributes:
         range_m: (h, w) along the ray, infinite for the sky.
@@ -51,7 +51,7 @@ class DepthMap:
     step_px: int
 
     def middles_px(self) -> npt.NDArray[np.float64]:
-        """Return x and y (h, w, 2) of the middles of the cells."""
+        """Return x and y (h, w, 2) of the centres of the cells."""
         y, x = (np.arange(n) * self.step_px + (self.step_px - 1) / 2.0 for n in self.range_m.shape)
         return np.stack(np.meshgrid(x, y), axis=-1)
 
@@ -71,12 +71,12 @@ _known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
 
 
 def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
-    """Return how far away what an image shows is; the same object for the same image.
+    """Return the depth of an image; cached per image.
 
-    The nearest return of a cell counts; cells between returns take their nearest neighbour's, and small gaps within
-    something near are closed. Above the topmost return of a column is sky where the picture looks like it; else what
-    the topmost beams hit goes on upward, and what no beam hit is as far away as the cloud reaches. Below the lowest
-    return is flat ground, where the transforms tell how high the camera is.
+    The nearest return of a cell counts; cells between returns get their nearest neighbour's, and small gaps within near
+    objects are closed. Above the topmost return of a column is sky if the picture looks like it; else the surface that
+    the topmost beams hit continues upward, and cells that no beam hit are as far away as the cloud reaches. Below the
+    lowest return is flat ground, if the transforms give the camera's height.
 
     Raises:
         NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
@@ -92,13 +92,13 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     range_m = np.full(shape, np.inf, np.float32)
     on_top = np.zeros(shape, bool)
     for cloud in bundle.known_clouds:
-        _put(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
+        _project(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
         clouds = ", ".join(c.topic for c in bundle.known_clouds) or "no cloud"
-        wanted = f"expected {_LEAST_COLUMNS:.0%} or more"
-        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {wanted}")
+        expected = f"expected {_LEAST_COLUMNS:.0%} or more"
+        raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {expected}")
     filled = _filled(range_m, measured)
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
@@ -120,7 +120,7 @@ def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.flo
         raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
 
 
-def _put(
+def _project(
     cloud: Cloud,
     to_camera: npt.NDArray[np.float64],
     camera: CameraModel,
@@ -128,7 +128,7 @@ def _put(
     range_m: Singles,
     on_top: npt.NDArray[np.bool_],
 ) -> None:
-    """Put the nearest return into each cell, and whether it is of the sensor's topmost beams."""
+    """Put the nearest return into each cell, and whether it belongs to the sensor's topmost beams."""
     own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
     seen = move(to_camera, own)
     pixels = camera.project(seen)
@@ -151,7 +151,7 @@ def _put(
 def _before_camera(
     xyz: npt.NDArray[Any], to_camera: npt.NDArray[np.float64], camera: CameraModel
 ) -> npt.NDArray[np.int64]:
-    """Return the rows of what may be in sight: returns in the cone around the picture, in the cloud's own precision."""
+    """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
     x, y, z = xyz.T
     here = -to_camera[:3, :3].T @ to_camera[:3, 3]
     with np.errstate(invalid="ignore", over="ignore"):
@@ -159,12 +159,12 @@ def _before_camera(
         a, b, c = to_camera[2, :3].tolist()
         ahead = dx * a + dy * b + dz * c
         within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
-    # A return at the sensor itself is none.
+    # A return at the sensor itself does not count.
     return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
 
 
 def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
-    """Return the elevation of the sensor's topmost beams, told from far: near by, offsets of the beams raise it."""
+    """Return the elevation of the sensor's topmost beams, from far returns: offsets of the beams raise near ones."""
     x, y, z = xyz.T
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         flat = np.sqrt(x * x + y * y)
@@ -185,7 +185,7 @@ def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
 
 
 def _closed(range_m: Singles) -> Singles:
-    """Return ranges without small far gaps in near things, such as windows that light goes through."""
+    """Return ranges without small gaps in near objects, such as windows that light passes through."""
     nearness = np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
     closed = cv2.morphologyEx(nearness, cv2.MORPH_CLOSE, np.ones((_GAP, _GAP), np.uint8))
     with np.errstate(divide="ignore"):
@@ -193,32 +193,32 @@ def _closed(range_m: Singles) -> Singles:
 
 
 def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
-    """Tell which cells, of those above every return, look like sky: as bright as its brightest part, not red.
+    """Return which cells above all returns look like sky: as bright as its brightest part, not red.
 
-    What has the colour of that which a column's topmost beams hit is none, unless that is as bright as the sky: no
-    picture says for sure; white walls above the sensor's view are taken for sky.
+    A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
+    sky: a picture cannot tell; white walls above the sensor's view count as sky.
 
     Args:
         light: (h, w, 3) of the cells, red, green, blue.
         above: (h, w) the cells in question.
         top: (1, w) each column's topmost measured row.
-        goes_on: (1, w) whether what was hit there may go on upward.
+        goes_on: (1, w) whether the surface hit there may continue upward.
     """
     if not above.any():
         return above
     bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
     like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
-    # One cell lower, since the topmost may show the edge.
+    # One cell lower, because the topmost may show the edge.
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
-    alike = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
-    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & alike)
+    similar = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
+    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & similar)
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
-    """Return the topmost and the lowest measured row (1, w) of each column, of the nearest one where it has none."""
+    """Return the topmost and the lowest measured row (1, w) of each column, of the nearest column if it has none."""
     has = np.flatnonzero(measured.any(axis=0))
     every = np.arange(measured.shape[1])
     right = np.clip(np.searchsorted(has, every), 0, len(has) - 1)
@@ -230,7 +230,7 @@ def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:
 
 
 def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> Singles:
-    """Return the range (h, w) to flat ground under ``base_link``, infinite where it is not seen or not known."""
+    """Return the range (h, w) to flat ground under ``base_link``, infinite where it is not visible or unknown."""
     grid = camera.grid(step)
     try:
         pose = bundle.transforms.lookup("base_link", image.frame_id)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures edited by a diffusion model: slow, so each edit is made once and kept.
+"""Pictures edited by a diffusion model: slow, so each edit is cached.
 
-``diffusers`` and ``torch`` come with the extra ``diffusion``; they are imported only where a model is asked for.
+``diffusers`` and ``torch`` come with the extra ``diffusion`` and are imported only when a model is needed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Rgb = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class EditRequest:
-    """What is asked of a model, all of it: equal requests have equal edits.
+    """A complete request to a model: equal requests have equal edits.
 
     Attributes:
         model: directory of a ``diffusers`` pipeline, or its id on the hub.
-        prompt: what is to be seen, or what is to be done.
+        prompt: what the picture should show, or what to change.
         steps: of denoising. guidance: how strictly the prompt is followed. seed: of the model's own noise.
-        size_px: longer side of the picture that the model is given; results are scaled back.
+        size_px: longer side of the picture that the model gets; results are scaled back.
         device: ``auto``, ``cpu``, ``cuda``…
     """
 
@@ -44,7 +44,7 @@ class EditRequest:
     device: str = "auto"
 
     def key(self, rgb: Rgb, mask: npt.NDArray[np.uint8] | None) -> str:
-        """Return the SHA-256 that an edit of a picture is kept under; the device it is made on does not count."""
+        """Return the SHA-256 cache key of an edit of a picture; the device does not count."""
         digest = hashlib.sha256()
         for part in (self.model, self.prompt, self.steps, self.guidance, self.seed, self.size_px, rgb.shape):
             digest.update(repr(part).encode() + b"\0")
@@ -56,18 +56,18 @@ class EditRequest:
 
 @dataclass(frozen=True)
 class EditCache:
-    """Edits on disk, PNG by PNG; several processes may share it."""
+    """Cached edits on disk, one PNG each; several processes may share it."""
 
     directory: Path
 
     @classmethod
     def at(cls, directory: str) -> EditCache:
-        """Return the cache in a directory; the user's own cache directory when none is given."""
+        """Return the cache in a directory; by default the user's own cache directory."""
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes" / "edits"
         return cls(Path(directory).expanduser() if directory else base)
 
     def get(self, key: str) -> Rgb | None:
-        """Return a kept edit (H, W, 3), None when there is none.
+        """Return a cached edit (H, W, 3), None if there is none.
 
         Raises:
             InfrastructureError: the file is damaged.
@@ -81,18 +81,18 @@ class EditCache:
         return np.asarray(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB))
 
     def put(self, key: str, rgb: Rgb) -> None:
-        """Keep an edit.
+        """Cache an edit.
 
         Raises:
             InfrastructureError: it cannot be written.
         """
         path = self._path(key)
         _, data = cv2.imencode(".png", cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR))
-        beside = path.with_suffix(f".{os.getpid()}.part")
+        partial = path.with_suffix(f".{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(data.tobytes())
-            beside.replace(path)  # whole or not at all, whoever else writes it
+            partial.write_bytes(data.tobytes())
+            partial.replace(path)  # whole or not at all, whoever else writes it
         except OSError as error:
             raise InfrastructureError(f"{path}: the edit cannot be kept: {error}") from error
 
@@ -101,10 +101,10 @@ class EditCache:
 
 
 def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = None) -> Rgb:
-    """Return a picture (H, W, 3) edited by a model; with a mask (H, W), not zero where to paint, an inpainted one.
+    """Return a picture (H, W, 3) edited by a model; with a mask (H, W), nonzero where to paint, an inpainted one.
 
-    The model sees the picture at its own size, each side a multiple of 16; a result that depends on the model's noise
-    is the same for the same seed on the same device.
+    The model gets the picture at its own size, each side a multiple of 16; with the same seed on the same device, the
+    result is the same.
 
     Raises:
         UsageError: the extra is not installed, or the model is not there or of another kind.
@@ -118,9 +118,9 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
         given |= {"mask_image": _as_pil(mask, size), "height": size[1], "width": size[0]}
     inpaints = "mask_image" in inspect.signature(type(pipeline).__call__).parameters
     if inpaints != (mask is not None):
-        wanted = "one that inpaints" if mask is not None else "one that edits by instruction"
-        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {wanted}")
-    made = pipeline(
+        expected = "one that inpaints" if mask is not None else "one that edits by instruction"
+        raise UsageError(f"model '{request.model}' is a {type(pipeline).__name__}, expected {expected}")
+    output = pipeline(
         prompt=request.prompt,
         num_inference_steps=request.steps,
         guidance_scale=request.guidance,
@@ -128,15 +128,15 @@ def edit(request: EditRequest, rgb: Rgb, mask: npt.NDArray[np.uint8] | None = No
         output_type="np",
         **given,
     ).images[0]
-    full = np.rint(np.clip(np.asarray(made, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
+    full = np.rint(np.clip(np.asarray(output, np.float32), 0.0, 1.0) * 255.0).astype(np.uint8)
     return np.asarray(cv2.resize(full, (width, height), interpolation=cv2.INTER_CUBIC))
 
 
 @lru_cache(maxsize=2)
 def _pipeline(model: str, device: str) -> tuple[Any, Any]:
-    """Load a pipeline, of the class that its directory names, onto a device; return it and a source of noise.
+    """Load a pipeline, of the class that its directory names, onto a device; return it and a noise generator.
 
-    Noise comes from the processor whatever the device, so that it is the same everywhere.
+    Noise is generated on the CPU, so that it is the same for every device.
     """
     try:
         import torch

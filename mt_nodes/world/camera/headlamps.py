@@ -8,15 +8,15 @@ import numpy.typing as npt
 
 Singles = npt.NDArray[np.float32]
 
-#: Headlights: warm white, brightest straight ahead on the road, so many radians wide (one standard deviation).
+#: Headlamps: warm white, brightest straight ahead on the road, and the beam's widths in rad (one standard deviation).
 WARM = np.array([1.0, 0.93, 0.8], np.float32)
 _WIDE_RAD, _HIGH_RAD, _AIM_RAD = 0.3, 0.06, -0.02
-#: Range at which headlights give as much light as day had, and nearer than which they get no brighter.
+#: Range at which headlamps are as bright as daylight, range below which they get no brighter, and their maximum.
 _AS_DAY_M, _NEAREST_M, _MOST = 9.0, 3.0, 1.5
 
 
 def headlamps(forward: Singles, left: Singles, upward: Singles, range_m: Singles, strength: float = 1.0) -> Singles:
-    """Return the light of headlamps, relative to day's, along unit vectors of ``base_link`` at ranges; any shape alike.
+    """Return the light of headlamps relative to daylight, along unit vectors of ``base_link`` at ranges; any shape.
 
     A beam of two Gaussians of the angle, falling with the square of the range.
     """

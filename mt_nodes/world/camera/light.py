@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample values and the light they stand for, after the transfer function of sRGB (IEC 61966-2-1).
+"""Sample values and light, by the transfer function of sRGB (IEC 61966-2-1).
 
-Values and light are both shares of full scale. A camera's own tone curve is not known: sRGB's is assumed.
+Both are shares of full scale. A camera's own tone curve is unknown: sRGB's is assumed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Curve = Callable[[Floats], Floats]
 
 
 def light_of(values: npt.ArrayLike) -> Floats:
-    """Return the light, 0 to 1, that sample values, 0 to 1, stand for."""
+    """Return the light, 0 to 1, of sample values, 0 to 1."""
     v = np.asarray(values, dtype=np.float64)
     return np.where(v <= 0.04045, v / 12.92, ((v + 0.055) / 1.055) ** 2.4)
 
 
 def values_of(light: npt.ArrayLike) -> Floats:
-    """Return the sample values, 0 to 1, that stand for light; what is brighter than full scale is cut off."""
+    """Return the sample values, 0 to 1, of light; light above full scale is clipped."""
     x = np.clip(np.asarray(light, dtype=np.float64), 0.0, 1.0)
     return np.where(x <= 0.0031308, 12.92 * x, 1.055 * x ** (1.0 / 2.4) - 0.055)
 
@@ -38,8 +38,8 @@ def table(curve: Curve, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return np.asarray(np.rint(np.clip(curve(np.arange(top + 1) / top), 0.0, 1.0) * top).astype(dtype))
 
 
-def looked_up(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the pixels (H, W) or (H, W, 3) through one table, or through one a channel."""
+def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel."""
     if len(tables) == 1:
         return np.asarray(cv2.LUT(pixels, tables[0]))
     return np.asarray(cv2.LUT(pixels, np.stack(tables, axis=-1)[None]))

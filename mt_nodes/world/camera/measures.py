@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be measured of a picture, without knowing what was done to it.
+"""Measurements of pictures, independent of any mutation.
 
 Mutations prove themselves by these, so nothing here may share code with a mutation. All results are shares of full
-scale unless said otherwise, so that 8 and 16 bits compare; ``where`` is a mask (H, W), uint8, not zero where to look.
+scale unless stated otherwise, so that 8 and 16 bits compare; ``where`` is a mask (H, W), uint8, nonzero where to
+measure.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ def contrast(picture: Picture, where: Mask | None = None) -> float:
 
 
 def sharpness(picture: Picture, where: Mask | None = None) -> float:
-    """Return the standard deviation of the Laplacian of the brightness: how much detail there is."""
+    """Return the standard deviation of the Laplacian of the brightness: the amount of detail."""
     _, deviation = cv2.meanStdDev(_detail(picture.luma()), mask=where)
     return float(deviation[0, 0]) / picture.full_scale
 
 
 def noise(picture: Picture, where: Mask | None = None) -> float:
-    """Return an estimate of the standard deviation of noise: of pixels against the median of their 3 x 3 neighbours.
+    """Return an estimate of the noise's standard deviation: of pixels against the median of their 3 x 3 neighbours.
 
     The estimate is the median of the absolute differences, between whole samples by interpolation, scaled to the
     standard deviation of a normal distribution: edges do not count.
     """
     luma = picture.luma()
-    apart = cv2.absdiff(luma, cv2.medianBlur(luma, 3))
-    inside = apart if where is None else apart[where != 0]
+    difference_px = cv2.absdiff(luma, cv2.medianBlur(luma, 3))
+    inside = difference_px if where is None else difference_px[where != 0]
     counts = np.bincount(inside.reshape(-1))
     half = np.cumsum(counts) / max(1, counts.sum())
     middle = int(np.searchsorted(half, 0.5))
-    # Between whole samples the median is where the cumulative count crosses a half.
+    # Between integers the median is where the cumulative count crosses a half.
     below = half[middle - 1] if middle else 0.0
     exact = middle - 0.5 + (0.5 - below) / max(half[middle] - below, 1e-12)
     return 1.4826 * max(0.0, float(exact)) / picture.full_scale
@@ -84,20 +85,20 @@ def share_at_least(picture: Picture, level: float, where: Mask | None = None) ->
 
 
 def difference(old: Picture, new: Picture) -> npt.NDArray[Any]:
-    """Return by how much each pixel differs (H, W), the most of its channels, in samples."""
-    apart = cv2.absdiff(old.pixels, new.pixels)
-    return apart if apart.ndim == 2 else np.asarray(reduce(cv2.max, cv2.split(apart)))
+    """Return the largest difference of each pixel (H, W) over its channels, in samples."""
+    difference_px = cv2.absdiff(old.pixels, new.pixels)
+    return difference_px if difference_px.ndim == 2 else np.asarray(reduce(cv2.max, cv2.split(difference_px)))
 
 
 def largest_difference(old: Picture, new: Picture, where: Mask | None = None) -> float:
-    """Return by how much a sample differs at most."""
+    """Return the largest difference of a sample."""
     return float(cv2.norm(old.pixels, new.pixels, cv2.NORM_INF, mask=where)) / old.full_scale
 
 
 def mean_difference(old: Picture, new: Picture, where: Mask | None = None) -> float:
     """Return the mean absolute difference of the samples."""
-    apart = cv2.mean(cv2.absdiff(old.pixels, new.pixels), mask=where)
-    return float(np.mean(apart[: 1 if old.order == "mono" else 3])) / old.full_scale
+    mean = cv2.mean(cv2.absdiff(old.pixels, new.pixels), mask=where)
+    return float(np.mean(mean[: 1 if old.order == "mono" else 3])) / old.full_scale
 
 
 def share_changed(old: Picture, new: Picture, by: float, where: Mask | None = None) -> float:
@@ -106,7 +107,7 @@ def share_changed(old: Picture, new: Picture, by: float, where: Mask | None = No
 
 
 def blockiness(picture: Picture) -> float:
-    """Return how much steeper brightness changes across the edges of 8 x 8 blocks than beside them; 1 for no blocks."""
+    """Return how much steeper brightness changes at the edges of 8 x 8 blocks than next to them; 1 for no blocks."""
     luma = picture.luma().astype(np.float32)
     steps = [np.abs(np.diff(luma, axis=axis)).mean(axis=1 - axis) for axis in (0, 1)]
     edges = [step[7::8].mean() / max(float(np.delete(step, np.s_[7::8]).mean()), 1e-6) for step in steps]
@@ -118,7 +119,7 @@ def _detail(luma: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _share(hits: Mask, where: Mask | None) -> float:
-    """Return the share of pixels that are not zero (H, W)."""
+    """Return the share of nonzero pixels (H, W)."""
     if where is None:
         return cv2.countNonZero(hits) / hits.size
     return cv2.countNonZero(cv2.bitwise_and(hits, hits, mask=where)) / max(1, cv2.countNonZero(where))

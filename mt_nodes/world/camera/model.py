@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where points in front of a camera are seen, and which way its pixels look.
+"""Camera models: projection of points, and directions of pixels.
 
 Frames are optical: x right, y down, z ahead. Models are those of ``sensor_msgs/CameraInfo``, computed by OpenCV.
 """
@@ -22,7 +22,7 @@ FISHEYE = ("equidistant", "fisheye")
 _PINHOLE = ("plumb_bob", "rational_polynomial", "")
 #: How far a size may differ from a scaled calibration's, in pixels: binning rounds.
 _ROUNDING_PX = 2.0
-#: OpenCV's own five steps leave a tenth of a pixel in the corners of a wide lens.
+#: OpenCV's default of five steps leaves a tenth of a pixel in the corners of a wide lens.
 _TO_THE_END = (cv2.TERM_CRITERIA_MAX_ITER + cv2.TERM_CRITERIA_EPS, 50, 1e-9)
 #: Widest angle from the axis at which a pinhole's distortion is computed.
 _WIDEST_PINHOLE_RAD = np.radians(85.0)
@@ -54,7 +54,7 @@ class CameraModel:
             rectified: whether the picture was undistorted: then ``p`` holds, and no distortion is left.
 
         Raises:
-            UsageError: not calibrated (k of zeros), an unknown distortion model, or sizes that do not fit.
+            UsageError: not calibrated (k of zeros), an unknown distortion model, or sizes that do not match.
         """
         k = info.p[:, :3] if rectified and info.p.any() else info.k
         if not np.isfinite(k).all() or k[0, 0] <= 0.0 or k[1, 1] <= 0.0:
@@ -68,9 +68,9 @@ class CameraModel:
         return _model(size[1], size[0], _scaled(k, info, size).tobytes(), d.tobytes(), fisheye)
 
     def project(self, points: npt.NDArray[Any]) -> Floats:
-        """Return the pixels (N, 2), x and y, where points (N, 3) in metres are seen; NaN where the camera sees none.
+        """Return the pixels (N, 2), x and y, of points (N, 3) in metres; NaN where the camera sees none.
 
-        Pixels outside the picture are told, too, as far as the model holds.
+        Pixels outside the picture are included, as far as the model is valid.
         """
         xyz = np.asarray(points, dtype=np.float64).reshape(-1, 3)
         x, y, z = xyz.T
@@ -84,7 +84,7 @@ class CameraModel:
         return pixels
 
     def directions(self, pixels: npt.NDArray[Any]) -> Floats:
-        """Return the unit vectors (N, 3) that pixels (N, 2) look along."""
+        """Return the unit vectors (N, 3) of pixels (N, 2)."""
         uv = np.asarray(pixels, dtype=np.float64).reshape(-1, 1, 2)
         if self.fisheye:
             flat = cv2.fisheye.undistortPoints(uv, self.k, self._d4())
@@ -96,12 +96,12 @@ class CameraModel:
         return np.asarray(rays / np.linalg.norm(rays, axis=1, keepdims=True))
 
     def grid(self, step_px: int = 1) -> Floats:
-        """Return the directions (h, w, 3) of the middles of cells of ``step_px`` by ``step_px`` pixels."""
+        """Return the directions (h, w, 3) of the centres of cells of ``step_px`` by ``step_px`` pixels."""
         return _grid(self, step_px)
 
     @property
     def widest_rad(self) -> float:
-        """Angle from the axis beyond which nothing is seen: a little more than the picture's widest corner."""
+        """Largest visible angle from the axis: a little more than the picture's widest corner."""
         return _widest_rad(self)
 
     def _straight(self, x: Floats, y: Floats, z: Floats) -> Floats:
@@ -123,12 +123,12 @@ class CameraModel:
 
 
 def rectified(topic: str) -> bool:
-    """Tell from an image topic's name whether its pictures are undistorted, as ``image_proc`` names them."""
+    """Return whether an image topic's pictures are undistorted, by the names of ``image_proc``."""
     return "rect" in topic.rpartition("/")[2]
 
 
 def _scaled(k: Floats, info: CameraInfo, size: tuple[int, int]) -> Floats:
-    """Return intrinsics for pictures of a size that is the calibrated one, or that one scaled alike on both axes."""
+    """Return intrinsics for pictures of the calibrated size, or of that size scaled equally on both axes."""
     height, width = size
     if (info.height, info.width) in ((height, width), (0, 0)):
         return k
@@ -136,7 +136,7 @@ def _scaled(k: Floats, info: CameraInfo, size: tuple[int, int]) -> Floats:
     if not scale or abs(info.height * scale - height) > _ROUNDING_PX:
         got = f"{width} x {height} pixels"
         raise UsageError(f"{info.topic}: the picture has {got}, the calibration is of {info.width} x {info.height}")
-    # Pixel centres lie at whole numbers: the corner of the picture is at -0.5.
+    # Pixel centres have integer coordinates: the corner of the picture is at -0.5.
     scaled = k * scale
     scaled[:2, 2] += (scale - 1.0) / 2.0
     scaled[2] = k[2]
@@ -145,7 +145,7 @@ def _scaled(k: Floats, info: CameraInfo, size: tuple[int, int]) -> Floats:
 
 @lru_cache(maxsize=16)
 def _model(width: int, height: int, k: bytes, d: bytes, fisheye: bool) -> CameraModel:
-    """Return the same model for the same numbers, so that what is computed of it is computed once."""
+    """Return the same object for the same numbers, so that its derived values are computed once."""
     return CameraModel(width, height, np.frombuffer(k).reshape(3, 3), np.frombuffer(d), fisheye)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures in another light: gain and offset of each pixel's light, told coarsely."""
+"""Pictures in another light: gain and offset of each pixel's light, at coarse resolution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mt_nodes.world.camera.light import light_of, values_of
 
 Singles = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint16]
-#: Steps that light is rounded to on its way back to values of 8 bits: finer than they are, even near black.
+#: Resolution of light on its way back to 8-bit values: finer than they are, even near black.
 _LEVELS = 65535
 #: Rows that are computed at a time, so that they fit the processor's cache.
 _STRIPE = 64
@@ -25,14 +25,14 @@ BRIGHTNESS = (0.2126, 0.7152, 0.0722)
 
 
 def relit(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
-    """Return the pixels of a picture whose light is multiplied by a gain, and added to.
+    """Return the pixels of a picture whose light is multiplied by a gain, plus an offset.
 
-    Light is that of the sRGB transfer function; what exceeds full scale is white.
+    Light follows the sRGB transfer function; light above full scale is white.
 
     Args:
-        picture: what was seen.
-        gain, offset: (h, w) or (h, w, 3) red, green, blue; of light as a share of full scale, cell by cell. Between
-            the middles of cells they are interpolated.
+        picture: the original picture.
+        gain, offset: (h, w) or (h, w, 3) red, green, blue; of light as a share of full scale, per cell. Between the
+            centres of cells they are interpolated.
         cell_px: width and height of a cell in pixels, 1 for maps as large as the picture.
     """
     gain, offset = (_in_order(m, picture.order) for m in (gain, offset))
@@ -40,7 +40,7 @@ def relit(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pix
 
 
 def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
-    """Compute in whole numbers, 65,535 for full scale: the darkest step of 8 bits is 20 of them."""
+    """Compute in integers, 65,535 for full scale: the darkest step of 8 bits is 20 of them."""
     most = max(float(gain.max()), 1e-6)
     gains = _stretched(_whole(gain, most), picture, cell_px)
     offsets = _stretched(_whole(offset), picture, cell_px)
@@ -51,33 +51,33 @@ def _relit_bytes(picture: Picture, gain: Singles, offset: Singles, cell_px: int)
         rows = slice(start, min(start + _STRIPE, picture.size[0]))
         light = stripe[: rows.stop - start]
         cv2.LUT(picture.pixels[rows], lights, dst=light)
-        cv2.multiply(light, _alike(gains[rows], light), dst=light, scale=most / _LEVELS)
-        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.multiply(light, _like_light(gains[rows], light), dst=light, scale=most / _LEVELS)
+        cv2.add(light, _like_light(offsets[rows], light), dst=light)
         cv2.LUT(light, _byte_table(), dst=out[rows])
     return out
 
 
 def _relit_words(picture: Picture, gain: Singles, offset: Singles, cell_px: int) -> Pixels:
-    """Compute in single precision, and go back to values by the formula: 16 bits of light would be too few."""
+    """Compute in single precision, and convert back by the formula: 16 bits of light would be too few."""
     gains, offsets = (_stretched(m, picture, cell_px) for m in (gain, offset))
     out = np.empty_like(picture.pixels)
     for start in range(0, picture.size[0], _STRIPE):
         rows = slice(start, min(start + _STRIPE, picture.size[0]))
         light = light_in(picture.pixels[rows])
-        cv2.multiply(light, _alike(gains[rows], light), dst=light)
-        cv2.add(light, _alike(offsets[rows], light), dst=light)
+        cv2.multiply(light, _like_light(gains[rows], light), dst=light)
+        cv2.add(light, _like_light(offsets[rows], light), dst=light)
         out[rows] = samples_of(light, picture.pixels.dtype)
     return out
 
 
 def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> Pixels:
-    """Return the pixels of a picture of whose light a share arrives, the rest being another's: I g + A (1 - g).
+    """Return the pixels of a picture blended with other light: I g + A (1 - g).
 
-    As :func:`relit` with g for the gain and A (1 - g) for the offset, in half the time where samples are bytes.
+    As :func:`relit` with g for the gain and A (1 - g) for the offset, in half the time for 8-bit samples.
 
     Args:
-        picture: what was seen.
-        share: (h, w) 0 to 1, cell by cell; between the middles of cells it is interpolated.
+        picture: the original picture.
+        share: (h, w) 0 to 1, per cell; between the centres of cells it is interpolated.
         other: (3,) red, green, blue; light as a share of full scale.
         cell_px: width and height of a cell in pixels.
     """
@@ -87,32 +87,32 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> P
     shares = _stretched(_whole(np.ascontiguousarray(share, np.float32)), picture, cell_px)
     out = np.empty_like(picture.pixels)
     for start in range(0, picture.size[0], _STRIPE):
-        part, made = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]
+        part, result = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]
         level = cv2.LUT(shares[start : start + _STRIPE], level_of)
         if len(tables) > 1:
             planes = zip(cv2.split(part), tables, strict=True)
-            cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=made)
+            cv2.merge([cv2.LUT(_places(plane, level), table) for plane, table in planes], dst=result)
         else:
-            flat, levels = part.reshape(len(part), -1), _alike(level, part).reshape(len(part), -1)
-            cv2.LUT(_places(flat, levels), tables[0], dst=made.reshape(flat.shape))
+            flat, levels = part.reshape(len(part), -1), _like_light(level, part).reshape(len(part), -1)
+            cv2.LUT(_places(flat, levels), tables[0], dst=result.reshape(flat.shape))
     return out
 
 
 def _places(samples: Pixels, level: Pixels) -> Words:
-    """Return places in a table of levels and samples (h, w): these are their high and their low byte."""
+    """Return indices into a table of levels and samples (h, w): the high and the low byte."""
     return np.asarray(cv2.merge((samples, level)).view("<u2")[..., 0])
 
 
 def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
-    """Return the level (65536,) of each share in whole numbers, and the byte of each level and sample (65536,).
+    """Return the level (65536,) of each integer share, and the byte of each level and sample (65536,).
 
-    The latter for each channel, or once for all of them.
+    The latter for each channel, or one for all of them.
 
-    The 256 levels lie as densely as the share matters most: to a black sample or to a white one. So none is off by
-    more than about a byte's step from one to the next, and half of that by rounding.
+    The 256 levels are densest where the share matters most: for a black or a white sample. So the step between levels
+    is about one byte at most, plus half of that for rounding.
 
     Args:
-        other: (c,) light that is blended in.
+        other: (c,) the light to blend in.
     """
     even = np.linspace(0.0, 1.0, 257)
     fine = even * even * (3.0 - 2.0 * even)  # densest at both ends, where dark light is
@@ -129,13 +129,13 @@ def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
 
 
 def light_in(pixels: Pixels) -> Singles:
-    """Return the light, as shares of full scale, that samples of 8 or 16 bits stand for, in their shape."""
+    """Return the light, in shares of full scale, of samples of 8 or 16 bits, in their shape."""
     table = _light_table(pixels.dtype)
     return np.asarray(cv2.LUT(pixels, table)) if pixels.dtype == np.uint8 else table[pixels]
 
 
 def samples_of(light: Singles, dtype: np.dtype[Any]) -> Pixels:
-    """Return the samples of 8 or 16 bits, in the shape of the light that they stand for; what exceeds it is white."""
+    """Return the samples of 8 or 16 bits of light, in its shape; light above full scale is white."""
     if dtype == np.uint8:
         return np.asarray(cv2.LUT(_whole(light), _byte_table()))
     return np.asarray(np.rint(values_of(light) * np.iinfo(dtype).max).astype(dtype))
@@ -150,7 +150,7 @@ _coarse: WeakKeyDictionary[Picture, dict[int, Singles]] = WeakKeyDictionary()
 
 
 def coarse_light(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
-    """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture; the same object again."""
+    """Return the mean light (h, w, 3), red, green, blue, of the cells of a picture; cached."""
     known = _coarse.setdefault(picture, {})
     if cell_px not in known:
         known[cell_px] = _cells(picture, shape, cell_px)
@@ -169,12 +169,12 @@ def _cells(picture: Picture, shape: tuple[int, int], cell_px: int) -> Singles:
             part = cv2.copyMakeBorder(part, 0, bottom, 0, right, cv2.BORDER_REPLICATE)
         if len(part):
             cv2.resize(part, (width, len(part) // cell_px), dst=small[rows], interpolation=cv2.INTER_AREA)
-    # The mean of values is darker than that of light, by little within a cell.
+    # The mean of values is slightly darker than that of light within a cell.
     return light_in(Picture(small, picture.order).rgb8())
 
 
 def _in_order(cells: Singles, order: str) -> Singles:
-    """Return maps with their channels as the picture has them; one channel is for all."""
+    """Return maps with the picture's channel order; a single channel serves all."""
     if cells.ndim == 2:
         return np.ascontiguousarray(cells, np.float32)
     if order == "mono":
@@ -183,7 +183,7 @@ def _in_order(cells: Singles, order: str) -> Singles:
 
 
 def _whole(shares: Singles, full_scale: float = 1.0) -> Words:
-    """Return shares of full scale as 16 bits; what exceeds it is cut off."""
+    """Return shares of full scale as 16 bits, clipped."""
     return np.asarray(cv2.addWeighted(shares, _LEVELS / full_scale, shares, 0.0, 0.0, dtype=cv2.CV_16U)).reshape(
         shares.shape
     )
@@ -197,7 +197,7 @@ def _stretched(cells: npt.NDArray[Any], picture: Picture, cell_px: int) -> npt.N
     return np.asarray(cv2.resize(cells, size))[: picture.size[0], : picture.size[1]]
 
 
-def _alike(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _like_light(part: npt.NDArray[Any], light: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a map with as many channels as the light has."""
     return part if part.ndim == light.ndim else np.asarray(cv2.merge((part, part, part)))
 
@@ -210,5 +210,5 @@ def _light_table(dtype: np.dtype[Any]) -> Singles:
 
 @lru_cache(maxsize=1)
 def _byte_table() -> Pixels:
-    """Return the 8-bit value of each of the whole numbers of light."""
+    """Return the 8-bit value of each integer light level."""
     return np.asarray(np.rint(values_of(np.arange(_LEVELS + 1) / _LEVELS) * 255.0).astype(np.uint8))

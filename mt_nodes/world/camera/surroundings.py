@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cells of a picture show: where it is, whether it is ground or sky."""
+"""Positions of a picture's cells, and whether they show ground or sky."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mt_nodes.world.camera.model import CameraModel
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
-#: What lies lower than this over the plane of the wheels, at this range and farther, is ground.
+#: Points lower than this above the wheels' plane are ground; the limit grows with range.
 _GROUND_M, _GROUND_SLOPE = 0.15, 0.01
 
 
@@ -47,18 +47,18 @@ class Surroundings:
 
     @property
     def sky(self) -> Mask:
-        """Where (h, w) there is nothing but sky."""
+        """Mask (h, w) of the sky."""
         return np.isinf(self.depth.range_m)
 
     @property
     def ground(self) -> Mask:
-        """Where (h, w) the road, or what is as flat, is seen."""
+        """Mask (h, w) of the road, and of equally flat ground."""
         near = np.where(self.sky, 0.0, self.depth.range_m)
         height = np.abs(self.camera_m[2] + near * self.rays[..., 2])
         return np.asarray(~self.sky & (height < _GROUND_M + _GROUND_SLOPE * near))
 
     def points(self, farthest_m: float = 1000.0) -> Floats:
-        """Return what the cells show as points (h, w, 3) in ``base_link``; the sky this far away."""
+        """Return the points (h, w, 3) that the cells show, in ``base_link``; the sky at this distance."""
         near = np.minimum(self.range_m, farthest_m)
         return np.asarray(self.camera_m + self.rays * near[..., None])
 
@@ -67,7 +67,7 @@ _known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
 
 
 def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surroundings:
-    """Return what the cells of an image show; the same object for the same image.
+    """Return the cells of an image; cached per image.
 
     Raises:
         NotApplicable: no depth, or no transform from the camera to ``base_link``.
@@ -83,6 +83,6 @@ def surroundings_of(bundle: Bundle, image: Image, camera: CameraModel) -> Surrou
     return known
 
 
-def told_of(image: Image, known: Surroundings) -> None:
-    """Remember what the cells of an image show where that is known without clouds: of a picture that was rendered."""
+def register_surroundings(image: Image, known: Surroundings) -> None:
+    """Store the cells of a rendered image, known without clouds."""
     _known[image] = known

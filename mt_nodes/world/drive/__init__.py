@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed loop: a world in which the stack's own command decides what happens next."""
+"""The closed loop: a world in which the stack's own commands decide what happens next."""

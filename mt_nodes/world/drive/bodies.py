@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What those who share the road with the ego are: how big, how heavy, how fast at most, on wheels or on foot."""
+"""Physical facts of road users: size, mass, top speed, on wheels or on foot."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ON_WHEELS = frozenset({"car", "truck", "bus", "motorcycle", "cyclist"})
 """Labels of kinds that drive: they keep to lanes and turn gently."""
 
 #: Masses in kg. From the defaults of SUMO's vehicle types: adult (70, with clothes and bag 75), motorcycle (200 and a
-#: rider), car 1500, delivery van 5000 (gross; here half loaded), truck 12000, bus 12000. The others are assumed: those
-#: of a usual specimen. They decide how hard an impact is for whom, as shares of both masses.
+#: rider), car 1500, delivery van 5000 (gross; here half loaded), truck 12000, bus 12000. The others are assumed,
+#: typical ones. The ratio of masses determines the severity of an impact for each side.
 _MASS_KG = {
     "adult": 75.0,
     "child": 21.0,
@@ -64,7 +64,7 @@ _MASS_KG = {
     "traffic_island": 2500.0,
     "gantry_sign": 900.0,
 }
-#: Faster than anybody of a label goes: sprinters reach 12, deer 20, the fastest cyclists 25 m/s; assumed.
+#: Faster than anybody of a label: sprinters reach 12, deer 20, the fastest cyclists 25 m/s; assumed.
 _TOP_MPS = {"pedestrian": 13.0, "animal": 21.0, "cyclist": 25.0, "unknown": 25.0}
 TOP_MPS = 70.0
 """Faster than any vehicle goes here."""
@@ -72,11 +72,11 @@ TOP_MPS = 70.0
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a kind.
+    """Facts of a kind.
 
     Attributes:
-        size_m: length, width, height of its mesh. middle_m: where the middle of these bounds lies on the ground in the
-            frame of the mesh: who draws an actor takes that off, its pose being its middle.
+        size_m: length, width, height of its mesh. middle_m: centre of these bounds on the ground in the mesh's frame:
+            rendering subtracts it, because an actor's pose is its centre.
         top_mps: faster than it ever goes.
     """
 
@@ -94,7 +94,7 @@ class Facts:
 
 @lru_cache
 def facts_of(kind: str) -> Facts:
-    """Return what is known of a kind of :data:`mt_nodes.world.scene.objects.KINDS`."""
+    """Return the facts of a kind of :data:`mt_nodes.world.scene.objects.KINDS`."""
     label, vertices = KINDS[kind].label, mesh_of(kind).vertices_m
     low, high = vertices.min(axis=0), vertices.max(axis=0)
     length, width, height = (float(extent) for extent in high - low)

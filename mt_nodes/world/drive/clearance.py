@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near the ego came to everybody."""
+"""Least distances between the ego and everybody else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 def least_m(driven: ScenarioTrace) -> dict[str, float]:
     """Return the least distance between the outlines of the ego and of each actor and obstacle, by name.
 
-    Looked at the instants at which the stack was asked; 0 where they touch, and of whom the ego hit between two.
+    At the instants at which the stack got input; 0 for contact, also between two instants.
     """
     scenario, trace = driven.scenario, driven.trace
     ego = _outlines(shapes.of_vehicle(scenario.ego.vehicle), trace.ego[:, :3])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whom the ego touches, where, by which side and how hard.
+"""Collisions of the ego: with whom, where, on which side and how hard.
 
-Footprints on the ground decide: an oriented rectangle for who moves, a disc for posts and round obstacles. A car that
-drives under something is not thought of. What a contact does to both is not simulated; the world ends there, or, if it
-is told to go on, does so as if they had not touched.
+Footprints on the ground decide: an oriented rectangle for moving bodies, a disc for posts and round obstacles. Driving
+under something is not modelled. The effect of a contact on the motion is not simulated; the world ends there or, if
+configured, goes on as if there had been no contact.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _POST_M = 0.12
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """Somebody or something that the ego may hit.
+    """A body that the ego may hit.
 
     Attributes:
-        corners_m: (K, 2) footprint in its own frame. mass_kg: None if it stands fast.
+        corners_m: (K, 2) footprint in its own frame. mass_kg: None if it does not give way.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Contacts:
     """Finds first contacts of the ego with the actors, obstacles and posts of a scenario.
 
     Attributes:
-        bodies: actors first, in their order, then what stands. standing: (S, 4) where that is, columns as of actors.
+        bodies: actors first, in order, then standing bodies. standing: (S, 4) their places, columns as for actors.
     """
 
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
@@ -85,7 +85,7 @@ class Contacts:
         return hits
 
     def _placed(self, i: int, pose: tuple[float, ...]) -> shapely.Polygon:
-        """Return where a body is; who stands is put there once."""
+        """Return the polygon of a body; standing ones are cached."""
         before, there = self._there.get(i, ((), None))
         if there is None or before != pose:
             there = shapes.placed(self.bodies[i].corners_m, *pose)
@@ -102,20 +102,20 @@ class Contacts:
 
 
 def entered(outline_m: Floats, ego: EgoState, row: Floats, shared: shapely.Geometry) -> tuple[str, float]:
-    """Return by which side of the ego something came in, and by how much both closed in along that side's normal.
+    """Return the side of the ego at which a body came in, and the closing speed along that side's normal.
 
-    It is the side that it passed last: at the present velocities, that which it got behind the shortest time ago.
+    It is the side that the body passed last: at the present velocities, the one that it crossed the shortest time ago.
 
     Args:
         outline_m: (4, 2) corners of the ego in ``base_link``. row: (4,) pose and speed of the other.
-        shared: what both cover.
+        shared: overlap of both.
     """
     c, s = cos(ego.yaw_rad), sin(ego.yaw_rad)
     into = np.array([[c, -s], [s, c]])
     x, y = ((shapely.get_coordinates(shared) - (ego.x_m, ego.y_m)) @ into).T
     vx, vy = row[3] * np.array([cos(row[2]), sin(row[2])]) @ into - (ego.speed_mps, 0.0)
     (low_x, low_y), (high_x, high_y) = outline_m.min(axis=0), outline_m.max(axis=0)
-    # For each side how deep the other has come in, and how fast.
+    # For each side the depth and the speed of the intrusion.
     sides = {
         "front": (high_x - x.min(), -vx),
         "left": (high_y - y.min(), -vy),

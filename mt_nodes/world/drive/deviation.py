@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far two ways apart, that were driven at about the same time."""
+"""Distance between two ways that were driven at about the same time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-#: How the distance of two ways is measured; see :func:`apart_m`.
+#: Distance measures between two ways; see :func:`apart_m`.
 ALIGNMENTS = ("frechet", "dtw", "time")
 
 
 def apart_m(one: Floats, other: Floats, by: str, within_rows: int) -> float:
-    """Return how far two ways, (N, 2) and (M, 2) places at even times, lie apart, in metres.
+    """Return the distance of two ways, (N, 2) and (M, 2) places at even times, in metres.
 
-    ``time``: the largest distance at one time. ``frechet``: of all ways to walk along both, none goes back and at most
-    ``within_rows`` out of step, the one whose largest distance is smallest (the discrete Fréchet distance: Eiter and
-    Mannila, Technical Report CD-TR 94/64, TU Vienna, 1994). ``dtw``: the one whose mean distance is smallest (dynamic
-    time warping with a band, a diagonal step counting twice: Sakoe and Chiba, IEEE Transactions on Acoustics, Speech,
-    and Signal Processing 26(1), 1978). Of the longer one that ends where the shorter one does, as far as that is in
-    the band: of two drives that end for one reason, one may do so a little later. Infinite where the lengths differ by
-    more.
+    ``time``: the largest distance at one time. ``frechet``: the least possible largest distance when both ways are
+    traversed forwards, at most ``within_rows`` out of step (the discrete Fréchet distance: Eiter and Mannila, Technical
+    Report CD-TR 94/64, TU Vienna, 1994). ``dtw``: the least possible mean distance (dynamic time warping with a band, a
+    diagonal step counting twice: Sakoe and Chiba, IEEE Transactions on Acoustics, Speech, and Signal Processing 26(1),
+    1978). The longer way counts up to where the shorter one ends, within the band: of two drives that end for the same
+    reason, one may end a little later. Infinite if the lengths differ by more.
     """
     if abs(len(one) - len(other)) > within_rows:
         return float("inf")
@@ -39,7 +38,7 @@ def apart_m(one: Floats, other: Floats, by: str, within_rows: int) -> float:
 
 
 def _walked(cost: Floats, join: Callable[[Floats, Floats], Floats], diagonal: float) -> Floats:
-    """Return (N, M) the least joined cost of a walk from the first corner to each cell.
+    """Return (N, M) the least joined cost of a path from the first corner to each cell.
 
     Cells of one antidiagonal depend on the two before only, so each is one step for NumPy.
     """

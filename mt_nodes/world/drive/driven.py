@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One episode with the scenario that it was driven in: what checks of traces compare."""
+"""An episode's trace with its scenario: the input of trace checks."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class ScenarioTrace:
 
     @property
     def places_m(self) -> Floats:
-        """(T, 2) where the ego's rear axle was."""
+        """(T, 2) positions of the ego's rear axle."""
         return np.asarray(self.trace.ego[:, :2])
 
     @property
     def way_m(self) -> Floats:
-        """(T,) how far the ego had driven."""
+        """(T,) distance driven by the ego."""
         return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.places_m, axis=0), axis=1))])
 
     @property
     def period_s(self) -> float:
-        """Between two rows; 1 where there are no two."""
+        """Time between two rows; 1 if there is only one."""
         times = self.trace.time_s
         return float(times[1] - times[0]) if len(times) > 1 else 1.0
 
     @property
     def hit(self) -> tuple[str, ...]:
-        """Names of those whom the ego hit."""
+        """Names of the bodies that the ego hit."""
         return tuple(collision.name for collision in self.trace.collisions)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another simulator in place of our own world: what it has to be able to do, and the world that is made of it.
+"""Another simulator instead of our own world: its required interface, and the world built on it.
 
-It moves the ego, shows weather and lights, and may tell of collisions. All the others move as the scenario says: we
-lead them, a pose an instant. So an episode is driven and judged as one of our own, see ``docs/simulators.md``.
+It moves the ego, shows weather and lights, and may report collisions. All other actors move as the scenario says: we
+set their poses at each instant. So an episode is driven and judged like one of our own, see ``docs/simulators.md``.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mt_nodes.world.drive.world import World
 
 @dataclass(frozen=True)
 class SimulatedObject:
-    """Somebody or something that is to be in the simulator.
+    """A body to be created in the simulator.
 
     Attributes:
-        kind: a name of :data:`mt_nodes.world.scene.objects.KINDS`, or of an obstacle its shape.
+        kind: a name of :data:`mt_nodes.world.scene.objects.KINDS`, or the shape of an obstacle.
         label: its class: ``pedestrian``, ``car`` … or ``unknown``.
-        pose: of its middle on the ground. size_m: length, width, height. moves: whether it ever does.
+        pose: of its centre on the ground. size_m: length, width, height. moves: whether it ever moves.
     """
 
     name: str
@@ -41,67 +41,67 @@ class SimulatedObject:
 
 
 class Simulator(Protocol):
-    """What a simulator has to be able to do.
+    """Interface of a simulator.
 
-    Poses are in the frame of the scenario (:mod:`mt_nodes.world.drive.scenario`); an implementation takes them to its
-    own. Every method raises ``InfrastructureError`` where the simulator does not answer or refuses.
+    Poses are in the frame of the scenario (:mod:`mt_nodes.world.drive.scenario`); an implementation converts them to
+    its own. Every method raises ``InfrastructureError`` if the simulator does not answer or refuses.
 
     Attributes:
-        step_s: of one :meth:`tick`; no more than there is between two instants, 0.1 s.
+        step_s: duration of one :meth:`tick`; at most the time between two instants, 0.1 s.
     """
 
     @property
     def step_s(self) -> float:
-        """How long a step is."""
+        """Duration of a step."""
 
     def begin(self, ego: Ego) -> None:
         """Begin an episode: an empty road, and the ego at its start with its speed."""
 
     def spawn(self, thing: SimulatedObject) -> None:
-        """Put somebody or something there."""
+        """Create a body."""
 
     def move(self, name: str, pose: Pose, speed_mps: float) -> None:
-        """Say where somebody is at the next instant, and how fast."""
+        """Set a body's pose and speed for the next instant."""
 
     def weather(self, environment: Environment) -> None:
-        """Show an hour and a weather."""
+        """Set time of day and weather."""
 
     def lights(self, colours: Mapping[str, str]) -> None:
-        """Show colours of traffic lights, by signal."""
+        """Set the colours of traffic lights, by signal."""
 
     def drive(self, acceleration_mps2: float, steering_rad: float) -> None:
-        """Ask the ego's actuators for something; they have it until they are asked again."""
+        """Command the ego's actuators; the command holds until the next one."""
 
     def tick(self) -> None:
-        """Go on by one step, and return when it is made."""
+        """Advance by one step, and return when it is done."""
 
     def ego(self) -> EgoState:
-        """Return the ego as of the last step."""
+        """Return the ego's state after the last step."""
 
     def collisions(self) -> Sequence[str]:
-        """Return the names of whom the ego was reported to hit in the last step; empty for what has no name."""
+        """Return the names of bodies that the ego hit in the last step; empty for one without a name."""
 
     def end(self) -> None:
-        """Take away all that :meth:`begin` and :meth:`spawn` put there."""
+        """Remove everything that :meth:`begin` and :meth:`spawn` created."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the scenario's frame lies in the simulator's: its origin's place there, and its turn about the vertical."""
+    """Position and rotation of the scenario's frame in the simulator's."""
 
     x_m: float = 0.0
     y_m: float = 0.0
     z_m: float = 0.0
     yaw_rad: float = 0.0
 
-    def theirs(self, pose: Pose, forward_m: float = 0.0) -> Pose:
-        """Return a pose in the simulator's frame, so far ahead along itself."""
+    def to_simulator(self, pose: Pose, forward_m: float = 0.0) -> Pose:
+        """Return a pose in the simulator's frame, moved ahead along itself."""
         x, y = pose.x_m + forward_m * cos(pose.yaw_rad), pose.y_m + forward_m * sin(pose.yaw_rad)
         c, s = cos(self.yaw_rad), sin(self.yaw_rad)
         return Pose(self.x_m + c * x - s * y, self.y_m + s * x + c * y, pose.yaw_rad + self.yaw_rad)
 
-    def ours(self, pose: Pose, forward_m: float = 0.0) -> Pose:
-        """Return what :meth:`theirs` was made of."""
+    def from_simulator(self, pose: Pose, forward_m: float = 0.0) -> Pose:
+        """Return the reverse of :meth:`to_simulator`."""
         yaw = pose.yaw_rad - self.yaw_rad
         c, s = cos(self.yaw_rad), sin(self.yaw_rad)
         x, y = pose.x_m - self.x_m, pose.y_m - self.y_m
@@ -113,10 +113,10 @@ HERE = Origin()
 
 
 class ExternalWorld(World):
-    """A world of which another simulator moves the ego; all that a :class:`World` does otherwise is as it is there.
+    """A world whose ego another simulator moves; everything else is as in a :class:`World`.
 
     Args:
-        simulator: which is used by nobody else until :meth:`close`. road: the same roads as the simulator's.
+        simulator: not shared until :meth:`close`. road: the same roads as the simulator's.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class ExternalWorld(World):
         """Set up a scenario in the simulator at time 0.
 
         Raises:
-            UsageError: as of :class:`World`, or the simulator cannot show what the scenario holds.
+            UsageError: as for :class:`World`, or the simulator cannot represent the scenario.
             InfrastructureError: the simulator does not answer, or refuses.
         """
         super().__init__(scenario, seed, road, simulator.step_s, stop_at_collision=stop_at_collision)
@@ -155,19 +155,19 @@ class ExternalWorld(World):
         self._simulator.lights(self._colours())
 
     def close(self) -> None:
-        """Leave the simulator as it was before."""
+        """Remove everything from the simulator."""
         self._simulator.end()
 
     def _tick(self) -> None:
         super()._tick()
         known = {hit.name for hit in self.collisions}
-        told = [name for name in self._simulator.collisions() if name not in known]
-        self.collisions += tuple(self._told(name) for name in dict.fromkeys(told))
-        if told and self._stop_at_collision:
+        hit_names = [name for name in self._simulator.collisions() if name not in known]
+        self.collisions += tuple(self._reported_collision(name) for name in dict.fromkeys(hit_names))
+        if hit_names and self._stop_at_collision:
             self.ended = "collision"
 
-    def _told(self, name: str) -> Collision:
-        """Return a collision that the simulator tells of: where and with what part is not known, nor how hard."""
+    def _reported_collision(self, name: str) -> Collision:
+        """Return a collision reported by the simulator, without place, side and severity."""
         ego, kind = self._plant.state, self._kinds.get(name, "unknown")
         x_m = ego.x_m + self._front_m * cos(ego.yaw_rad)
         y_m = ego.y_m + self._front_m * sin(ego.yaw_rad)
@@ -175,7 +175,7 @@ class ExternalWorld(World):
 
 
 class _Led:
-    """What drives the ego in place of a plant: the simulator, to which all others are led."""
+    """Replaces the plant: the simulator moves the ego, and gets the poses of all others."""
 
     def __init__(
         self, simulator: Simulator, motion: Motion, names: Sequence[str], colours: Callable[[], dict[str, str]]
@@ -185,7 +185,7 @@ class _Led:
         self._shown = colours()
 
     def advance(self, acceleration_mps2: float, steering_rad: float) -> None:
-        """Have the simulator make one step."""
+        """Advance the simulator by one step."""
         for name, (x, y, yaw, speed) in zip(self._names, self._motion.rows.tolist(), strict=True):
             self._simulator.move(name, Pose(x, y, yaw), speed)
         if (colours := self._colours()) != self._shown:
@@ -197,7 +197,7 @@ class _Led:
 
 
 def things_of(scenario: Scenario) -> list[SimulatedObject]:
-    """Return all that a scenario has beside the ego."""
+    """Return all bodies of a scenario except the ego."""
     actors = [SimulatedObject(a.name, a.kind, facts_of(a.kind).label, a.start, size_of(a)) for a in scenario.actors]
     return actors + [
         SimulatedObject(o.name, o.shape, "unknown", o.pose, o.size_m, moves=False) for o in scenario.obstacles
@@ -205,10 +205,10 @@ def things_of(scenario: Scenario) -> list[SimulatedObject]:
 
 
 def ego_of(pose: Pose, forward_mps: float, yaw_rate_radps: float, wheelbase_m: float) -> EgoState:
-    """Return an ego of which a simulator tells pose, speed along itself and yaw rate.
+    """Return an ego state from a simulator's pose, forward speed and yaw rate.
 
-    Steering is that of a bicycle that turns so at such a speed, 0 below 0.1 m/s. Backwards is as standing: this
-    package's cars do not reverse.
+    Steering is that of a bicycle model with this yaw rate and speed, 0 below 0.1 m/s. Reversing counts as standing:
+    this package's cars do not reverse.
     """
     speed = max(forward_mps, 0.0)
     steering = atan(wheelbase_m * yaw_rate_radps / speed) if speed > 0.1 else 0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many copies of the ego at once, each driven by its own commands: :class:`mt_nodes.world.drive.plant.Plant` in arrays.
+"""Many copies of the ego at once, each with its own commands: a vectorised :class:`mt_nodes.world.drive.plant.Plant`.
 
-The rules are those of ``plant.py``, and so are the figures but for the last bits of sine and cosine.
+Formulas are those of ``plant.py``; results differ only in the last bits of sine and cosine.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class Fleet:
-    """M cars alike on one road.
+    """M identical cars on one road.
 
     Attributes:
-        states: (M, 6) where they are and how they move, columns :data:`mt_nodes.world.drive.trace.EGO_COLUMNS`.
+        states: (M, 6) their states, columns :data:`mt_nodes.world.drive.trace.EGO_COLUMNS`.
     """
 
     def __init__(self, count: int, vehicle: Vehicle, start: EgoState, friction_mps2: float, step_s: float) -> None:
@@ -35,7 +35,7 @@ class Fleet:
         return np.asarray(self.states[:, EGO_COLUMNS.index("speed_mps")])
 
     def advance(self, acceleration_mps2: Floats, steering_rad: Floats) -> None:
-        """Go on by one step with what is asked of the actuators, (M,) each."""
+        """Advance by one step with these commands to the actuators, (M,) each."""
         x, y, yaw, speed, _, wheel = self.states.T
         step, car = self._step_s, self._vehicle
         most = car.steering_rate_radps * step
@@ -44,10 +44,10 @@ class Fleet:
         self._pull = np.maximum(pulled, self._pull - car.brake_jerk_mps3 * step)
 
         curved = np.tan(wheel) / car.wheelbase_m
-        asked = np.hypot(self._pull, speed * speed * curved)
-        share = np.minimum(1.0, self._most_mps2 / np.maximum(asked, 1e-300))
+        demanded = np.hypot(self._pull, speed * speed * curved)
+        share = np.minimum(1.0, self._most_mps2 / np.maximum(demanded, 1e-300))
         after, way = _braked(speed, self._pull * share, step)
-        # The way per step is bent as the tyres allow; who stood before the step goes as the wheels point.
+        # The tyres limit the curvature; a car that stood before the step follows its wheels.
         turn = np.where(speed > 0.0, curved * share * way, after * curved * step / 2.0)
         chord, heading = way * np.sinc(turn / (2.0 * np.pi)), yaw + turn / 2.0
         self.states = np.column_stack(
@@ -63,22 +63,22 @@ class Fleet:
 
 
 class _Late:
-    """Dead time and lag of M actuators, as of :class:`mt_nodes.world.drive.plant.Actuator`."""
+    """Dead time and lag of M actuators, as in :class:`mt_nodes.world.drive.plant.Actuator`."""
 
     def __init__(self, count: int, dead_s: float, lag_s: float, step_s: float, value: float) -> None:
-        self._asked = np.full((round(dead_s / step_s) + 1, count), value)
+        self._demanded = np.full((round(dead_s / step_s) + 1, count), value)
         self._share = 1.0 - float(np.exp(-step_s / lag_s)) if lag_s > 0.0 else 1.0
         self._now = 0
 
-    def towards(self, asked: Floats, value: Floats) -> Floats:
-        """Return (M,) where the actuators would be after a step, their own limits aside."""
-        self._asked[self._now] = asked
-        self._now = (self._now + 1) % len(self._asked)
-        return np.asarray(value + self._share * (self._asked[self._now] - value))
+    def towards(self, demanded: Floats, value: Floats) -> Floats:
+        """Return (M,) the actuators' positions after a step, without their own limits."""
+        self._demanded[self._now] = demanded
+        self._now = (self._now + 1) % len(self._demanded)
+        return np.asarray(value + self._share * (self._demanded[self._now] - value))
 
 
 def _braked(speed_mps: Floats, acceleration_mps2: Floats, step_s: float) -> tuple[Floats, Floats]:
-    """Return speed and way after a step of constant acceleration, which never drives backwards."""
+    """Return speed and distance after a step of constant acceleration, which never leads to reversing."""
     after = speed_mps + acceleration_mps2 * step_s
     stops = after < 0.0
     to_rest = speed_mps * speed_mps / np.where(stops, -2.0 * acceleration_mps2, 1.0)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a road holds tyres, by the weather.
+"""Friction of the road by weather.
 
-The coefficients lie in the ranges that handbooks and manufacturers print for tyres: dry asphalt 0.70 to 0.80, concrete
-up to 0.90, wet asphalt 0.45 to 0.55, packed snow 0.25 to 0.35 (table at bohnenkamp.by); new tyres are said to have more
-on dry roads. That weather in between lies between them on a straight line is an assumption: it is monotonous, and
-right at its ends.
+The coefficients lie in the ranges of handbooks and manufacturers for tyres: dry asphalt 0.70 to 0.80, concrete up to
+0.90, wet asphalt 0.45 to 0.55, packed snow 0.25 to 0.35 (table at bohnenkamp.by); new tyres reportedly have more on dry
+roads. Linear interpolation for weather in between is an assumption: it is monotonic, and right at its ends.
 """
 
 from __future__ import annotations
@@ -16,6 +15,6 @@ GRAVITY_MPS2 = 9.81
 
 
 def friction(environment: Environment) -> float:
-    """Return the coefficient of friction: dry to wet by wetness or rain, what is more, and from there to snow."""
+    """Return the coefficient of friction: dry to wet by the larger of wetness and rain, and from there to snow."""
     wet = DRY + (WET - DRY) * max(environment.wetness, environment.rain)
     return wet + (SNOW - wet) * environment.snow

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps of streets along x and y: one lane each way, and lights where three or more of them meet.
+"""Maps of streets along x and y: one lane per direction, and lights where three or more streets meet.
 
 Lanes are named after the places that they join: ``a_b`` leads from ``a`` to ``b``, ``a_b_c`` over ``b`` towards ``c``.
 """
@@ -11,16 +11,17 @@ from math import atan2, hypot, pi, sin
 
 import numpy as np
 
-from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
+from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, course, finished, outline, parallel_line
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
 WIDTH_M = 3.5
 _KERB_M = WIDTH_M + GUTTER_M
-#: From the middle of a junction: where lanes end, where the crossing begins and ends, where one stops.
+#: Distances from the centre of a junction: end of lanes, begin and end of the crossing, stop line.
 _BOX_M, _CROSSING_M, _STOP_M = 8.0, (9.0, 12.0), 13.0
 _LIMIT_MPS, _COMFORTABLE_MPS2 = 13.9, 2.0
-#: Lights along x begin with green, those along y follow; people walk while the street that they cross is red.
+#: Lights along x begin with green, those along y follow; pedestrians have green while the street that they cross has
+#: red.
 _ALONG_X = (("green", 12.0), ("yellow", 3.0), ("red", 19.0))
 _ALONG_Y = (("red", 17.0), ("green", 12.0), ("yellow", 3.0), ("red", 2.0))
 _OVER_X = (("red", 17.0), ("green", 8.0), ("red", 9.0))
@@ -63,7 +64,7 @@ def _street(places: Places, arms: Mapping[str, Sequence[str]], a: str, b: str) -
 
 
 def _turn(named: Mapping[str, Lane], a: str, b: str, c: str) -> Lane:
-    """Return the lane over a place: straight on, or a quarter of a circle."""
+    """Return the lane over a place: straight, or a quarter of a circle."""
     before, after = named[f"{a}_{b}"], named[f"{b}_{c}"]
     begin, end = before.pose_at(before.length_m), after.pose_at(0.0)
     turn = round(sin(end.yaw_rad - begin.yaw_rad))
@@ -75,14 +76,14 @@ def _turn(named: Mapping[str, Lane], a: str, b: str, c: str) -> Lane:
 
 def _pavement(lane: Lane) -> Lane:
     right = WIDTH_M / 2.0 + GUTTER_M + PAVEMENT_M / 2.0
-    return Lane(f"pavement_{lane.name}", outline(beside(lane.line_m, -right)), PAVEMENT_M, 3.0, on_road=False)
+    return Lane(f"pavement_{lane.name}", outline(parallel_line(lane.line_m, -right)), PAVEMENT_M, 3.0, on_road=False)
 
 
 def _lit(lane: Lane, place: str, arm: str) -> tuple[Crossing, tuple[TrafficLight, TrafficLight]]:
-    """Return the crossing of one arm of a place, and the lights for those who drive in there and who walk across."""
+    """Return the crossing of one arm of a place, and the lights for incoming vehicles and for pedestrians."""
     end, line = lane.length_m, lane.line_m
     of_box = end + _BOX_M
-    # The crossing lies before the lane's end; the middle of the street is to the lane's left.
+    # The crossing lies before the lane's end; the centre of the street is to the lane's left.
     begin, stop = of_box - _CROSSING_M[1], of_box - _STOP_M
     left = WIDTH_M / 2.0 + _KERB_M
     right = WIDTH_M / 2.0 + GUTTER_M

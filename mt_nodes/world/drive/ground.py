@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground of a map: carriageway with what is painted on it, pavements behind kerbs, grass beyond."""
+"""The ground of a map: carriageway with markings, pavements with kerbs, grass."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
 ROADWAY, PAVED, GREEN = 0, 1, 2
-#: Reflectivity near 0.9 µm of grass, whose leaves are bright there, and of paint on a road; both assumed.
+#: Reflectivity near 0.9 µm of grass, whose leaves are bright there, and of road paint; both assumed.
 _GRASS, PAINT = 0.4, 0.6
-#: Pavements are so wide; beyond is grass, and beyond the map a plain a little lower.
+#: Width of pavements; half size and height of the grass plain around the map.
 _PAVED_M, _PLAIN_M, _PLAIN_Z_M = 5.0, 1500.0, -0.03
-#: Size of a picture element of the paint: more where a map would need more than so many, or so many on one side.
+#: Pixel size of the markings' picture: coarser if a map would need more than so many pixels, or so many on one side.
 _PIXEL_M, _MOST_PX, _LONGEST_PX, _LEVELS = 0.04, 6e7, 30_000, 7
 _SHIFT = 6
-#: Lists of places are folded to pictures of this width.
+#: Lists of places are folded into pictures of this width.
 _FOLD = 4096
 
 
@@ -64,32 +64,32 @@ class Ground:
         self._size = np.ceil((far - self._corner) / self._pixel_m).astype(int) + 1
 
     def painted(self, x_m: Singles, y_m: Singles, wide_m: Singles | None = None) -> Singles:
-        """Return which share (n,) of the ground is painted at places (n,) of ``map``, or around them over widths (n,).
+        """Return the painted share (n,) of the ground at places (n,) of ``map``, averaged over widths (n,).
 
-        By a pyramid of pictures: of each place in the one whose elements are about as wide; bilinear.
+        From a pyramid of pictures: for each place the one whose pixels are about as wide; bilinear.
         """
         if wide_m is None:
-            return self._looked_up(0, x_m, y_m)
+            return self._interpolated(0, x_m, y_m)
         level = np.log2(np.maximum(wide_m / np.float32(self._pixel_m), np.float32(1.0)))
         number = np.minimum(np.rint(level), len(self._pyramid) - 1).astype(np.int8)
         shares = np.empty(len(x_m), np.float32)
         for one in range(len(self._pyramid)):
             rows = np.flatnonzero(number == one)
             if len(rows):
-                shares[rows] = self._looked_up(one, x_m[rows], y_m[rows])
+                shares[rows] = self._interpolated(one, x_m[rows], y_m[rows])
         return shares
 
-    def _looked_up(self, level: int, x_m: Singles, y_m: Singles) -> Singles:
+    def _interpolated(self, level: int, x_m: Singles, y_m: Singles) -> Singles:
         per_m = np.float32(1.0 / (self._pixel_m * 2**level))
         column, row = (
             (at - np.float32(corner)) * per_m - np.float32(0.5)
             for at, corner in zip((x_m, y_m), self._corner, strict=True)
         )
-        return looked_up(self._pyramid[level], column, row, cv2.BORDER_CONSTANT) * np.float32(1.0 / 255.0)
+        return interpolated(self._pyramid[level], column, row, cv2.BORDER_CONSTANT) * np.float32(1.0 / 255.0)
 
     @cached_property
     def _pyramid(self) -> list[npt.NDArray[np.uint8]]:
-        """The paint, 0 to 255, rows to the north, each picture half as fine as the one before."""
+        """Return the paint, 0 to 255, rows to the north, each picture half as fine as the previous one."""
         pictures = [np.zeros((int(self._size[1]), int(self._size[0])), np.uint8)]
         for outline in markings(self._road):
             places = (outline - self._corner) / self._pixel_m - 0.5
@@ -102,7 +102,7 @@ class Ground:
 
 
 def surface_of(road: RoadMap) -> Any:
-    """Return the carriageway, a prepared shapely geometry: what the map says, or else what its lanes cover."""
+    """Return the carriageway, a prepared shapely geometry: the map's own, or else the area of its lanes."""
     lanes = [lane for lane in road.lanes.values() if lane.on_road]
     surface = road.carriageway if road.surface_m else shapely.union_all([strip(o, o.width_m / 2) for o in lanes])
     shapely.prepare(surface)
@@ -110,16 +110,16 @@ def surface_of(road: RoadMap) -> Any:
 
 
 def heights_m(surface: Any, places_m: Floats) -> Floats:
-    """Return the height (n,) of the ground at places (n, 2): that of the road, or of the pavement beside it."""
+    """Return the height (n,) of the ground at places (n, 2): that of the road, or of the pavement."""
     return np.where(shapely.contains_xy(surface, places_m[:, 0], places_m[:, 1]), 0.0, KERB_M)
 
 
-def looked_up(picture: npt.NDArray[Any], column: Singles, row: Singles, border: int) -> Singles:
-    """Return the values (n,) of a picture at places (n,), bilinear; ``border`` is OpenCV's word for what is around."""
+def interpolated(picture: npt.NDArray[Any], column: Singles, row: Singles, border: int) -> Singles:
+    """Return the values (n,) of a picture at places (n,), bilinear; ``border`` is OpenCV's border mode."""
     count = len(column)
     if not count:
         return np.empty(0, np.float32)
-    # OpenCV looks up pictures, no lists.
+    # OpenCV interpolates in pictures, not in lists.
     places = np.zeros((2, -(-count // _FOLD) * _FOLD), np.float32)
     places[0, :count], places[1, :count] = column, row
     x, y = places.reshape(2, -1, _FOLD)
@@ -137,7 +137,7 @@ def _level(region: Any, z_m: float, reflectivity: float) -> Mesh:
 
 
 def _walls(raised: Any) -> Mesh:
-    """Return the faces between the road and what is raised above it, facing the road."""
+    """Return the faces between the road and raised areas, facing the road."""
     quads = [
         quad for ring in _rings(shapely.orient_polygons(raised)) for a, b in pairwise(ring) for quad in _wall(a, b)
     ]

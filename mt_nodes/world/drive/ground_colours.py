@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colours of the ground, place by place: grain, paint, water, snow. All are assumed."""
+"""Colours of the ground: grain, paint, water, snow. All are assumed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.drive.ground import ROADWAY, Ground, looked_up
+from mt_nodes.world.drive.ground import ROADWAY, Ground, interpolated
 
 Singles = npt.NDArray[np.float32]
 
 #: Asphalt, paving, grass; paint; snow.
 _BARE = np.array([(0.13, 0.13, 0.135), (0.24, 0.23, 0.215), (0.09, 0.13, 0.04)], np.float32)
 _PAINT, _SNOW = 0.7, 0.85
-#: Share of each that full cover of snow hides: cars clear the road.
+#: Share of each surface that full snow cover hides: cars clear the road.
 _SNOWED = np.array([0.35, 0.9, 1.0], np.float32)
 #: A wet road is darker by this share.
 _DARKER = 0.45
-#: Grain is seen up to here; a tile of it has so many elements, so many a metre.
+#: Grain is visible up to this range; a tile of it has this many pixels, at this resolution per metre.
 _GRAINY_M, _TILE, _PER_M = 12.0, 512, 30.0
 
 
@@ -34,11 +34,11 @@ def ground_colours(
     white: float,
     wet: float,
 ) -> Singles:
-    """Return albedos (n, 3) of places (n,) of ``map``.
+    """Return albedos (n, 3) at places (n,) of ``map``.
 
     Args:
         triangle: (n,) of the ground. range_m: (n,) from the camera. pixel_rad: angle of a pixel.
-        white: share that snow covers. wet: how wet the road is, 0 to 1.
+        white: share covered by snow. wet: wetness of the road, 0 to 1.
     """
     material = ground.materials.take(triangle)
     table = _BARE * np.array([1.0 - _DARKER * wet, 1.0 - 0.5 * _DARKER * wet, 1.0], np.float32)[:, None]
@@ -48,7 +48,7 @@ def ground_colours(
     fading = np.float32(0.35) * (1.0 - range_m[near] * np.float32(1.0 / _GRAINY_M))
     colours[near] *= (1.0 + fading * _grain(x_m[near], y_m[near]))[:, None]
     road = np.flatnonzero(material == ROADWAY)
-    # A pixel is longer than wide on the road: what is looked up is a little wider than it, and not as long.
+    # A pixel covers more length than width of the road: the lookup uses a size in between.
     share = ground.painted(x_m[road], y_m[road], range_m[road] * np.float32(1.5 * pixel_rad))
     share *= np.float32(1.0 - white * float(_SNOWED[ROADWAY]))
     painted = np.flatnonzero(share > 0.0)
@@ -58,14 +58,14 @@ def ground_colours(
 
 
 def _grain(x_m: Singles, y_m: Singles) -> Singles:
-    """Return noise (n,) of mean 0, the same at the same place."""
+    """Return noise (n,) of mean 0, always the same at the same place."""
     column, row = (np.mod(at, np.float32(_TILE / _PER_M)) * np.float32(_PER_M) for at in (x_m, y_m))
-    return looked_up(_tile(), column, row, cv2.BORDER_WRAP)
+    return interpolated(_tile(), column, row, cv2.BORDER_WRAP)
 
 
 @lru_cache
 def _tile() -> Singles:
-    """Grain of two sizes, the same for every map: what is under the wheels is nobody's chance."""
+    """Return grain of two sizes, the same for every map: the ground is not random."""
     rng = np.random.Generator(np.random.PCG64(0))
     fine, coarse = (rng.standard_normal((n, n)).astype(np.float32) for n in (_TILE, _TILE // 32))
     wide = cv2.resize(np.pad(coarse, ((0, 1), (0, 1)), mode="wrap"), (_TILE, _TILE), interpolation=cv2.INTER_LINEAR)

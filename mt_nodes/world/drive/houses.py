@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The houses of a map: walls with windows, some of them lit by night, flat roofs. Their colours are assumed."""
+"""Houses of a map: walls with windows, some of them lit at night, and flat roofs. Colours are assumed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
-#: Reflectivity of walls; multiples of the golden ratio tell houses in a row apart.
+#: Reflectivity of walls; multiples of the golden ratio make neighbouring houses differ.
 _WALL, _GOLDEN = 0.4, 0.6180339887
-#: At this height over the ground, or over a storey's floor, there are no windows.
+#: There are no windows below this height above the ground, or above a storey's floor.
 _PLAIN_M = 0.6
 _ROOF, _LAMPLIGHT, _LIT_SHARE = (0.1, 0.09, 0.09), (0.5, 0.33, 0.13), 0.3
 
 
 class Houses:
-    """All houses of a map as one mesh, all triangles of which look outward.
+    """All houses of a map as one mesh with outward faces.
 
     Attributes:
         mesh: in ``map``.
@@ -41,16 +41,16 @@ class Houses:
             frames += [own, np.full((len(roof), 6), np.nan)]
             colours += [np.tile(facade, (len(walls), 1)), np.tile(_ROOF, (len(roof), 1))]
         self.mesh = _mesh(np.concatenate(corners))
-        # Of each triangle, where its wall begins, which way it goes, half its length, how high its last whole storey
-        # ends; NaN for roofs.
+        # For each triangle: start and direction of its wall, half its length, top of its last whole storey; NaN for
+        # roofs.
         self._frames = np.concatenate(frames).astype(np.float32)
         self._colours = np.concatenate(colours).astype(np.float32)
 
     def colours(self, triangle: Rows, places: Singles) -> tuple[Singles, Singles]:
-        """Return albedo (n, 3) of places (n, 3) of ``map`` on triangles (n,), and what lit windows shine (n, 3)."""
+        """Return albedo (n, 3) at places (n, 3) of ``map`` on triangles (n,), and the light of lit windows (n, 3)."""
         frames = self._frames.take(triangle, axis=0)
         albedo, z = self._colours.take(triangle, axis=0), places[:, 2]
-        # Windows are counted from the middle of each wall, so that they keep clear of its ends.
+        # Windows are counted from the centre of each wall, so that they keep clear of its ends.
         along = (places[:, 0] - frames[:, 0]) * frames[:, 2] + (places[:, 1] - frames[:, 1]) * frames[:, 3]
         along -= frames[:, 4]
         walls = np.flatnonzero(np.isfinite(along))
@@ -64,7 +64,7 @@ class Houses:
 
 
 def _lamplight(panes: Rows, along: Singles, z: Singles, wall: Rows, n: int) -> Singles:
-    """Return what windows shine (n, 3): some, by a hash of storey, bay and wall, which both triangles of one share."""
+    """Return the light of windows (n, 3): a hash of storey, bay and wall decides which are lit."""
     glow = np.zeros((n, 3), np.float32)
     bay, storey = np.floor(along.take(panes) / paint.BAY_M), np.floor(z.take(panes) / paint.STOREY_M)
     number = 7.31 * bay + 3.77 * storey + 1.93 * (wall.take(panes) // 2)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs from one repetition of a scenario to the next, where its file leaves nothing open.
+"""Random variation between repetitions of a scenario.
 
-A driver and a world without chance do the same every time: a second look at one and the same episode tells nothing.
-Frequencies are those over the small differences declared here, whose sizes are ours: such as nobody would call another
-situation.
+A deterministic driver in a deterministic world repeats itself exactly: a second run of the same episode is no new
+information. Rates refer to the small variations declared here, whose sizes are ours and leave the situation the same.
 """
 
 from __future__ import annotations
@@ -17,33 +16,33 @@ from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Pose, Scenario, Trigger
 from mt_nodes.world.drive.scenario_checks import problems
 
-#: Largest differences: places along and across the way, speeds (a share), and when somebody starts.
+#: Largest variations: places along and across the way, speeds (a share), and start times.
 ALONG_M, ACROSS_M, SPEED, AFTER_S = 1.0, 0.1, 0.05, 0.2
 _TRIES = 12
 
 
 def jittered(scenario: Scenario, road: RoadMap, rng: np.random.Generator, share: float = 1.0) -> Scenario:
-    """Return a scenario in which everybody who moves starts a little elsewhere, faster or slower, earlier or later.
+    """Return a scenario in which every moving actor starts at a slightly different place, speed and time.
 
-    The ego moves along and across its lane and keeps its angle to it. Who stands and goes nowhere stays, so that a gap
-    between parked cars is the gap of the file.
+    The ego moves along and across its lane and keeps its angle to it. Standing actors stay, so that a gap between
+    parked cars keeps its size.
 
     Args:
-        share: of the largest differences; 0 changes nothing. Where a draw cannot be driven through, as somebody would
-            stand in somebody else, another is made of half the size.
+        share: of the largest variations; 0 changes nothing. If a draw is not playable, because actors would overlap,
+            another is drawn at half the size.
 
     Raises:
         UsageError: the scenario itself cannot be played.
     """
     for tries in range(_TRIES):
         size = share / 2**tries
-        made = replace(
+        changed = replace(
             scenario,
             ego=_ego(scenario.ego, road, rng, size),
             actors=tuple(_actor(actor, rng, size) if _goes(actor) else actor for actor in scenario.actors),
         )
-        if not (found := problems(made, road)):
-            return made
+        if not (found := problems(changed, road)):
+            return changed
     raise UsageError(f"scenario '{scenario.name}' cannot be repeated: {'; '.join(map(str, found))}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which lanes lie along a way: its own, those beside it in the same direction, those that come towards it."""
+"""Lanes along a way: its own, parallel ones, and oncoming ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mt_nodes.world.drive.road_map import RoadMap
 
 Floats = npt.NDArray[np.float64]
 
-#: A point each so far along lanes; the way is looked at in twice that.
+#: Spacing of points along lanes; the way is sampled at twice that.
 _STEP_M = 2.0
-#: Lanes whose middle is farther beside the way, or that lead otherwise by more, are none of its neighbours.
+#: Lanes farther beside the way, or with a larger angle to it, are no neighbours.
 _BESIDE_M, _TURN_RAD = 9.0, 0.5
 
 
 class LanesAround:
-    """The lanes for vehicles of a map, and where they lie along a way. Pavements are not among them."""
+    """The lanes for vehicles of a map, and their places along a way. Pavements are not included."""
 
     def __init__(self, road: RoadMap) -> None:
         lanes = [lane for lane in road.lanes.values() if lane.on_road]
@@ -31,13 +31,13 @@ class LanesAround:
         self._lane = np.repeat(np.arange(len(lanes)), [len(part) for part in rows])
 
     def along(self, way: Floats) -> list[Strip]:
-        """Return the pieces of lanes along a way (K, 3) of poses with a place each metre."""
-        looked = way[:: int(2 * _STEP_M)]
-        rows = self._around(looked)
+        """Return the pieces of lanes along a way (K, 3) of poses, one per metre."""
+        sampled = way[:: int(2 * _STEP_M)]
+        rows = self._around(sampled)
         poses = self._poses[rows]
-        off = poses[:, None, :2] - looked[:, :2]
+        off = poses[:, None, :2] - sampled[:, :2]
         nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
-        there, off = looked[nearest], off[np.arange(len(off)), nearest]
+        there, off = sampled[nearest], off[np.arange(len(off)), nearest]
         c, s = np.cos(there[:, 2]), np.sin(there[:, 2])
         ahead, left = c * off[:, 0] + s * off[:, 1], c * off[:, 1] - s * off[:, 0]
         turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - there[:, 2]))))
@@ -47,14 +47,14 @@ class LanesAround:
         direction = np.where(own, 0, np.where(same, 1, 2))
         return list(self._strips(rows[near], direction[near]))
 
-    def _around(self, looked: Floats) -> npt.NDArray[np.intp]:
-        """Return the rows that may be near a way: the others are too far from all of it, and most of a map is."""
+    def _around(self, sampled: Floats) -> npt.NDArray[np.intp]:
+        """Return the rows that may be near a way, which excludes most of a map."""
         beyond = _BESIDE_M + 2 * _STEP_M
-        low, high = looked[:, :2].min(axis=0) - beyond, looked[:, :2].max(axis=0) + beyond
+        low, high = sampled[:, :2].min(axis=0) - beyond, sampled[:, :2].max(axis=0) + beyond
         return np.flatnonzero(((self._poses[:, :2] >= low) & (self._poses[:, :2] <= high)).all(axis=1))
 
     def _strips(self, rows: npt.NDArray[np.intp], direction: npt.NDArray[np.int_]) -> Iterator[Strip]:
-        """Yield rows that follow each other on one lane in one direction; of a single point nothing is said.
+        """Yield rows that follow each other on one lane in one direction; single points are left out.
 
         Args:
             rows: those near the way, in their order. direction: of each.
@@ -69,7 +69,7 @@ class LanesAround:
 
 
 def _poses(line_m: Floats, stations_m: Floats) -> Floats:
-    """Return poses (n, 3) at even distances along a middle line, its ends among them."""
+    """Return poses (n, 3) at even distances along a centre line, including its ends."""
     at = np.linspace(0.0, stations_m[-1], max(2, int(np.ceil(stations_m[-1] / _STEP_M)) + 1))
     xy = np.column_stack([np.interp(at, stations_m, column) for column in line_m.T])
     step = np.diff(line_m, axis=0)

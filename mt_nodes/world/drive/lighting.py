@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sun, sky and headlamps by the hour and the clouds, as a camera exposed for the day sees them.
+"""Light of sun, sky and headlamps by time of day and clouds, for a camera exposed for daylight.
 
 The sun stands as at an equinox (declination δ = 0) at the latitude φ = 45°: with the hour angle H, the sine of its
 height is sin φ sin δ + cos φ cos δ cos H, and it rises in the east at six ("Solar elevation angle", Wikipedia). Its
@@ -20,17 +20,17 @@ from mt_nodes.world.drive.scenario import Environment
 Singles = npt.NDArray[np.float32]
 
 _LATITUDE_RAD = np.pi / 4.0
-#: From this height of the sun on down to that, in degrees, day turns into night: by so many stops, ever bluer.
+#: Elevations of the sun, in degrees, between which day turns into night: by so many stops, with increasing blue.
 _DAY_DEG, _NIGHT_DEG, _STOPS = 6.0, -10.0, 6.0
 _NIGHT_TINT, _NIGHT_SKY = (0.55, 0.75, 1.25), 1.0 / 6.0
-#: What one atmosphere takes of red, green and blue (optical depths), and what the sun sends at noon.
+#: Optical depths of one atmosphere for red, green and blue; the sun's light at noon; least sine of its elevation.
 _DEPTH, _SUNSHINE, _LEAST_SINE = (0.05, 0.1, 0.2), 2.0, 0.06
 _SKYLIGHT, _OVERCAST_LIGHT, _FROM_BELOW = (0.62, 0.7, 0.85), (1.25, 1.27, 1.3), 0.22
 _ZENITH, _HORIZON = (0.25, 0.42, 0.75), (0.8, 0.84, 0.88)
 _GREY_ZENITH, _GREY_HORIZON = (0.62, 0.64, 0.67), (0.72, 0.73, 0.74)
-#: Headlamps are on where there is less than this share of the day's light, or so thick a fog.
+#: Headlamps are on below this share of daylight, or in fog at least this dense.
 _DARK, _THICK = 0.3, 0.3
-#: Light of day on the ground, which headlamps are told by.
+#: Daylight on the ground, the reference of headlamps.
 _DAY = 2.1
 
 
@@ -39,9 +39,10 @@ class Light:
     """The light of one scenario; colours are red, green, blue, in shares of what full scale shows.
 
     Attributes:
-        to_sun: (3,) unit vector in ``map``. sun: (3,) its light on what faces it, zeros where it is hidden or set.
+        to_sun: (3,) unit vector in ``map``. sun: (3,) its light on surfaces that face it, zeros if it is hidden or has
+            set.
         above, below: (3,) light from the sky on level ground, and from below.
-        zenith, horizon: (3,) what the sky looks like. headlamps: light of the ego's, 0 for off, 1 for on.
+        zenith, horizon: (3,) appearance of the sky. headlamps: of the ego, 0 for off, 1 for on.
         darkness: 0 by day, 1 by night.
     """
 
@@ -56,21 +57,21 @@ class Light:
 
     @property
     def shines(self) -> bool:
-        """Whether things cast shadows."""
+        """Whether objects cast shadows."""
         return bool(self.sun.max() > 0.01)
 
     def sky(self, up: Singles) -> Singles:
-        """Return what is seen (n, 3) of the sky along rays that rise by ``up`` (n,)."""
+        """Return the appearance (n, 3) of the sky along rays with vertical components ``up`` (n,)."""
         share = np.sqrt(np.clip(up, 0.0, 1.0))[:, None]
         return np.asarray(self.horizon + share * (self.zenith - self.horizon), dtype=np.float32)
 
     def from_headlamps(self, lamps: Singles) -> Singles:
-        """Return light of headlamps (n, 3) where they are as bright as ``lamps`` (n,) times the day."""
+        """Return the light of headlamps (n, 3) whose brightness is ``lamps`` (n,) times daylight."""
         return np.asarray((np.float32(_DAY) * lamps)[:, None] * WARM)
 
 
 def light_of(environment: Environment) -> Light:
-    """Return the light of an hour and a weather."""
+    """Return the light at a time of day and weather."""
     to_sun = _to_sun(environment.hour)
     height_deg = float(np.degrees(np.arcsin(np.clip(to_sun[2], -1.0, 1.0))))
     darkness = float(np.clip((_DAY_DEG - height_deg) / (_DAY_DEG - _NIGHT_DEG), 0.0, 1.0))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the things of a world look like to rays and to cameras: the catalogue's meshes in size, stride and colour.
+"""Appearance of a world's bodies for rays and cameras: catalogue meshes with size, stride and colour.
 
-Colours that tell things of one kind apart and the tones of skin are assumed, chosen to look like what one meets.
+Skin tones, and colours that tell objects of one kind apart, are assumed to look typical.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _SKIN: tuple[Rgb, ...] = (
 _PAINTS = ((0.6, 0.6, 0.6), (0.05, 0.05, 0.055), None, (0.32, 0.03, 0.03), (0.3, 0.31, 0.33))
 _CLOTHES = ((0.7, 0.55, 0.05), (0.6, 0.08, 0.05), None, (0.05, 0.05, 0.06), (0.75, 0.73, 0.7))
 _COLOURED = {"car": _PAINTS, "van": _PAINTS, "adult": _CLOTHES, "child": _CLOTHES, "elderly": _CLOTHES}
-#: Steps of a stride: as many meshes of a walker are made at most.
+#: Steps of a stride: at most so many meshes per walker.
 _STEPS = 24
-#: Who moves legs: mesh of reflectivity and phase, and by how much the phase grows in a metre (as in ``street.py``).
+#: Kinds with moving legs: mesh by reflectivity and phase, and phase per metre (as in ``street.py``).
 _STRIDES: dict[str, tuple[Callable[[float, float], Mesh], float]] = {
     "adult": (lambda cloth, phase: meshes.pedestrian(cloth, 1.75, phase), 4.2 / 1.75),
     "child": (lambda cloth, phase: meshes.pedestrian(cloth, 1.21, phase), 4.2 / 1.21),
@@ -55,7 +55,7 @@ _OBSTACLE = 0.4
 
 @dataclass(frozen=True, eq=False)
 class BodyShape:
-    """A thing in its own frame: on the ground, x forward, z up, metres."""
+    """A body's mesh in its own frame: on the ground, x forward, z up, metres."""
 
     mesh: Mesh
     paint: Paint
@@ -67,24 +67,24 @@ class BodyShape:
 
     @cached_property
     def corners_m(self) -> Floats:
-        """(8, 3) corners of the box around it; all at its origin where there is nothing."""
+        """(8, 3) corners of the box around it; all at its origin if it is empty."""
         vertices = self.mesh.vertices_m if len(self.mesh.vertices_m) else np.zeros((1, 3))
         low, high = vertices.min(axis=0), vertices.max(axis=0)
         return np.stack(np.meshgrid(*zip(low, high, strict=True), indexing="ij"), axis=-1).reshape(-1, 3)
 
 
 def body_of(actor: Actor, travelled_m: float, *, lit: bool = False) -> BodyShape:
-    """Return an actor after some way, made once for each step of its stride; ``lit`` with headlamps on."""
+    """Return an actor after a distance, cached per step of its stride; ``lit`` with headlamps on."""
     skin = None if actor.person is None else actor.person.skin_tone
     step = 0
     if actor.kind in _STRIDES:
         step = round(_STRIDES[actor.kind][1] * travelled_m * _STEPS / (2.0 * np.pi)) % _STEPS
-    return _made(actor.kind, actor.size_m, actor.tone, skin, step, lit)
+    return _body_of(actor.kind, actor.size_m, actor.tone, skin, step, lit)
 
 
 @lru_cache(maxsize=256)
 def obstacle_body(obstacle: Obstacle) -> BodyShape:
-    """Return what stands in the way; orange where it is a cone, else grey."""
+    """Return the body of an obstacle; orange for a cone, else grey."""
     colour = _ORANGE if obstacle.shape == "cone" else _GREY
     return BodyShape(_scaled(_unit(obstacle.shape), np.array(obstacle.size_m)), plain(colour))
 
@@ -107,7 +107,7 @@ def _unit(shape: str) -> Mesh:
 
 
 @lru_cache(maxsize=512)
-def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> BodyShape:
+def _body_of(kind: str, size_m: Size | None, tone: float, skin: int | None, step: int, lit: bool) -> BodyShape:
     mesh, facts = mesh_of(kind), facts_of(kind)
     if kind in _STRIDES:
         mesh = _STRIDES[kind][0](KINDS[kind].reflectivity, 2.0 * np.pi * step / _STEPS)
@@ -123,21 +123,21 @@ def _made(kind: str, size_m: Size | None, tone: float, skin: int | None, step: i
 
 
 def _repainted(paint: Paint, colours: Mapping[Rgb, Rgb]) -> Paint:
-    """Return a paint with other colours in place of some of its own."""
+    """Return a paint with some of its colours replaced."""
     pairs = [(np.array(old, np.float32), np.array(new, np.float32)) for old, new in colours.items()]
 
     def other(surface: Surface) -> SurfaceColours:
-        made = paint(surface)
-        places = [(np.flatnonzero((made.albedo == old).all(axis=1)), new) for old, new in pairs]
+        painted = paint(surface)
+        places = [(np.flatnonzero((painted.albedo == old).all(axis=1)), new) for old, new in pairs]
         for rows, new in places:
-            made.albedo[rows] = new
-        return made
+            painted.albedo[rows] = new
+        return painted
 
     return other
 
 
 def _swaps(kind: str, tone: float, skin: int | None) -> dict[Rgb, Rgb]:
-    """Return which colours of a kind are others."""
+    """Return the replaced colours of a kind."""
     palette = _COLOURED.get(kind)
     own = palette[min(int(tone * len(palette)), len(palette) - 1)] if palette else None
     swaps: dict[Rgb, Rgb] = {} if own is None else {main_colour(kind): own}

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hardest that a car can be driven: a set of manoeuvres on the edge of what its tyres give.
+"""The hardest manoeuvres of a car: a set at the limit of its tyres.
 
-Each has up to four phases; in each, so much is asked along and across the road, in terms of the friction circle: full
-braking, full steering, both at angles between, one after the other, and swerves with a counter-steer (lane changes).
-What is asked across becomes an angle of the wheels by the present speed: steering = atan(L a / v^2). At last the car is
-straightened to the direction that it had at first, and brakes. They know nothing of bends: where the road turns sharply
-within a stopping distance they may all leave it.
+Each has up to four phases with an acceleration along and across the road, in terms of the friction circle: full
+braking, full steering, both combined at angles, one after the other, and swerves with counter-steering (lane changes).
+The lateral acceleration gives the wheels' angle at the present speed: steering = atan(L a / v^2). At the end the car
+returns to its initial heading and brakes. Bends are not considered: where the road turns sharply within the stopping
+distance, all may leave it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Manoeuvres:
     """M manoeuvres, the simplest first.
 
     Attributes:
-        names: (M,). until_s: (M, 4) when phases end, from the beginning of the manoeuvre. along_mps2, across_mps2:
-            (M, 4) asked in them. most_mps2: what the tyres give.
+        names: (M,). until_s: (M, 4) ends of the phases, from the start of the manoeuvre. along_mps2, across_mps2: (M,
+            4) demanded accelerations. most_mps2: limit of the tyres.
     """
 
     names: tuple[str, ...]
@@ -50,11 +50,11 @@ class Manoeuvres:
     def __len__(self) -> int:
         return len(self.names)
 
-    def asked(self, time_s: float, speed_mps: Floats, turned_rad: Floats) -> tuple[Floats, Floats]:
-        """Return acceleration and steering (M,) that each asks for, within what engine, brakes and wheels can.
+    def commands_at(self, time_s: float, speed_mps: Floats, turned_rad: Floats) -> tuple[Floats, Floats]:
+        """Return acceleration and steering (M,) demanded by each, within the limits of engine, brakes and wheels.
 
         Args:
-            time_s: from the beginning of the manoeuvre. speed_mps: (M,). turned_rad: (M,) of the heading since then.
+            time_s: from the start of the manoeuvre. speed_mps: (M,). turned_rad: (M,) change of heading since then.
         """
         rows = np.arange(len(self))
         phase = np.minimum((time_s >= self.until_s - 1e-9).sum(axis=1), _PHASES - 1)
@@ -70,14 +70,14 @@ class Manoeuvres:
 
 
 def extremes(vehicle: Vehicle, most_mps2: float) -> Manoeuvres:
-    """Return the set for a car on tyres that give so much."""
+    """Return the set for a car on tyres with this limit."""
     named = [*_straight(vehicle), *_circle(most_mps2), *_swerves(vehicle, most_mps2)]
-    lasting = np.array([[phases[min(i, len(phases) - 1)] for i in range(_PHASES)] for _, phases in named])
+    phase_s = np.array([[phases[min(i, len(phases) - 1)] for i in range(_PHASES)] for _, phases in named])
     return Manoeuvres(
         tuple(name for name, _ in named),
-        np.cumsum(lasting[..., 0], axis=1),
-        lasting[..., 1],
-        lasting[..., 2],
+        np.cumsum(phase_s[..., 0], axis=1),
+        phase_s[..., 1],
+        phase_s[..., 2],
         most_mps2,
         vehicle,
     )
@@ -91,17 +91,17 @@ def _straight(vehicle: Vehicle) -> Iterator[tuple[str, list[Phase]]]:
 
 
 def _circle(most: float) -> Iterator[tuple[str, list[Phase]]]:
-    """Braking and steering at once, at angles of the friction circle, to the end."""
+    """Yield braking and steering combined, at angles of the friction circle, to the end."""
     for side, sign in _SIDES:
         for angle in (15, 30, 45, 60, 75):
             along, across = -most * cos(radians(angle)), sign * most * sin(radians(angle))
             yield f"{side} at {angle} degrees", [(inf, along, across)]
-            # What is asked beyond the circle the tyres cut, but the wheels get there sooner.
+            # The tyres cut demands beyond the circle, but the wheels get there sooner.
             yield f"{side} at {angle} degrees, hastily", [(inf, 1.5 * along, 1.5 * across)]
 
 
 def _swerves(vehicle: Vehicle, most: float) -> Iterator[tuple[str, list[Phase]]]:
-    """Steering for a time and then braking; braking, and then steering; to one side and back."""
+    """Yield steering and then braking; braking and then steering; to one side and back."""
     hard = -vehicle.brake_mps2
     brake, roll_on = (inf, hard, nan), [(_ROLL_S, 0.0, nan), (inf, hard, nan)]
     for side, sign in _SIDES:

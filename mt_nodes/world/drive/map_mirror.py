@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A map as a mirror at the x axis shows it: y becomes -y, and traffic keeps to the other side."""
+"""A map mirrored at the x axis: y becomes -y, and traffic keeps to the other side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIRRORED = "_mirrored"
 
 
 def mirrored(road: RoadMap) -> RoadMap:
-    """Return the mirror image of a map; that of the mirror image is the map."""
+    """Return the mirror image of a map; mirrored twice, it is the map."""
     name = road.name.removesuffix(MIRRORED)
     return RoadMap(
         name=name if name != road.name else name + MIRRORED,
@@ -35,7 +35,7 @@ def mirrored_pose(pose: Pose) -> Pose:
 
 
 def _closed(points: Outline) -> Outline:
-    """Mirror what has an inside or a right-hand side: turned round, it keeps that."""
+    """Mirror a line with an inside or a right-hand side: reversed, it keeps that."""
     return tuple((x, -y) for x, y in reversed(points))
 
 

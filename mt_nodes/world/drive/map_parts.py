@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What maps are made of: middle lines of straights and bends, and all that follows from lanes.
+"""Building blocks of maps: centre lines of straights and bends, and everything derived from lanes.
 
-Measures that no source is given for are assumed: those of a usual street in a town.
+Dimensions without a source are assumed: those of a usual urban street.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SETBACK_M, _HOUSE_M, _HOUSE_EVERY_M = 4.5, (16.0, 9.0), 20.0
 
 
 def course(begin: Pose, legs: Sequence[tuple[float, float]]) -> Floats:
-    """Return (K, 2) the points of a line that begins at a pose: straights have their ends, bends a point a metre.
+    """Return (K, 2) the points of a line from a pose: both ends of straights, one point per metre of bends.
 
     Args:
         legs: length in metres and curvature in 1/m (positive to the left) of each piece in turn.
@@ -43,13 +43,13 @@ def course(begin: Pose, legs: Sequence[tuple[float, float]]) -> Floats:
     return np.array(points)
 
 
-def beside(line_m: Floats, left_m: float) -> Floats:
-    """Return (K, 2) a line at a distance to the left of another, all along it."""
+def parallel_line(line_m: Floats, left_m: float) -> Floats:
+    """Return (K, 2) a line parallel to another, at a distance to its left."""
     along = np.diff(line_m, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     before, behind = np.vstack([along[:1], along]), np.vstack([along, along[-1:]])
     middle = before + behind
-    # The mitre: as long as it must be for the offset of both pieces to be the same.
+    # Mitre joint: as long as the offset of both pieces requires.
     scale = 2.0 / np.einsum("ij,ij->i", middle, middle)
     left = np.column_stack([-middle[:, 1], middle[:, 0]])
     return np.asarray(line_m + left_m * scale[:, None] * left)
@@ -66,7 +66,7 @@ def along(line_m: Floats, station_m: float, left_m: float = 0.0) -> Pose:
 
 
 def across(line_m: Floats, begin_m: float, end_m: float, right_m: float, left_m: float) -> Outline:
-    """Return the rectangle between two places of a line, so far to its right and left; counter-clockwise."""
+    """Return the rectangle between two stations of a line and two lateral offsets; counter-clockwise."""
     corners = [(begin_m, -right_m), (end_m, -right_m), (end_m, left_m), (begin_m, left_m)]
     poses = [along(line_m, station, left) for station, left in corners]
     return tuple((pose.x_m, pose.y_m) for pose in poses)
@@ -81,19 +81,19 @@ def finished(
     parking: Sequence[tuple[Floats, float]] = (),
     gutter_m: float = GUTTER_M,
 ) -> RoadMap:
-    """Return a map of lanes: carriageway, kerbs, ground and houses follow from them.
+    """Return a map of lanes: carriageway, kerbs, ground and houses are derived.
 
     Args:
-        parking: middle lines and widths of strips of the carriageway beside the lanes. gutter_m: between its edge and
-            what lies on it.
+        parking: centre lines and widths of strips of the carriageway beside the lanes. gutter_m: between its edge and
+            its lanes.
     """
     named = {lane.name: lane for lane in lanes}
     roads = [lane for lane in named.values() if lane.on_road]
     bands = [(lane.line_m, lane.width_m) for lane in roads] + list(parking)
-    laid = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
-    surface = shapely.union(laid, laid.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
+    paved = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
+    surface = shapely.union(paved, paved.buffer(CORNER_M).buffer(-CORNER_M)).simplify(0.03)
     kerbs = _kerbs(surface, roads)
-    ground = laid.convex_hull.buffer(MARGIN_M, join_style="mitre")
+    ground = paved.convex_hull.buffer(MARGIN_M, join_style="mitre")
     polygons = [shapely.orient_polygons(part) for part in shapely.get_parts(surface)]
     return RoadMap(
         name=name,
@@ -113,7 +113,7 @@ def _band(line_m: Floats, half_m: float) -> shapely.Polygon:
 
 
 def _kerbs(surface: shapely.Geometry, lanes: Sequence[Lane]) -> list[Floats]:
-    """Return the edges of the carriageway, it to their left, without those across the ends of roads."""
+    """Return the edges of the carriageway, with the carriageway to their left, except across the ends of roads."""
     led_to = {name for lane in lanes for name in lane.next}
     begins = [lane.pose_at(0.0) for lane in lanes if lane.name not in led_to]
     ends = [lane.pose_at(lane.length_m) for lane in lanes if not lane.next]
@@ -129,19 +129,19 @@ def _kerbs(surface: shapely.Geometry, lanes: Sequence[Lane]) -> list[Floats]:
 
 
 def _houses(kerbs: Sequence[Floats], surface: shapely.Geometry) -> tuple[Building, ...]:
-    """Return houses along the kerbs wherever there is room for one."""
+    """Return houses along the kerbs where there is room."""
     length, depth = _HOUSE_M
-    free_of, kept = surface.buffer(_SETBACK_M - 0.5), list[shapely.Polygon]()
+    free_of, houses = surface.buffer(_SETBACK_M - 0.5), list[shapely.Polygon]()
     for kerb in kerbs:
         stations = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(kerb, axis=0), axis=1))])
         for station in np.arange(_HOUSE_EVERY_M / 2.0, stations[-1], _HOUSE_EVERY_M):
             pose = along(kerb, float(station), -(_SETBACK_M + depth / 2.0))
             house = rectangle(pose, length, depth)
-            if not any(house.intersects(other) for other in (free_of, *kept)):
-                kept.append(house)
+            if not any(house.intersects(other) for other in (free_of, *houses)):
+                houses.append(house)
     # Multiples of the golden ratio: heights of neighbours differ.
-    heights = [7.0 + 7.0 * ((0.6180339887 * i) % 1.0) for i in range(len(kept))]
-    corners = [outline(shapely.orient_polygons(house).exterior.coords[:-1]) for house in kept]
+    heights = [7.0 + 7.0 * ((0.6180339887 * i) % 1.0) for i in range(len(houses))]
+    corners = [outline(shapely.orient_polygons(house).exterior.coords[:-1]) for house in houses]
     return tuple(Building(*both) for both in zip(corners, heights, strict=True))
 
 

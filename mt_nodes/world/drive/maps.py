@@ -29,7 +29,7 @@ import numpy.typing as npt
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.world.drive.grid_maps import grid
 from mt_nodes.world.drive.map_mirror import MIRRORED, mirrored
-from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, beside, course, finished, outline
+from mt_nodes.world.drive.map_parts import GUTTER_M, PAVEMENT_M, across, along, course, finished, outline, parallel_line
 from mt_nodes.world.drive.road_map import Crossing, Lane, RoadMap, Sign, TrafficLight
 from mt_nodes.world.drive.scenario import Pose
 
@@ -39,7 +39,7 @@ _PARKING_M, _CROSSING_M = 2.2, 4.0
 _DRIVING = (("green", 12.0), ("yellow", 3.0), ("red", 15.0))
 _WALKING = (("red", 17.0), ("green", 8.0), ("red", 5.0))
 _LIMIT_MPS = 13.9
-#: So narrow that a car between two parapets cannot pass by one who stands in each lane; 130 km/h.
+#: Narrow lanes, so that a car between two parapets cannot pass someone standing in each lane; 130 km/h.
 _BRIDGE_LANE_M, _BRIDGE_LIMIT_MPS = 3.0, 36.1
 #: Heading and beginning of the stand-in for San Francisco: the ego of the example, (-228.81, 268.97), is 150 m along it
 #: and 0.55 m to the left of lane_2's middle; across it at 27.4 m ahead are (-249.22, 250.08) and (-246.10, 247.71).
@@ -47,7 +47,7 @@ _SAN_FRANCISCO = Pose(-141.461, 390.987, -2.22042)
 
 
 def load_map(name: str) -> RoadMap:
-    """Return a map of :data:`MAPS` by name, made once.
+    """Return a map of :data:`MAPS` by name, cached.
 
     Raises:
         UsageError: there is none.
@@ -55,11 +55,11 @@ def load_map(name: str) -> RoadMap:
     plain = name.removesuffix(MIRRORED)
     if plain not in MAPS:
         raise UsageError(f"got map '{name}', which does not exist{suggest(plain, MAPS)}")
-    return _made(plain, name != plain)
+    return _load(plain, name != plain)
 
 
 @lru_cache
-def _made(name: str, turned: bool) -> RoadMap:
+def _load(name: str, turned: bool) -> RoadMap:
     return mirrored(MAPS[name]()) if turned else MAPS[name]()
 
 
@@ -80,14 +80,14 @@ def _one_way(
     right, left = width_m / 2.0 + parking_m + gutter_m, 1.5 * width_m + gutter_m
     lanes = [
         Lane("lane_1", outline(line), width_m, limit_mps, left="lane_2"),
-        Lane("lane_2", outline(beside(line, width_m)), width_m, limit_mps, right="lane_1"),
-        _pavement("pavement_right", beside(line, -right - PAVEMENT_M / 2.0)),
-        _pavement("pavement_left", beside(line, left + PAVEMENT_M / 2.0)),
+        Lane("lane_2", outline(parallel_line(line, width_m)), width_m, limit_mps, right="lane_1"),
+        _pavement("pavement_right", parallel_line(line, -right - PAVEMENT_M / 2.0)),
+        _pavement("pavement_left", parallel_line(line, left + PAVEMENT_M / 2.0)),
     ]
     posts = (-right - 0.5, left + 0.5 - width_m)
     crossings, signals = _crossed(line, right, left, at_m, tuple(zip(lanes[:2], posts, strict=True)))
     signs = [Sign(sign, along(line, 30.0, -right - 0.5))] if sign else []
-    parking = [(beside(line, -(width_m + parking_m) / 2.0), parking_m)] if parking_m else []
+    parking = [(parallel_line(line, -(width_m + parking_m) / 2.0), parking_m)] if parking_m else []
     return finished(name, lanes, crossings, signals, signs, parking, gutter_m)
 
 
@@ -98,14 +98,14 @@ def _two_way(name: str, legs: Sequence[tuple[float, float]], at_m: Sequence[floa
     left = right + width
     lanes = [
         Lane("lane_1", outline(line), width, limit_mps),
-        Lane("lane_2", outline(beside(line, width)[::-1]), width, limit_mps),
-        _pavement("pavement_right", beside(line, -right - PAVEMENT_M / 2.0)),
-        _pavement("pavement_left", beside(line, left + PAVEMENT_M / 2.0)[::-1]),
+        Lane("lane_2", outline(parallel_line(line, width)[::-1]), width, limit_mps),
+        _pavement("pavement_right", parallel_line(line, -right - PAVEMENT_M / 2.0)),
+        _pavement("pavement_left", parallel_line(line, left + PAVEMENT_M / 2.0)[::-1]),
     ]
     lit = tuple((lane, -right - 0.5) for lane in lanes[:2])
     crossings, signals = _crossed(line, right, left, at_m, lit)
     signs = tuple(Sign("speed_limit", along(lane.line_m, 30.0, -right - 0.5)) for lane in lanes[:2])
-    strips = (beside(line, -(width + _PARKING_M) / 2.0), beside(line, 1.5 * width + _PARKING_M / 2.0))
+    strips = (parallel_line(line, -(width + _PARKING_M) / 2.0), parallel_line(line, 1.5 * width + _PARKING_M / 2.0))
     return finished(name, lanes, crossings, signals, signs, [(strip, _PARKING_M) for strip in strips])
 
 
@@ -116,7 +116,7 @@ def _pavement(name: str, line_m: Floats) -> Lane:
 def _crossed(
     line_m: Floats, right_m: float, left_m: float, at_m: Sequence[float], lit: Sequence[tuple[Lane, float]]
 ) -> tuple[list[Crossing], list[TrafficLight]]:
-    """Return crossings at places of a line, from kerb to kerb, and the lights of the second.
+    """Return crossings at stations of a line, from kerb to kerb, and the lights of the second.
 
     Args:
         lit: lanes that get a light, and how far to the left of them its post stands.

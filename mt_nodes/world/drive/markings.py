@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is painted on a road: lines of lanes, stop lines, stripes of crossings.
+"""Road markings: lane lines, stop lines, crossings.
 
 As in German towns, lines are 0.12 m wide, dashes 3 m long with gaps of 6 m, and stripes of crossings and the gaps
 between them 0.5 m wide ("Fahrbahnmarkierung", wiki of Colliseum, after the RMS). Stop lines of 0.5 m are assumed.
@@ -21,19 +21,19 @@ from mt_nodes.world.drive.scenario import Pose
 Floats = npt.NDArray[np.float64]
 
 _LINE_M, _DASH_M, _GAP_M, _STRIPE_M, _STOP_M = 0.12, 3.0, 6.0, 0.5, 0.5
-#: Lanes that lie this near to each other's edges share them; what lies this far within another lane is no edge.
+#: Lanes with edges within the first distance share them; an edge this far within another lane is none.
 _NEAR_M = 0.3
 #: Shorter pieces of lines are left out.
 _LEAST_M = 1.0
 
 
 def strip(lane: Lane, half_m: float) -> Any:
-    """Return what lies within a distance of a lane's middle line, a shapely polygon with straight ends."""
+    """Return the area within a distance of a lane's centre line, a shapely polygon with straight ends."""
     return shapely.LineString(lane.line_m).buffer(half_m, cap_style="flat")
 
 
 def markings(road: RoadMap) -> Iterator[Floats]:
-    """Yield the outlines (K, 2) in ``map`` of all that is painted."""
+    """Yield the outlines (K, 2) in ``map`` of all markings."""
     lanes = [lane for lane in road.lanes.values() if lane.on_road]
     for lane in lanes:
         yield from _lines(lane, [other for other in lanes if other is not lane])
@@ -45,7 +45,7 @@ def markings(road: RoadMap) -> Iterator[Floats]:
 
 
 def _lines(lane: Lane, others: list[Lane]) -> Iterator[Floats]:
-    """Yield the lines at a lane's edges: dashes where another lane lies beyond, which only one of both draws."""
+    """Yield the lines at a lane's edges: dashed next to another lane, drawn by one of the two only."""
     middle = shapely.LineString(lane.line_m)
     near = [other for other in others if strip(other, other.width_m).distance(middle) < lane.width_m]
     within = shapely.union_all([strip(other, other.width_m / 2.0 - _NEAR_M) for other in near])
@@ -77,7 +77,7 @@ def _stop_line(lane: Lane, signal: TrafficLight) -> Floats:
 
 
 def _stripes(crossing: Crossing, road: RoadMap) -> Iterator[Floats]:
-    """Yield stripes that lie along the road, of which a crossing is so wide."""
+    """Yield the stripes of a crossing, along the road."""
     outline = shapely.Polygon(crossing.outline_m)
     middle = outline.centroid
     yaw = _along(outline, road)
@@ -92,12 +92,12 @@ def _stripes(crossing: Crossing, road: RoadMap) -> Iterator[Floats]:
 
 
 def _along(outline: Any, road: RoadMap) -> float:
-    """Return the direction of the side of a crossing that lies most along the lanes there: some of them may turn."""
+    """Return the direction of the side of a crossing that is most parallel to the lanes there, which may turn."""
     x, y = np.diff(shapely.get_coordinates(outline), axis=0).T
     sides = np.arctan2(y, x)
     middle = outline.centroid
-    met = [o for o in road.lanes.values() if o.on_road and shapely.LineString(o.line_m).intersects(outline)]
-    ways = np.array([o.pose_at(o.station_of(middle.x, middle.y)[0]).yaw_rad for o in met])
+    crossing = [o for o in road.lanes.values() if o.on_road and shapely.LineString(o.line_m).intersects(outline)]
+    ways = np.array([o.pose_at(o.station_of(middle.x, middle.y)[0]).yaw_rad for o in crossing])
     return float(sides[np.argmax(np.abs(np.cos(sides[:, None] - ways)).sum(axis=1))])
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How actors move: along their ways at the speeds that are written there, on rails but for a few rules.
+"""Motion of actors: along their ways at the given speeds, on rails, with a few rules.
 
-Who waits for a trigger stands. On wheels one speeds up and brakes gradually, and comes to rest at the last waypoint; on
-foot one has one's speed at once. Those who obey signals stop where their way enters a crossing or meets a stop line
-whose light is not green (vehicles at a yellow one if they can do so gently, at a red one if they can at all). Vehicles
-among them also keep away from whoever is in their way, the ego too; all others drive on as written, so that what a
-scenario wants to happen happens. What is ahead is looked at ten times a second.
+An actor with a trigger stands until it fires. Vehicles speed up and brake gradually, and stop at the last waypoint;
+pedestrians reach their speed at once. Actors that obey signals stop where their way enters a crossing or meets a stop
+line whose light is not green (vehicles at yellow if they can brake gently, at red if they can brake at all). Such
+vehicles also keep their distance to anybody in their way, including the ego; all others follow the scenario regardless,
+so that intended events happen. The way ahead is checked ten times per second.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from mt_nodes.world.drive.trace import EgoState
 Floats = npt.NDArray[np.float64]
 
 LOOK_S = 0.1
-#: On wheels: speeding up, braking gently and hard, turning; assumed: usual for drivers who are in no hurry.
+#: Vehicles: acceleration, gentle and hard braking, turn rate; assumed, usual for unhurried drivers.
 _UP_MPS2, _GENTLE_MPS2, _HARD_MPS2, _TURN_RADPS = 2.5, 3.0, 8.0, 1.5
-#: Somewhat harder than gently: who has begun to brake for a yellow light goes on with it.
+#: Slightly harder than gentle braking: a vehicle that has begun to brake for yellow continues to.
 _YELLOW_MPS2 = 1.2 * _GENTLE_MPS2
-#: On foot all at once, that is within a step or two.
+#: Pedestrians: nearly at once, within a step or two.
 _AT_ONCE_MPS2, _ABOUT_RADPS = 100.0, 8.0
-#: Distance behind who stands, and more of it behind who drives; beside; how far ahead one looks; before a line.
+#: Distances: behind a standing vehicle, time gap behind a moving one, lateral, look-ahead, before a stop line.
 _BEHIND_M, _BEHIND_S, _BESIDE_M, _AHEAD_M, _BEFORE_LINE_M = 2.0, 1.0, 0.3, 60.0, 0.3
 
 
 class Motion:
-    """The actors of a scenario as they move.
+    """The actors of a scenario in motion.
 
     Attributes:
         rows: (N, 4) columns :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`. travelled_m: (N,).
@@ -60,18 +60,18 @@ class Motion:
         self._stop_m = self._paths.end_m.copy()
         self._going = self._triggers.fired(0.0, ego, self.rows)
         self._still = not self._paths.end_m.any()  # nobody has anywhere to go
-        # Who is not waited for is on the way already.
-        self.rows[:, 3] = np.where(self._going, self._wanted(self._paths.piece_at(self.travelled_m)), 0.0)
+        # Actors without a trigger are already moving.
+        self.rows[:, 3] = np.where(self._going, self._target_speed(self._paths.piece_at(self.travelled_m)), 0.0)
 
     def look(self, ego: EgoState, colours: Mapping[str, str]) -> None:
-        """See lights, and who is ahead, and remember where to stop; to be called every :data:`LOOK_S`."""
+        """Check lights and traffic ahead, and store where to stop; call it every :data:`LOOK_S`."""
         self._stop_m = self._paths.end_m.copy()
         self._lights.stops(self._stop_m, self.travelled_m, self.rows[:, 3], self._hard, colours)
         if len(self._drives):
             self._keep_away(ego)
 
     def advance(self, time_s: float, ego: EgoState) -> None:
-        """Go on by one step from a time."""
+        """Advance by one step from a time."""
         if self._still:
             return
         if not self._going.all():
@@ -80,36 +80,36 @@ class Motion:
         piece = self._paths.piece_at(self.travelled_m)
         room = np.minimum(self._stop_m, self._paths.end_m) - self.travelled_m
         could = np.sqrt(2.0 * self._gentle * np.maximum(room, 0.0))
-        wanted = np.where(self._going, np.minimum(self._wanted(piece), could), 0.0)
-        speed = np.minimum(np.maximum(wanted, before - self._hard * step), before + self._up * step)
+        target = np.where(self._going, np.minimum(self._target_speed(piece), could), 0.0)
+        speed = np.minimum(np.maximum(target, before - self._hard * step), before + self._up * step)
         onward = np.minimum(self.travelled_m + speed * step, self._paths.end_m)
         speed = np.where(self._paths.end_m - onward < 0.001, 0.0, speed)
         self.travelled_m = onward
         self.rows = np.column_stack([self._paths.place_at(onward, piece), self._turned(piece, speed), speed])
 
-    def _wanted(self, piece: npt.NDArray[np.intp]) -> Floats:
+    def _target_speed(self, piece: npt.NDArray[np.intp]) -> Floats:
         return np.asarray(self._paths.speed_mps[np.arange(len(piece)), piece])
 
     def _turned(self, piece: npt.NDArray[np.intp], speed: Floats) -> Floats:
-        """Return (N,) where each looks after a step: who moves turns towards where the way leads."""
+        """Return (N,) headings after a step: moving actors turn towards their way."""
         yaw = self.rows[:, 2]
         off = self._paths.yaw_rad[np.arange(len(piece)), piece] - yaw
         off -= 2.0 * np.pi * np.round(off / (2.0 * np.pi))
         return np.asarray(yaw + np.where(speed > 0.0, np.clip(off, -self._turn, self._turn), 0.0))
 
     def _keep_away(self, ego: EgoState) -> None:
-        """Lower where drivers stop to where they would stop behind who is ahead, if that braked gently at once."""
+        """Move drivers' stopping points back to stop behind traffic ahead, even if that brakes gently at once."""
         own, car = self._drives, self._vehicle
         ahead_m = (car.front_m - car.rear_m) / 2.0
         middle = (ego.x_m + ahead_m * np.cos(ego.yaw_rad), ego.y_m + ahead_m * np.sin(ego.yaw_rad))
         me = np.array([[*middle, ego.yaw_rad, ego.speed_mps, car.front_m + car.rear_m, car.width_m]])
         others = np.concatenate([np.column_stack([self.rows, self._length_m, self._width_m]), me, self._standing])
-        ahead, beside, piece = self._paths.before(own, self.travelled_m[own], others[:, :2])
+        ahead, lateral, piece = self._paths.before(own, self.travelled_m[own], others[:, :2])
         turned = others[:, 2] - self._paths.yaw_rad[own[:, None], piece]
         along, across = np.abs(np.cos(turned)), np.abs(np.sin(turned))
-        beside -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
+        lateral -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
         gap = ahead - (along * others[:, 4] + across * others[:, 5] + self._length_m[own, None]) / 2.0
-        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (beside < _BESIDE_M)
+        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (lateral < _BESIDE_M)
         in_way[np.arange(len(own)), own] = False
         onward = np.maximum(others[:, 3] * np.cos(turned), 0.0)
         stops_m = gap - _BEHIND_M + onward * (onward / (2.0 * _GENTLE_MPS2) - _BEHIND_S)
@@ -124,7 +124,7 @@ def _standing(scenario: Scenario) -> Floats:
 
 
 class _Triggers:
-    """When actors begin to move; what is not asked for is always so."""
+    """When actors begin to move; conditions that are not set always hold."""
 
     def __init__(self, scenario: Scenario) -> None:
         triggers = [actor.trigger for actor in scenario.actors]
@@ -144,7 +144,7 @@ class _Triggers:
 
 
 class _Lights:
-    """The places where those who obey signals stop, one row each: actor, station, light."""
+    """Stopping points of actors that obey signals, one row each: actor, station, light."""
 
     def __init__(self, scenario: Scenario, road: RoadMap, wheels: npt.NDArray[np.bool_], half_m: Floats) -> None:
         rows: list[tuple[int, float, str]] = []
@@ -159,13 +159,13 @@ class _Lights:
     def stops(
         self, stop_m: Floats, travelled_m: Floats, speed_mps: Floats, hard_mps2: Floats, colours: Mapping[str, str]
     ) -> None:
-        """Lower (N,) where actors stop to the lights before them that they can and must stop at."""
+        """Move stopping points (N,) back to lights at which actors can and must stop."""
         if not self._names:
             return
-        shown = np.array([colours[name] for name in self._names])
+        current = np.array([colours[name] for name in self._names])
         room = self._station_m - travelled_m[self._actor]
-        most = np.where(shown == "yellow", _YELLOW_MPS2, hard_mps2[self._actor])
+        most = np.where(current == "yellow", _YELLOW_MPS2, hard_mps2[self._actor])
         needed = speed_mps[self._actor] ** 2 / (2.0 * most)
-        # Who stands before a line has crept up to it, or a hair beyond.
-        stop = (shown != "green") & (room > -0.1) & (room >= needed - 0.1)
+        # A vehicle that waits at a line may be slightly beyond it.
+        stop = (current != "green") & (room > -0.1) & (room >= needed - 0.1)
         np.minimum.at(stop_m, self._actor[stop], self._station_m[stop])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of actors: straight from waypoint to waypoint, all actors' in one set of arrays."""
+"""Ways of actors: polylines of waypoints, all in one set of arrays."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LEAST_M = 1e-6
 
 
 class Paths:
-    """Ways of N actors of at most K pieces each; who has fewer has pieces of no length at the end.
+    """Ways of N actors with at most K pieces each; shorter ones are padded with pieces of length 0.
 
     Attributes:
-        begin_m: (N, K, 2) where each piece begins. along: (N, K, 2) its direction, of length 1.
-        station_m: (N, K) where it begins, along the way. length_m, yaw_rad: (N, K). speed_mps: (N, K) wanted on it.
-        end_m: (N,) how long the way is.
+        begin_m: (N, K, 2) start of each piece. along: (N, K, 2) its unit direction.
+        station_m: (N, K) its start, along the way. length_m, yaw_rad: (N, K). speed_mps: (N, K) desired speed.
+        end_m: (N,) length of the way.
     """
 
     def __init__(self, actors: Sequence[Actor]) -> None:
@@ -48,41 +48,41 @@ class Paths:
         self._rows = np.arange(count)
 
     def piece_at(self, station_m: Floats) -> npt.NDArray[np.intp]:
-        """Return (N,) which piece each actor is on."""
+        """Return (N,) the piece that each actor is on."""
         return np.asarray((station_m[:, None] >= self.station_m[:, 1:]).sum(axis=1))
 
     def place_at(self, station_m: Floats, piece: npt.NDArray[np.intp]) -> Floats:
-        """Return (N, 2) where each actor is."""
+        """Return (N, 2) the actors' places."""
         rows = self._rows
         onward = np.where(self.end_m > 0.0, station_m - self.station_m[rows, piece], 0.0)
         return np.asarray(self.begin_m[rows, piece] + onward[:, None] * self.along[rows, piece])
 
     def before(
-        self, who: npt.NDArray[np.intp], station_m: Floats, places_m: Floats
+        self, actors: npt.NDArray[np.intp], station_m: Floats, places_m: Floats
     ) -> tuple[Floats, Floats, npt.NDArray[np.intp]]:
-        """Return where on what is left of somebody's way it passes places, how far beside them, and on which piece.
+        """Return where actors' remaining ways pass places, at which distance, and on which piece.
 
         Args:
-            who: (D,) rows of actors. station_m: (D,) how far they have come. places_m: (M, 2).
+            actors: (D,) rows of actors. station_m: (D,) distances covered. places_m: (M, 2).
 
         Returns:
-            (D, M) each: how far from where they are, the distance there, the piece.
+            (D, M) each: distance ahead, lateral distance there, the piece.
         """
-        left = np.maximum(station_m[:, None] - self.station_m[who], 0.0)
-        here = places_m[None, :, None] - self.begin_m[who][:, None]
-        onward = np.einsum("dmki,dki->dmk", here, self.along[who])
-        onward = np.clip(onward, left[:, None], np.maximum(left, self.length_m[who])[:, None])
-        away = here - onward[..., None] * self.along[who][:, None]
-        beside = np.where((left < self.length_m[who])[:, None], np.hypot(away[..., 0], away[..., 1]), np.inf)
-        piece = beside.argmin(axis=2)
-        rows = np.arange(len(who))[:, None]
-        ahead = np.take_along_axis(onward, piece[..., None], 2)[..., 0] + self.station_m[who][rows, piece]
-        nearest = np.take_along_axis(beside, piece[..., None], 2)[..., 0]
+        left = np.maximum(station_m[:, None] - self.station_m[actors], 0.0)
+        here = places_m[None, :, None] - self.begin_m[actors][:, None]
+        onward = np.einsum("dmki,dki->dmk", here, self.along[actors])
+        onward = np.clip(onward, left[:, None], np.maximum(left, self.length_m[actors])[:, None])
+        away = here - onward[..., None] * self.along[actors][:, None]
+        lateral = np.where((left < self.length_m[actors])[:, None], np.hypot(away[..., 0], away[..., 1]), np.inf)
+        piece = lateral.argmin(axis=2)
+        rows = np.arange(len(actors))[:, None]
+        ahead = np.take_along_axis(onward, piece[..., None], 2)[..., 0] + self.station_m[actors][rows, piece]
+        nearest = np.take_along_axis(lateral, piece[..., None], 2)[..., 0]
         return ahead - station_m[:, None], nearest, piece
 
 
 def _way(actor: Actor) -> tuple[Floats, Floats]:
-    """Return (k + 1, 2) the points of a way and (k,) the speed to each but the first; k is 0 for who never moves."""
+    """Return (k + 1, 2) the points of a way and (k,) the speed to each but the first; k is 0 without motion."""
     start = (actor.start.x_m, actor.start.y_m)
     if actor.waypoints:
         points = np.array([start, *((w.x_m, w.y_m) for w in actor.waypoints)])
@@ -96,13 +96,13 @@ def _way(actor: Actor) -> tuple[Floats, Floats]:
 
 
 def line_of(actor: Actor) -> shapely.LineString | None:
-    """Return an actor's way as a line, None for who never moves."""
+    """Return an actor's way as a line, None for one that never moves."""
     points, speeds = _way(actor)
     return shapely.LineString(points) if len(speeds) else None
 
 
 def stops_on_foot(actor: Actor, road: RoadMap) -> list[tuple[float, str]]:
-    """Return where the way of somebody on foot enters a crossing that has a light, along the way, and which light."""
+    """Return where a pedestrian's way enters a crossing with a light, along the way, and that light."""
     line, stops = line_of(actor), []
     for crossing in road.crossings:
         if line is None or not crossing.signal or not line.intersects(shapely.Polygon(crossing.outline_m)):
@@ -115,7 +115,7 @@ def stops_on_foot(actor: Actor, road: RoadMap) -> list[tuple[float, str]]:
 
 
 def stops_on_wheels(actor: Actor, road: RoadMap, beside_m: float = 1.5) -> list[tuple[float, str]]:
-    """Return where the way of a vehicle passes a stop line in its direction, along the way, and the light there."""
+    """Return where a vehicle's way passes a stop line in its direction, along the way, and its light."""
     line, stops = line_of(actor), []
     for signal in road.signals:
         if line is None or not signal.lane:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ego's camera sees: one ray a pixel, sun, shadows and sky, headlamps by night, fog.
+"""The ego's camera: one ray per pixel, sun, shadows and sky, headlamps at night, fog.
 
-Light is linear until a picture is developed; it is in shares of what full scale shows. The camera is that of
+Light is linear until a picture is developed, in shares of full scale. The camera is that of
 :mod:`mt_nodes.world.scene.camera_rendering`.
 """
 
@@ -30,9 +30,9 @@ from mt_nodes.world.scene.appearance import Paint
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 _EXPOSURE, _GAMMA = 0.85, 2.2
-#: Bands of rows that are seen at the same time; always as many, so that pictures do not depend on the machine.
+#: Bands of rows that are rendered in parallel; a fixed number, so that pictures do not depend on the machine.
 _BANDS = 4
-#: So many numbers, over those of a picture, is the noise of all pictures taken from.
+#: Size of the noise bank relative to a picture.
 _BANK = 1.3
 
 
@@ -41,8 +41,8 @@ class Camera:
     """A camera in a world.
 
     Attributes:
-        extinction_per_m: of the air, by what it weakens light on its way to the camera.
-        white: share of the ground that snow covers. wet: how wet the road is, 0 to 1.
+        extinction_per_m: of the air, for light on its way to the camera.
+        white: share of the ground covered by snow. wet: wetness of the road, 0 to 1.
     """
 
     scenery: Scenery
@@ -52,48 +52,48 @@ class Camera:
     white: float = 0.0
     wet: float = 0.0
 
-    def seen(self, moving: Solids, ego: Matrix, lights: Mapping[int, Paint]) -> tuple[Singles, Singles]:
-        """Return the light (H, W, 3), red, green, blue, and the range (H, W) of what each pixel shows.
+    def render(self, moving: Solids, ego: Matrix, lights: Mapping[int, Paint]) -> tuple[Singles, Singles]:
+        """Return the light (H, W, 3), red, green, blue, and the range (H, W) of each pixel.
 
         Args:
-            ego: (4, 4) takes points of ``base_link`` to the scenery's own frame.
-            lights: paints of traffic lights as they are now, by number of the body in the scenery.
+            ego: (4, 4) ``base_link`` to the scenery's own frame.
+            lights: current paints of traffic lights, by number of the body in the scenery.
         """
         shot = WorldImage.of(self.scenery, moving, self.sensor, ego, self.light.to_sun)
         size = 2 * -(-self.sensor.height // (2 * _BANDS))
         bands = [slice(i * size, (i + 1) * size) for i in range(_BANDS)]
         with ThreadPoolExecutor(_BANDS) as pool:
-            parts = [*pool.map(lambda band: self._seen(shot, lights, band), bands)]
+            parts = [*pool.map(lambda band: self._render_band(shot, lights, band), bands)]
         shape = self.sensor.height, self.sensor.width
         light, range_m = (np.concatenate(part) for part in zip(*parts, strict=True))
         return light.reshape(*shape, 3), range_m.reshape(shape)
 
-    def shown(self, range_m: Singles) -> Surroundings:
-        """Return what a picture shows whose pixels have ranges (H, W), in cells as coarse as of a recorded one."""
+    def surroundings_of(self, range_m: Singles) -> Surroundings:
+        """Return the depth of a picture with ranges (H, W), in cells as coarse as for a recorded one."""
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
         measured = np.isfinite(range_m)
         return Surroundings(DepthMap(range_m, measured, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
 
-    def _seen(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
+    def _render_band(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""
         look = BandHits.of(shot, band)
-        seen = np.empty((len(look.range_m), 3), np.float32)
+        light = np.empty((len(look.range_m), 3), np.float32)
         sky = np.flatnonzero(np.isinf(look.range_m))
-        seen[sky] = self.light.sky(look.directions[:, 2].take(sky))
+        light[sky] = self.light.sky(look.directions[:, 2].take(sky))
         of = self.scenery.solids.of.take(look.triangle.take(look.standing_rows))
         ground, houses, things = (look.standing_rows[w] for w in (of == GROUND, of == HOUSES, of > HOUSES))
-        seen[ground] = self._ground(look, ground)
-        seen[houses] = self._houses(look, houses)
-        seen[things] = self._things(look, things, lights)
-        seen[look.moving_rows] = self._moving(look, look.moving_rows)
+        light[ground] = self._ground(look, ground)
+        light[houses] = self._houses(look, houses)
+        light[things] = self._things(look, things, lights)
+        light[look.moving_rows] = self._moving(look, look.moving_rows)
         if self.extinction_per_m:
             passing = np.exp(np.float32(-self.extinction_per_m) * look.range_m)[:, None]
-            seen = self.light.horizon + passing * (seen - self.light.horizon)
-        return seen, look.range_m
+            light = self.light.horizon + passing * (light - self.light.horizon)
+        return light, look.range_m
 
     def _ground(self, look: BandHits, rows: Rows) -> Singles:
-        """Return what is seen (n, 3) of the ground."""
+        """Return the light (n, 3) of the ground."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         x, y = (places[:, i] + np.float32(self.scenery.shift_m[i]) for i in range(2))
         range_m = look.range_m.take(rows)
@@ -101,7 +101,7 @@ class Camera:
         return albedo * self._on_triangles(look, rows, places, triangle)
 
     def _houses(self, look: BandHits, rows: Rows) -> Singles:
-        """Return what is seen (n, 3) of houses."""
+        """Return the light (n, 3) of houses."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         first = len(self.scenery.ground.mesh.triangles)
         shift = np.append(self.scenery.shift_m, 0.0).astype(np.float32)
@@ -110,21 +110,21 @@ class Camera:
         return light + np.float32(self.light.darkness / _EXPOSURE) * glow
 
     def _on_triangles(self, look: BandHits, rows: Rows, places: Singles, triangle: Rows) -> Singles:
-        """Return the light (n, 3) on places of triangles that are lit as a whole."""
+        """Return the light (n, 3) at places of uniformly lit triangles."""
         ambient, sunny = self._by_triangle
         return self._lit(look, rows, places, ambient.take(triangle, axis=0), sunny.take(triangle, axis=0))
 
     def _things(self, look: BandHits, rows: Rows, lights: Mapping[int, Paint]) -> Singles:
-        """Return what is seen (n, 3) of what stands on the ground."""
+        """Return the light (n, 3) of standing objects."""
         triangle, places = look.triangle.take(rows), look.places(rows)
         normal = facing(self.scenery.solids.flat.take(triangle, axis=0), look.directions.take(rows, axis=0))
-        met = triangle, places, look.range_m.take(rows)
-        albedo, glow = painted(self.scenery.solids, *met, self._pixel_rad, lights)
+        hits = triangle, places, look.range_m.take(rows)
+        albedo, glow = painted(self.scenery.solids, *hits, self._pixel_rad, lights)
         light = self._lit(look, rows, places, self._ambient(normal), self._sunny(normal))
         return albedo * light + glow / np.float32(_EXPOSURE)
 
     def _moving(self, look: BandHits, rows: Rows) -> Singles:
-        """Return what is seen (n, 3) of what moves."""
+        """Return the light (n, 3) of moving objects."""
         hits, places = look.moving, look.places(rows)
         normal = smooth_normals(look.shot.moving, hits, look.directions.take(rows, axis=0))
         albedo, glow = painted(look.shot.moving, hits.triangle, places, hits.range_m, self._pixel_rad, {})
@@ -132,7 +132,7 @@ class Camera:
         return albedo * light + glow / np.float32(_EXPOSURE)
 
     def _lit(self, look: BandHits, rows: Rows, places: Singles, light: Singles, sunny: Singles) -> Singles:
-        """Add to the light (n, 3) on places that of the sun, where it reaches them, and of headlamps."""
+        """Add to the light (n, 3) at places that of the sun, unless in shadow, and of headlamps."""
         if self.light.shines:
             turned = np.flatnonzero(sunny[:, 0] > 0.0)
             dark = look.shaded(rows.take(turned), places.take(turned, axis=0))
@@ -161,12 +161,12 @@ class Camera:
         return 1.0 / self.sensor.focal_px
 
 
-def developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def developed(light: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the picture (H, W, 3) of light, blue first: lens blur of half a pixel, gamma, noise, 8 bits.
 
-    Noise is a piece, drawn anew for each picture, of normal numbers that are drawn once: a tenth of the time.
+    The noise of a picture is a random piece of a fixed bank of normal numbers: a tenth of the time.
     """
-    soft = cv2.GaussianBlur(seen, (3, 3), 0.5)
+    soft = cv2.GaussianBlur(light, (3, 3), 0.5)
     np.clip(soft, 0.0, 1.0 / _EXPOSURE, out=soft)
     steps = cv2.pow(cv2.cvtColor(soft, cv2.COLOR_RGB2BGR) * np.float32(_EXPOSURE), 1.0 / _GAMMA)
     bank = _bank(steps.size)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ego as a machine: actuators that take their time, tyres that hold so much, a car that follows its wheels.
+"""Dynamics of the ego: actuators with delays, tyres with limited grip, a kinematic bicycle.
 
 Kinematic bicycle, reference at the rear axle: x' = v cos(yaw), y' = v sin(yaw), yaw' = v tan(steering) / L (for example
-S. LaValle, Planning Algorithms, 2006, section 13.1.2). It is good while tyres hold easily; near their limit a real car
+S. LaValle, Planning Algorithms, 2006, section 13.1.2). It is valid well below the tyres' limit; near it a real car
 drifts, which this one does not: it only turns less.
 
-Friction circle: what is asked along (a) and across (v yaw') the road together is at most mu g. Policy: if it is more,
-both are cut by the same factor, as anti-lock brakes leave some of the tyres to steering. Coasting costs no speed.
+Friction circle: the demanded accelerations along (a) and across (v yaw') the road together are at most mu g. If they
+exceed it, both are reduced by the same factor, as anti-lock brakes leave some grip for steering. Coasting costs no
+speed.
 
-An actuator passes on what it was told a dead time ago, by a first-order lag. Wheels turn no faster than the steering
-can; deceleration builds up by the brakes' jerk at most.
+An actuator follows its command after a dead time, with a first-order lag. Wheels turn no faster than the steering
+allows; deceleration builds up with at most the brakes' jerk.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from mt_nodes.world.drive.trace import EgoState
 
 
 class Car(Protocol):
-    """What a world drives: a :class:`Plant`, or another simulator's car."""
+    """The car of a world: a :class:`Plant`, or another simulator's car."""
 
     @property
     def state(self) -> EgoState:
-        """Where it is and how it moves."""
+        """Its state."""
 
     def advance(self, acceleration_mps2: float, steering_rad: float) -> None:
-        """Go on by one step with what is asked of the actuators."""
+        """Advance by one step with these commands to the actuators."""
 
 
 class Actuator:
-    """Dead time and lag: what is put in comes out later, and blurred.
+    """Dead time and first-order lag.
 
     Args:
         dead_s: rounded to whole steps.
@@ -47,24 +48,24 @@ class Actuator:
         self._late = deque([value] * round(dead_s / step_s))
         self._share = 1.0 - exp(-step_s / lag_s) if lag_s > 0.0 else 1.0
 
-    def towards(self, asked: float) -> float:
-        """Return where the actuator would be after a step, its own limits aside."""
-        self._late.append(asked)
+    def towards(self, demanded: float) -> float:
+        """Return the actuator's position after a step, without its own limits."""
+        self._late.append(demanded)
         return self.value + self._share * (self._late.popleft() - self.value)
 
 
 @dataclass(frozen=True)
 class Tyres:
-    """The friction circle: the most that all four give together."""
+    """The friction circle: the limit of all four tyres together."""
 
     most_mps2: float
 
     def given(self, along_mps2: float, across_mps2: float) -> tuple[float, float]:
-        """Return what of an acceleration along and across the road the tyres give."""
-        asked = hypot(along_mps2, across_mps2)
-        if asked <= self.most_mps2:
+        """Return the part of an acceleration along and across the road that the tyres provide."""
+        demanded = hypot(along_mps2, across_mps2)
+        if demanded <= self.most_mps2:
             return along_mps2, across_mps2
-        share = self.most_mps2 / asked
+        share = self.most_mps2 / demanded
         return along_mps2 * share, across_mps2 * share
 
 
@@ -72,7 +73,7 @@ class Plant:
     """One car on one road.
 
     Attributes:
-        state: where it is and how it moves.
+        state: its state.
     """
 
     def __init__(self, vehicle: Vehicle, start: EgoState, friction_mps2: float, step_s: float) -> None:
@@ -82,7 +83,7 @@ class Plant:
         self._wheel = Actuator(vehicle.steering_dead_s, vehicle.steering_lag_s, step_s, start.steering_rad)
 
     def advance(self, acceleration_mps2: float, steering_rad: float) -> None:
-        """Go on by one step with what is asked of the actuators."""
+        """Advance by one step with these commands to the actuators."""
         before, step, car = self.state, self._step_s, self._vehicle
         turned = self._wheel.towards(steering_rad) - before.steering_rad
         most = car.steering_rate_radps * step
@@ -108,7 +109,7 @@ class Plant:
 
 
 def _braked(speed_mps: float, acceleration_mps2: float, step_s: float) -> tuple[float, float]:
-    """Return speed and way after a step of constant acceleration, which never drives backwards."""
+    """Return speed and distance after a step of constant acceleration, which never leads to reversing."""
     after = speed_mps + acceleration_mps2 * step_s
     if after >= 0.0:
         return after, (speed_mps + after) / 2.0 * step_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colours and normals of what rays meet."""
+"""Colours and normals at the ends of rays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def painted(
     """Return albedo and glow (n, 3) of places (n, 3) on triangles (n,) at ranges (n,) from the camera.
 
     Args:
-        pixel_rad: angle of a pixel. other: paints of bodies that are not their own, by their number.
+        pixel_rad: angle of a pixel. other: replacements for the paints of some bodies, by number.
     """
     albedo, glow = np.empty((len(places), 3), np.float32), np.zeros((len(places), 3), np.float32)
     of = solids.of.take(triangle)
@@ -28,21 +28,21 @@ def painted(
         own = solids.own_places(number, places.take(rows, axis=0))
         pixel_m = float(range_m.take(rows).mean()) * pixel_rad
         reflectivity = solids.reflectivity.take(triangle.take(rows)).astype(np.float32)
-        made = paint(Surface(own, reflectivity, pixel_m))
-        albedo[rows] = made.albedo
-        if made.glow is not None:
-            glow[rows] = made.glow
+        colours = paint(Surface(own, reflectivity, pixel_m))
+        albedo[rows] = colours.albedo
+        if colours.glow is not None:
+            glow[rows] = colours.glow
     return albedo, glow
 
 
 def facing(normal: Singles, directions: Singles) -> Singles:
-    """Return normals (n, 3) of what rays meet, on the side that is looked at."""
+    """Return normals (n, 3) at the ends of rays, on the visible side."""
     away = np.einsum("ij,ij->i", normal, directions) > 0.0
     return np.where(away[:, None], -normal, normal)
 
 
 def smooth_normals(solids: Solids, hits: Hits, directions: Singles) -> Singles:
-    """Return unit normals (n, 3) between those of the triangles' corners, on the side that is looked at."""
+    """Return interpolated unit normals (n, 3) between the triangles' corners, on the visible side."""
     flat = facing(hits.normal, directions)
     a, b, c = np.moveaxis(solids.smooth.take(hits.triangle, axis=0), 1, 0)
     u, v = hits.weights.T[:, :, None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which things the rays of a camera's pixels meet, and which of these places the sun does not reach."""
+"""Which bodies a camera's rays hit, and which of these places are in shadow."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.drive.scenery import HOUSES, Scenery
 from mt_nodes.world.drive.solids import Hits, Rows, Singles, Solids, rays_of
-from mt_nodes.world.drive.sparse_rays import asked_sparingly, cast_sparingly
+from mt_nodes.world.drive.sparse_rays import cast_sparingly, sampled_sparsely
 from mt_nodes.world.drive.windows import windows
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 Mask = npt.NDArray[np.bool_]
-#: Rays to the sun begin so far before a surface; shadows are looked for down to a little below the road.
+#: Start of rays to the sun before a surface; lowest height at which shadows matter.
 _OFF_M, _BELOW_M, _LEAST_SINE = 0.03, -0.1, 1e-3
 
 
@@ -26,8 +26,8 @@ class WorldImage:
     """One picture of a world, in the scenery's own frame.
 
     Attributes:
-        eye_m: (3,) where the camera is. turn: cosine and sine of the ego's yaw. to_sun: (3,) unit vector.
-        narrow, moving_near, shadows_near: (H, W) pixels that may show posts, something that moves, or its shadow.
+        eye_m: (3,) position of the camera. turn: cosine and sine of the ego's yaw. to_sun: (3,) unit vector.
+        narrow, moving_near, shadows_near: (H, W) pixels that may show posts, moving bodies, or their shadows.
     """
 
     scenery: Scenery
@@ -42,9 +42,9 @@ class WorldImage:
 
     @classmethod
     def of(cls, scenery: Scenery, moving: Solids, sensor: CameraSensor, ego: Matrix, to_sun: Singles) -> WorldImage:
-        """Find where what moves may be seen, and where its shadow, which lies between it and the ground.
+        """Find the pixels that may show moving bodies and their shadows.
 
-        ``ego`` (4, 4) takes points of ``base_link`` to the scenery's frame.
+        ``ego`` (4, 4) is ``base_link`` to the scenery's frame.
         """
         mount = ego @ sensor.mount
         corners, to_camera = moving.corners_m, np.asarray(np.linalg.inv(mount))
@@ -57,12 +57,12 @@ class WorldImage:
 
 @dataclass(frozen=True, eq=False)
 class BandHits:
-    """What the rays (N,) of a band of rows of a picture meet.
+    """Hits of the rays (N,) of a band of rows of a picture.
 
     Attributes:
         band: which rows. directions: (N, 3). range_m: (N,), infinite for the sky.
-        triangle: (N,) of the scenery. standing_rows: (n,) which rays meet that first.
-        moving: what some meet of what moves. moving_rows: (k,) which rays these are.
+        triangle: (N,) of the scenery. standing_rows: (n,) rays that hit the scenery first.
+        moving: hits of moving bodies. moving_rows: (k,) rays of these.
     """
 
     shot: WorldImage
@@ -96,18 +96,18 @@ class BandHits:
         return _directions(self.shot.sensor)[:, self.band].reshape(3, -1).take(rows, axis=1)
 
     def places(self, rows: Rows) -> Singles:
-        """Return where rays (n,) end (n, 3)."""
+        """Return the end points (n, 3) of rays (n,)."""
         places = self.directions.take(rows, axis=0)
         places *= self.range_m.take(rows)[:, None]
         places += self.shot.eye_m
         return places
 
     def shaded(self, rows: Rows, places: Singles) -> Mask:
-        """Return which (n,) of the places (n, 3) that rays (n,), rising, end at lie in a shadow."""
+        """Return which (n,) of the end points (n, 3) of ascending rays (n,) are in shadow."""
         shot = self.shot
         rays = rays_of(places + np.float32(_OFF_M) * shot.to_sun, shot.to_sun)
         shape = shot.narrow[self.band].shape
-        hidden = asked_sparingly(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
+        hidden = sampled_sparsely(rows, shape, lambda some: shot.scenery.solids.hides(rays.take(some, axis=0)))
         unsure = np.flatnonzero(shot.shadows_near[self.band].reshape(-1).take(rows) & ~hidden)
         hidden[unsure] = shot.moving.hides(rays.take(unsure, axis=0))
         return hidden

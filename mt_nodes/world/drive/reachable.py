@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proof that a contact cannot be avoided: even a freer car than the real one would have nowhere left to be.
+"""Proof that a contact cannot be avoided: even an idealised, more agile car would have no free place left.
 
-The rear axle is taken for a point mass that tyres push any way at once, by at most a = mu g, from the moment at which
-the first actuator answers. Where it may be after t spreads by a t dt in each dt around the velocity of the start: a
-disc of radius a t^2 / 2 in all. (States from which every way leads into a collision: S. LaValle, Planning Algorithms,
-2006, section 14.1.3.) From that, whatever lies where the car surely touches somebody is taken away; what is left holds
-all that the real car can still do, and more. Is nothing left, the contact is proved unavoidable.
+The rear axle is a point mass that tyres accelerate in any direction at once, by at most a = mu g, from the response of
+the first actuator on. Its possible places after t grow by a t dt in each dt around the initial velocity: a disc of
+radius a t^2 / 2 in all. (States from which every way leads into a collision: S. LaValle, Planning Algorithms, 2006,
+section 14.1.3.) Places at which the car surely touches somebody are removed; the rest contains everything that the real
+car can still do, and more. If nothing is left, the contact is proven unavoidable.
 
-*Surely*: the heading has changed by at most Psi, the integral of the smaller of a / v, v being the least speed there
-can be, and v tan(steering) / L, the wheels turning as quickly as they can from straight ahead. What all rectangles
-turned by up to Psi around the rear axle have in common is covered whatever the heading.
+*Surely*: the heading has changed by at most Psi, the integral of the smaller of a / v, with v the least possible speed,
+and v tan(steering) / L, with the wheels turning at their fastest from straight ahead. The intersection of all
+rectangles rotated by up to Psi around the rear axle is covered at any heading.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from mt_nodes.world.drive.trace import EgoState
 
 Floats = npt.NDArray[np.float64]
 
-#: So much more than the tyres give: steps of the plant are not infinitely short.
+#: Factor over the tyres' limit: steps of the plant are not infinitely short.
 _MORE = 1.01
 _SEGMENTS = 8
-#: Around a point of so small a radius shapely makes no polygon at all.
+#: For a smaller radius around a point shapely makes no polygon at all.
 _NONE_M = 1e-9
-#: By how much a polygon with so many corners must be larger to lie around the circle.
+#: Factor by which a polygon with so many corners must be larger to contain the circle.
 _AROUND = 1.0 / cos(pi / (4.0 * _SEGMENTS))
 
 
 @dataclass(frozen=True, eq=False)
 class Moving:
-    """A body whose motion is known.
+    """A body with known motion.
 
     Attributes:
         corners_m: (K, 2) convex footprint in its own frame. rows: (T, 3) or more columns: x, y and yaw at each instant.
@@ -50,23 +50,22 @@ class Moving:
     rows: Floats
 
     def corners_at(self, k: int) -> Floats:
-        """Return (K + 1, 2) its corners at an instant, the first once more at the end."""
+        """Return (K + 1, 2) its corners at an instant, the first repeated at the end."""
         return np.asarray(shapely.get_coordinates(shapes.placed(self.corners_m, *self.rows[k, :3])))
 
 
 class Reach:
-    """Where the rear axle of a car may be, as time goes on.
+    """Possible places of a car's rear axle over time.
 
     Attributes:
-        places: it is in one of these, or has touched somebody. time_s: now. psi_rad: its heading has changed by at most
-            so much.
+        places: it is in one of these, or has touched somebody. time_s: now. psi_rad: largest change of its heading.
     """
 
     def __init__(self, vehicle: Vehicle, start: EgoState, friction_mps2: float, begins_s: float) -> None:
         """Begin at time 0 with wheels straight ahead.
 
         Args:
-            begins_s: until then it rolls straight on.
+            begins_s: it rolls straight on until then.
         """
         self.places: shapely.Geometry = shapely.Point(start.x_m, start.y_m)
         self.time_s, self.psi_rad = 0.0, 0.0
@@ -75,7 +74,7 @@ class Reach:
         self.ahead = np.array([cos(start.yaw_rad), sin(start.yaw_rad)])
 
     def spread(self, step_s: float) -> None:
-        """Go on in time."""
+        """Advance the time."""
         before = max(self.time_s - self._begins_s, 0.0)
         self.time_s += step_s
         since = max(self.time_s - self._begins_s, 0.0)
@@ -87,7 +86,7 @@ class Reach:
         self.psi_rad += self._turning(since) * (since - before)
 
     def _turning(self, since_s: float) -> float:
-        """Return the largest yaw rate there can be by a time."""
+        """Return the largest possible yaw rate by a time."""
         car, gained = self._vehicle, self._most_mps2 * since_s
         wheels = min(car.steering_rad, car.steering_rate_radps * since_s)
         by_wheels = (self._start.speed_mps + gained) * tan(wheels) / car.wheelbase_m
@@ -95,7 +94,7 @@ class Reach:
         return min(by_wheels, self._most_mps2 / slowest) if slowest > 0.0 else by_wheels
 
     def keep_off(self, corners_m: Floats) -> None:
-        """Take away where the car surely touches a convex body with these corners (K, 2)."""
+        """Remove the places at which the car surely touches a convex body with these corners (K, 2)."""
         low, high = np.reshape(self.places.bounds, (2, 2)) + np.array([[-1.0], [1.0]]) * self._vehicle.front_m
         if (corners_m.max(axis=0) < low).any() or (corners_m.min(axis=0) > high).any():
             return
@@ -106,7 +105,7 @@ class Reach:
             self.places = self.places.difference(touched)
 
     def stay_on(self, ground: shapely.Geometry) -> None:
-        """Take away where the middle of the car is surely outside of an area."""
+        """Remove the places at which the centre of the car is surely outside of an area."""
         forward = (self._vehicle.front_m - self._vehicle.rear_m) / 2.0
         shifted = shapely.transform(ground, lambda xy: xy - forward * self.ahead)
         off = 2.0 * abs(forward) * sin(min(self.psi_rad, pi) / 2.0)
@@ -115,10 +114,10 @@ class Reach:
 
 
 def covered_always(vehicle: Vehicle, psi_rad: float) -> Floats:
-    """Return (K, 2) corners, around the rear axle and x ahead, of what a car covers at any heading within psi of 0.
+    """Return (K, 2) corners, around the rear axle and x ahead, of the area covered at any heading within psi of 0.
 
-    It is the hull of the largest disc around the axle, and of the points at the border of what the rectangle covers at
-    both headings and not farther than its front. All rectangles are convex and hold these, so they hold the hull.
+    It is the hull of the largest disc around the axle, and of the points at the border of the rectangle's intersection
+    at both headings, no farther than its front. All rectangles are convex and contain these, so they contain the hull.
     """
     half, front = vehicle.width_m / 2.0, vehicle.front_m
     radius = min(half, vehicle.rear_m, front)
@@ -126,8 +125,8 @@ def covered_always(vehicle: Vehicle, psi_rad: float) -> Floats:
     disc = radius * np.column_stack([np.cos(angles), np.sin(angles)])
     if psi_rad >= pi / 2.0 or front <= half:
         return disc
-    # The side of a rectangle turned by psi, as far as it is nearest to the axis: from where it touches the disc of the
-    # half width to where it meets the axis or the circle of the front.
+    # The side of a rectangle rotated by psi, as far as it is nearest to the axis: from the disc of the half width to
+    # the axis or the circle of the front.
     begin = half * np.array([sin(psi_rad), cos(psi_rad)])
     corner = asin(half / front) - psi_rad
     end = front * np.array([cos(corner), sin(corner)]) if corner > 0.0 else np.array([half / sin(psi_rad), 0.0])
@@ -146,14 +145,14 @@ def nowhere_left_s(
     road: RoadMap | None = None,
     whole: bool = False,
 ) -> float | None:
-    """Return after how many seconds even the freer car has touched somebody (or left the road), None if it need not.
+    """Return when even the idealised car has touched somebody (or left the road), in s; None if it need not.
 
     Args:
-        begins_s: rolls straight on until then. bodies: all of as many instants, one each ``step_s`` from time 0.
-        road: None: it may be left. whole: all of the car must stay on it, not only its middle.
+        begins_s: rolls straight on until then. bodies: all with the same instants, every ``step_s`` from time 0.
+        road: None: it may be left. whole: all of the car must stay on it, not only its centre.
     """
     reach = Reach(vehicle, start, friction_mps2, begins_s)
-    # Beyond it stands, or would drive backwards.
+    # Beyond it stands, or would reverse.
     last_s = begins_s + start.speed_mps / friction_mps2
     size = start.speed_mps * last_s + vehicle.front_m + 10.0
     around = shapely.box(start.x_m - size, start.y_m - size, start.x_m + size, start.y_m + size)

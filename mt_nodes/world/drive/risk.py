@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How likely a collision kills or badly injures somebody, by published curves: P = 1 / (1 + exp(c - k x)).
+"""Probability that a collision kills or severely injures somebody, by published curves: P = 1 / (1 + exp(c - k x)).
 
-These are curves of populations. They rank what happened and give expected numbers; they say nothing of one person, and
-different studies differ by more than their curves' own errors. Outside of what they were made from they are but
-extrapolations: who uses them for a verdict should see whether it holds with another curve.
+These curves describe populations. They rank outcomes and give expected numbers; they say nothing about one person, and
+studies differ by more than their curves' own errors. Outside of their data they are extrapolations: a verdict should be
+checked with another curve.
 
-There is no curve of children alone that we know of: they get that of adults without their age, so that nobody's age
-below 15 years makes anything better or worse.
+We know of no curve for children alone: they get that of adults without age, so that no age below 15 years changes a
+result.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Curve:
     """A logistic curve.
 
     Attributes:
-        c, k: of the formula. per_mps: of the unit of x in 1 m/s: 3.6 where it is km/h.
-        what: is counted, of whom, and where it comes from.
+        c, k: of the formula. per_mps: of the unit of x in 1 m/s: 3.6 for km/h.
+        what: what it counts, of whom, and its source.
     """
 
     c: float
@@ -82,9 +82,9 @@ DRIVER_INJURED = Curve(
 
 
 def pedestrian_killed(age_years: float | None) -> Curve:
-    """Return the curve of people on foot: with an age of 15 or more that of Rosén and Sander which depends on it.
+    """Return the curve for pedestrians: from an age of 15 on, Rosén and Sander's with age.
 
-    c = 9.1 - 0.040 age, k = 0.095 per km/h, as others quote it; above some 90 years it is an extrapolation.
+    c = 9.1 - 0.040 age, k = 0.095 per km/h, as quoted by others; above some 90 years it is an extrapolation.
     """
     if age_years is None or age_years < _LEAST_AGE_YEARS:
         return PEDESTRIAN_KILLED
@@ -92,9 +92,9 @@ def pedestrian_killed(age_years: float | None) -> Curve:
 
 
 def change_mps(closing_mps: float, mass_kg: float, other_kg: float | None) -> float:
-    """Return by how much somebody's speed changes who stays together with what was hit; None: it does not give way.
+    """Return the change of speed of a body in a plastic impact; other mass None: the other does not give way.
 
-    Conservation of momentum, plastic impact through both middles: dv = closing * other / (own + other).
+    Conservation of momentum, plastic impact through both centres: dv = closing * other / (own + other).
     """
     return closing_mps if other_kg is None else closing_mps * other_kg / (mass_kg + other_kg)
 
@@ -102,14 +102,14 @@ def change_mps(closing_mps: float, mass_kg: float, other_kg: float | None) -> fl
 def risks(
     label: str, side: str, closing_mps: float, ego_kg: float, other_kg: float | None, person: Person | None
 ) -> tuple[float | None, float | None]:
-    """Return how likely a collision kills, and how likely it badly injures.
+    """Return the probabilities that a collision kills, and that it severely injures.
 
-    Of whom: of the person that was hit, if people on foot, cyclists or motorcyclists were, else of the ego's driver.
-    Curves of deaths are of fronts that hit somebody, so that there is none at other sides, nor for motorcyclists.
+    They refer to the person that was hit (pedestrian, cyclist, motorcyclist), else to the ego's driver. Curves of
+    deaths are for frontal impacts, so there are none for other sides, nor for motorcyclists.
 
     Args:
-        label: of what was hit, :attr:`mt_nodes.world.drive.bodies.Facts.label`. side: of the ego.
-        other_kg: mass of what was hit; None: it stands fast.
+        label: of the body that was hit, :attr:`mt_nodes.world.drive.bodies.Facts.label`. side: of the ego.
+        other_kg: mass of the body that was hit; None: it does not give way.
     """
     if label in ("pedestrian", "cyclist", "motorcycle"):
         own_kg = 75.0 if other_kg is None else other_kg

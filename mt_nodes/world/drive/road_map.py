@@ -20,12 +20,12 @@ Outline = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane, driven in the order of its middle line.
+    """A lane, driven in the order of its centre line.
 
     Attributes:
-        middle_m: points of the middle line, at most 2 m apart in bends. left, right: lanes beside it in the same
-            direction, by name, empty where there is none. next: lanes that it leads to.
-        on_road: whether vehicles drive there; otherwise it is for people on foot.
+        middle_m: points of the centre line, at most 2 m apart in bends. left, right: neighbouring lanes in the same
+            direction, by name, empty if there is none. next: successor lanes.
+        on_road: whether vehicles drive there; otherwise it is for pedestrians.
     """
 
     name: str
@@ -39,21 +39,21 @@ class Lane:
 
     @cached_property
     def line_m(self) -> Floats:
-        """(K, 2) the middle line."""
+        """(K, 2) the centre line."""
         return np.asarray(self.middle_m, dtype=np.float64)
 
     @cached_property
     def stations_m(self) -> Floats:
-        """(K,) distance of each point of the middle line from its beginning, along it."""
+        """(K,) distance of each point of the centre line from its start, along it."""
         return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(self.line_m, axis=0), axis=1))])
 
     @property
     def length_m(self) -> float:
-        """Along the middle line."""
+        """Length of the centre line."""
         return float(self.stations_m[-1])
 
     def pose_at(self, station_m: float, left_m: float = 0.0) -> Pose:
-        """Return where one stands so far along the lane, ``left_m`` to the left of its middle; held at its ends."""
+        """Return the pose at a station of the lane, ``left_m`` to the left of its centre; limited to its ends."""
         s = float(np.clip(station_m, 0.0, self.length_m))
         k = int(np.clip(np.searchsorted(self.stations_m, s, side="right") - 1, 0, len(self.line_m) - 2))
         along = self.line_m[k + 1] - self.line_m[k]
@@ -62,7 +62,7 @@ class Lane:
         return Pose(float(x) - left_m * float(np.sin(yaw)), float(y) + left_m * float(np.cos(yaw)), yaw)
 
     def station_of(self, x_m: float, y_m: float) -> tuple[float, float]:
-        """Return how far along the lane its nearest point lies, and how far to the left of that the place is."""
+        """Return the station of a place on the lane, and its distance to the left of the centre line."""
         here, begin = np.array([x_m, y_m]), self.line_m[:-1]
         along = np.diff(self.line_m, axis=0)
         squared = np.einsum("ij,ij->i", along, along)
@@ -76,7 +76,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Crossing:
-    """Where people cross a road: its outline, and the light for them (empty: none)."""
+    """A pedestrian crossing: its outline, and its light (empty: none)."""
 
     name: str
     outline_m: Outline
@@ -88,9 +88,9 @@ class TrafficLight:
     """A traffic light.
 
     Attributes:
-        pose: of its post; it is seen by those who drive in the direction of its yaw.
-        lane: that it is for; stop_m: where on it one stops. Both empty and 0 for people on foot.
-        programme: colours ``red``, ``yellow``, ``green`` and how many seconds each shines, in turn, from time 0.
+        pose: of its post; visible to those who drive in the direction of its yaw.
+        lane: its lane; stop_m: station of the stop line. Empty and 0 for a pedestrian light.
+        programme: colours ``red``, ``yellow``, ``green`` and their durations in s, repeated from time 0.
     """
 
     name: str
@@ -102,9 +102,9 @@ class TrafficLight:
 
 @dataclass(frozen=True)
 class Sign:
-    """A sign on a post: a face of :data:`mt_nodes.world.scene.faces.SIGNS`, seen by those who drive as its yaw says.
+    """A sign on a post: a face of :data:`mt_nodes.world.scene.faces.SIGNS`, visible to those who drive as its yaw says.
 
-    ``value`` is the number that it bears, if it bears one; 0 for the usual one.
+    ``value`` is its number, if it has one; 0 for the usual one.
     """
 
     face: str
@@ -114,7 +114,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Limit:
-    """A speed that holds from a place in the middle of a lane on, for all that follows, in place of the lanes' own."""
+    """A speed limit from a place in the middle of a lane on, for all that follows; it replaces the lanes' own."""
 
     pose: Pose
     limit_mps: float
@@ -133,10 +133,10 @@ class RoadMap:
     """One map.
 
     Attributes:
-        limits: what is on signs that a lane's own limit does not know.
-        kerbs_m: lines along which the pavement begins, it lying to their right.
-        ground_m: outline of all there is.
-        surface_m: the carriageway, what of the ground is no pavement: polygons, each its outline and then its holes.
+        limits: limits by signs that a lane's own limit does not include.
+        kerbs_m: lines along which the pavement begins, to their right.
+        ground_m: outline of the map.
+        surface_m: the carriageway: polygons, each its outline and then its holes.
     """
 
     name: str
@@ -152,24 +152,24 @@ class RoadMap:
 
     @cached_property
     def carriageway(self) -> shapely.MultiPolygon:
-        """:attr:`surface_m` as shapely's polygons."""
+        """:attr:`surface_m` as shapely polygons."""
         return shapely.MultiPolygon([(rings[0], list(rings[1:])) for rings in self.surface_m])
 
     @cached_property
     def ground(self) -> shapely.Polygon:
-        """:attr:`ground_m` as shapely's polygon."""
+        """:attr:`ground_m` as a shapely polygon."""
         return shapely.Polygon(self.ground_m)
 
     @cached_property
     def built_up(self) -> shapely.Geometry:
-        """What the buildings cover."""
+        """Area of the buildings."""
         return shapely.union_all([shapely.Polygon(house.outline_m) for house in self.buildings])
 
     def nearest_lane(self, x_m: float, y_m: float, *, on_road: bool = True) -> Lane:
-        """Return the lane whose middle line is nearest to a place.
+        """Return the lane whose centre line is nearest to a place.
 
         Raises:
-            ValueError: the map has none of that sort.
+            ValueError: the map has none of that kind.
         """
         lanes = [lane for lane in self.lanes.values() if lane.on_road is on_road]
 

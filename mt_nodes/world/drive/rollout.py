@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes of many manoeuvres at once: where the ego goes in each, and what the others do meanwhile.
+"""Results of many manoeuvres at once: the ego's way in each, and the motion of the others meanwhile.
 
-Instants are those of the physics of :class:`mt_nodes.world.drive.world.World`, and what happens is what happens there.
+Instants and physics are those of :class:`mt_nodes.world.drive.world.World`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
     """Return (T + 1, M, 4) x, y, yaw and speed of the ego, at first and after each step, until all stand.
 
     Args:
-        begins_s: until then it rolls straight on, as a world does without a command.
+        begins_s: it rolls straight on until then, as in a world without a command.
     """
     start, begins = start_of(scenario), round(begins_s / STEP_S)
     fleet = Fleet(len(moves), scenario.ego.vehicle, start, moves.most_mps2, STEP_S)
@@ -46,7 +46,7 @@ def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
             fleet.advance(np.zeros(len(moves)), np.zeros(len(moves)))
         else:
             turned = fleet.states[:, 2] - start.yaw_rad
-            fleet.advance(*moves.asked((k - begins) * STEP_S, fleet.speed_mps, turned))
+            fleet.advance(*moves.commands_at((k - begins) * STEP_S, fleet.speed_mps, turned))
         states.append(fleet.states[:, :4])
         if not fleet.speed_mps.any():
             break
@@ -55,12 +55,12 @@ def driven(scenario: Scenario, moves: Manoeuvres, begins_s: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Others:
-    """How each actor moves while the ego does what it does in each manoeuvre.
+    """Motion of each actor during each manoeuvre of the ego.
 
     Attributes:
-        rows: of each actor (T + 1, M, 4), or (T + 1, 1, 4) where it is the same in all; columns
+        rows: for each actor (T + 1, M, 4), or (T + 1, 1, 4) if it is the same in all; columns
             :data:`mt_nodes.world.drive.trace.ACTOR_COLUMNS`.
-        sure: of each whether it moves so whatever the ego does.
+        sure: for each actor whether its motion is independent of the ego.
     """
 
     rows: tuple[Floats, ...]
@@ -71,18 +71,18 @@ def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[n
     """Return the actors of a scenario.
 
     Args:
-        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last step of each manoeuvre that is of interest: later
-            ones may have the rows of that, but for the first manoeuvre, which shows all of whoever is sure.
+        egos: (T + 1, M, 4) of :func:`driven`. until: (M,) the last relevant step of each manoeuvre: later ones may
+            repeat it, except for the first manoeuvre, which covers all actors independent of the ego.
     """
     waits = _waiting(scenario, road)
     watches = [actor.obeys_signals and facts_of(actor.kind).on_wheels for actor in scenario.actors]
     sure = tuple(not (wait or watch) for wait, watch in zip(waits, watches, strict=True))
     if any(watches) or any(wait and actor.obeys_signals for wait, actor in zip(waits, scenario.actors, strict=True)):
         ends = [len(egos) - 1, *until[1:].tolist()]
-        apart = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
-        whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in apart]
+        separate = [_played(scenario, road, end + 1, _driver(egos[:, m])) for m, end in enumerate(ends)]
+        whole = [np.pad(rows, ((0, len(egos) - len(rows)), (0, 0), (0, 0)), mode="edge") for rows in separate]
         return Others(tuple(np.stack([rows[:, i] for rows in whole], axis=1) for i in range(len(sure))), sure)
-    # Who waits for the ego and nothing else moves as if triggered at once, only later.
+    # An actor that waits for the ego alone moves as if triggered at once, only later.
     at_once = [
         replace(actor, trigger=Trigger(after_s=STEP_S)) if wait else actor
         for actor, wait in zip(scenario.actors, waits, strict=True)
@@ -98,7 +98,7 @@ def others(scenario: Scenario, road: RoadMap, egos: Floats, until: npt.NDArray[n
 
 
 def _waiting(scenario: Scenario, road: RoadMap) -> list[bool]:
-    """Return whom the ego may still trigger: those who would move and at the beginning do not yet."""
+    """Return the actors that the ego may still trigger."""
     speeds = Motion(scenario, road, start_of(scenario), STEP_S).rows[:, 3]
     return [
         (actor.trigger.ego_within_m is not None or actor.trigger.ego_within_s is not None)
@@ -109,16 +109,16 @@ def _waiting(scenario: Scenario, road: RoadMap) -> list[bool]:
 
 
 def _triggered(actor: Actor, front_m: float, egos: Floats) -> npt.NDArray[np.intp]:
-    """Return (M,) at which step somebody who stands begins to move, or one after the last; as ``motion.py`` has it."""
+    """Return (M,) the step at which a standing actor begins to move, or one after the last; as in ``motion.py``."""
     x, y, yaw, speed = np.moveaxis(egos, -1, 0)
     away = np.hypot(actor.start.x_m - x - front_m * np.cos(yaw), actor.start.y_m - y - front_m * np.sin(yaw))
     trigger = actor.trigger
-    met = (np.arange(len(egos)) * STEP_S >= trigger.after_s - 5e-10)[:, None] & np.ones(away.shape, dtype=bool)
+    fulfilled = (np.arange(len(egos)) * STEP_S >= trigger.after_s - 5e-10)[:, None] & np.ones(away.shape, dtype=bool)
     if trigger.ego_within_m is not None:
-        met &= away <= trigger.ego_within_m
+        fulfilled &= away <= trigger.ego_within_m
     if trigger.ego_within_s is not None:
-        met &= (away <= trigger.ego_within_s * speed) & (speed > 0.0)
-    return np.where(met.any(axis=0), met.argmax(axis=0), len(egos))
+        fulfilled &= (away <= trigger.ego_within_s * speed) & (speed > 0.0)
+    return np.where(fulfilled.any(axis=0), fulfilled.argmax(axis=0), len(egos))
 
 
 def _driver(states: Floats) -> Callable[[int], EgoState]:
@@ -128,7 +128,7 @@ def _driver(states: Floats) -> Callable[[int], EgoState]:
 
 
 def _played(scenario: Scenario, road: RoadMap, instants: int, ego_at: Callable[[int], EgoState]) -> Floats:
-    """Return (T + 1, N, 4) the actors at each instant, moved as a world moves them."""
+    """Return (T + 1, N, 4) the actors at each instant, moved as in a world."""
     motion, looks = Motion(scenario, road, ego_at(0), STEP_S), max(1, round(LOOK_S / STEP_S))
     lights = programmes(road, scenario.signals)
     rows = [motion.rows]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way that the ego is to take: along the middle of lanes, to its target or as far as they lead."""
+"""The ego's planned way: along the centre of lanes, to its target or as far as they lead."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mt_nodes.world.drive.scenario import Pose
 
 Floats = npt.NDArray[np.float64]
 
-#: How far a way without a target is followed, and how much of it is told, behind the ego and before it.
+#: Longest way without a target; published length behind the ego and ahead of it.
 _LONGEST_M, _BEHIND_M, _AHEAD_M = 3000.0, 5.0, 120.0
 _STEP_M = 1.0
-#: A place that looks one radian aside counts as this much farther away: lanes of other directions are none of ours.
+#: A lane at an angle of one radian counts as this much farther away, to exclude lanes in other directions.
 _PER_RADIAN_M = 5.0
-#: Changing lanes counts as a detour of so much, begins so far along the lane, and takes so long a way.
+#: A lane change counts as a detour of this length, begins so far along the lane, and takes this length.
 _CHANGE_COSTS_M, _CHANGE_AT_M, _CHANGE_M = 30.0, 10.0, 30.0
 
 
@@ -30,11 +30,11 @@ class Route:
 
     Attributes:
         pose: (K, 3) x, y in metres and yaw in radians, in ``map``. limit_mps: (K,) of the lane there.
-        lanes: names of the lanes it follows, in order.
+        lanes: names of its lanes, in order.
     """
 
     def __init__(self, road: RoadMap, start: Pose, target: Pose | None = None) -> None:
-        """Find the shortest way over lanes; where none leads to the target, or there is none, the first next lanes.
+        """Find the shortest way over lanes; without a reachable target, follow the first successor of each lane.
 
         Raises:
             ValueError: the map has no lane for vehicles.
@@ -56,18 +56,18 @@ class Route:
         self.pose, self.limit_mps = pose, limit
 
     def onward(self, here: Pose) -> Floats:
-        """Return poses (n, 3) from a place to the end, one each metre."""
+        """Return poses (n, 3) from a place to the end, one per metre."""
         return self.pose[_nearest(self.pose, here) :]
 
     def ahead(self, here: Pose) -> tuple[Floats, Floats]:
-        """Return poses (n, 3) and limits (n,) from a little behind a place to where the lane ahead is looked at."""
+        """Return poses (n, 3) and limits (n,) from a little behind a place to the published length ahead."""
         at = _nearest(self.pose, here)
         part = slice(max(0, at - round(_BEHIND_M / _STEP_M)), at + round(_AHEAD_M / _STEP_M) + 1)
         return self.pose[part], self.limit_mps[part]
 
 
 def lane_of(road: RoadMap, pose: Pose) -> Lane:
-    """Return the lane for vehicles that is nearest to a place and leads where one looks there.
+    """Return the nearest lane for vehicles that leads in a pose's direction.
 
     Raises:
         ValueError: the map has no lane for vehicles.
@@ -90,7 +90,7 @@ def _nearest(poses: Floats, here: Pose) -> int:
 
 
 def _onward(road: RoadMap, lane: Lane) -> Iterator[Lane]:
-    """Yield a lane and those that follow it, always the first, until the way is long enough or ends."""
+    """Yield a lane and its first successors, until the way is long enough or ends."""
     way_m = 0.0
     while True:
         yield lane
@@ -101,7 +101,7 @@ def _onward(road: RoadMap, lane: Lane) -> Iterator[Lane]:
 
 
 def _shortest(road: RoadMap, first: Lane, last: Lane) -> list[Lane] | None:
-    """Return the lanes from one to another with the least length (Dijkstra), None where none lead there."""
+    """Return the shortest sequence of lanes from one to another (Dijkstra), None if there is none."""
     queue: list[tuple[float, list[str]]] = [(0.0, [first.name])]
     known: set[str] = set()
     while queue:
@@ -120,7 +120,7 @@ def _shortest(road: RoadMap, first: Lane, last: Lane) -> list[Lane] | None:
 
 
 def _joined(lanes: list[Lane]) -> tuple[Floats, Floats]:
-    """Return the points (K, 2) of lanes in a row, and the limit (K,) at each; a change of lanes is a slant line."""
+    """Return the points (K, 2) of successive lanes, and the limit (K,) at each; a lane change is a slanted line."""
     points, limits, begin_m = [], [], 0.0
     for lane, after in [*pairwise(lanes), (lanes[-1], None)]:
         changes = after is not None and after.name in (lane.left, lane.right)
@@ -136,7 +136,7 @@ def _joined(lanes: list[Lane]) -> tuple[Floats, Floats]:
 
 
 def _between(lane: Lane, begin_m: float, end_m: float) -> Floats:
-    """Return the middle line (n, 2) between two stations."""
+    """Return the centre line (n, 2) between two stations."""
     inner = (lane.stations_m > begin_m) & (lane.stations_m < end_m)
     first, last = lane.pose_at(begin_m), lane.pose_at(end_m)
     return np.concatenate([[(first.x_m, first.y_m)], lane.line_m[inner], [(last.x_m, last.y_m)]])
@@ -144,7 +144,7 @@ def _between(lane: Lane, begin_m: float, end_m: float) -> Floats:
 
 def _resampled(points: Floats, limits: Floats) -> tuple[Floats, Floats]:
     """Return poses (n, 3) at even distances along a polyline, and the limits (n,) there."""
-    # Of two lanes' points in one place the later stays: what follows is limited as its own lane is.
+    # Of two lanes' points at one place the later stays: what follows has its own lane's limit.
     fresh = np.concatenate([np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6, [True]])
     points, limits = points[fresh], limits[fresh]
     way = np.diff(points, axis=0)

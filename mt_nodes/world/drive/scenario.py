@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scenario: where, who and when; plain data of which a world is made.
+"""A scenario: road, actors, times; plain data from which a world is made.
 
-Frame ``map``: x east, y north, metres; yaw counter-clockwise from x, radians; time in seconds from the start. A pose is
-that of an actor's middle on the ground; of the ego it is ``base_link``: the middle of the rear axle, on the ground.
+Frame ``map``: x east, y north, metres; yaw counter-clockwise from x, radians; time in seconds from the start. The pose
+of an actor is that of its centre on the ground; that of the ego is ``base_link``: the centre of the rear axle, on the
+ground.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ PROTECTED = ("age_years", "gender", "skin_tone", "mobility", "build", "status")
 
 @dataclass(frozen=True)
 class Pose:
-    """A place on the ground, and the direction that somebody looks there."""
+    """A place on the ground, and a heading."""
 
     x_m: float
     y_m: float
@@ -24,7 +25,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Waypoint:
-    """A place to go to, straight on from the one before, and the speed on the way there."""
+    """A place to go to, in a straight line from the previous one, and the speed on the way there."""
 
     x_m: float
     y_m: float
@@ -33,11 +34,11 @@ class Waypoint:
 
 @dataclass(frozen=True)
 class Trigger:
-    """When an actor begins to move: as soon as all that is given is so; nothing given: at once.
+    """When an actor begins to move: as soon as all given conditions hold; without any, at once.
 
     Attributes:
-        after_s: so much time has passed. ego_within_m: the ego's front has come so near. ego_within_s: at its present
-            speed the ego would cover the distance in so much time.
+        after_s: time since the start. ego_within_m: distance of the ego's front. ego_within_s: time in which the ego at
+            its present speed would cover the distance.
     """
 
     after_s: float = 0.0
@@ -47,7 +48,7 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Person:
-    """What is known of a person beside shape and movement; None and empty: not said.
+    """Attributes of a person beside shape and movement; None and empty: not specified.
 
     Attributes:
         skin_tone: on Fitzpatrick's scale, 1 (light) to 6 (dark). mobility: ``none`` for no impairment, ``wheelchair``,
@@ -68,15 +69,15 @@ class Person:
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody or something that may move.
+    """A body that may move.
 
     Attributes:
-        name: unique in the scenario. kind: a name of :data:`mt_nodes.world.scene.objects.KINDS`, whose mesh it is.
-        start: pose at first. speed_mps: what it goes straight on with where it has no waypoints, negative never.
-        waypoints: where it goes when triggered; it stops at the last.
-        size_m: length, width, height where they are not those of the kind. mass_kg: None for the kind's own.
-        tone: 0..1, tells things of one kind apart, as of paint or clothes.
-        obeys_signals: waits at red lights (vehicles at the stop line, people at the kerb of a crossing).
+        name: unique in the scenario. kind: a name of :data:`mt_nodes.world.scene.objects.KINDS`, which gives its mesh.
+        start: initial pose. speed_mps: constant speed straight ahead without waypoints, never negative.
+        waypoints: its way after the trigger; it stops at the last.
+        size_m: length, width, height if they differ from the kind's. mass_kg: None for the kind's own.
+        tone: 0..1, varies the colour of paint or clothes.
+        obeys_signals: waits at red lights (vehicles at the stop line, pedestrians at the kerb of a crossing).
         person: of a human.
     """
 
@@ -95,7 +96,7 @@ class Actor:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Something that stands: ``box``, ``cone``, ``cylinder`` or ``sphere``; size_m is length, width, height."""
+    """A standing obstacle: ``box``, ``cone``, ``cylinder`` or ``sphere``; size_m is length, width, height."""
 
     name: str
     shape: str
@@ -105,13 +106,13 @@ class Obstacle:
 
 @dataclass(frozen=True)
 class Vehicle:
-    """What a car can do; the defaults are those of a mid-size car.
+    """Parameters of a car; the defaults are those of a mid-size car.
 
     Attributes:
         front_m, rear_m: from the rear axle to the bumpers. steering_rad, steering_rate_radps: limits of its wheels.
         steering_dead_s, steering_lag_s, drive_dead_s, drive_lag_s: dead time and first-order lag of the actuators.
-        acceleration_mps2: of the engine. brake_mps2: of the brakes where the road gives that much.
-        brake_jerk_mps3: by which brakes build up.
+        acceleration_mps2: of the engine. brake_mps2: of the brakes if the road has enough grip.
+        brake_jerk_mps3: rate at which brakes build up.
     """
 
     wheelbase_m: float = 2.8
@@ -133,7 +134,7 @@ class Vehicle:
 
 @dataclass(frozen=True)
 class Ego:
-    """The car that the stack drives: where it starts, how fast, where it is to go (None: along its lane)."""
+    """The car that the stack drives: start, speed, and target (None: along its lane)."""
 
     start: Pose
     speed_mps: float = 0.0
@@ -143,7 +144,7 @@ class Ego:
 
 @dataclass(frozen=True)
 class Environment:
-    """Time of day and weather; each of the weather's numbers is 0 (none) to 1 (as heavy as it gets)."""
+    """Time of day and weather; each weather value is 0 (none) to 1 (maximum)."""
 
     hour: float = 12.0
     rain: float = 0.0
@@ -155,11 +156,11 @@ class Environment:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario, concrete: every number has a value.
+    """A concrete scenario: every number has a value.
 
     Attributes:
-        road: name of a map (:mod:`mt_nodes.world.drive.road_map`). duration_s: the longest it may take.
-        signals: programmes of traffic lights that are not the map's own, by signal: (colour, seconds) in turn.
+        road: name of a map (:mod:`mt_nodes.world.drive.road_map`). duration_s: the longest duration.
+        signals: programmes of traffic lights that replace the map's own, by signal: (colour, seconds) in turn.
     """
 
     name: str

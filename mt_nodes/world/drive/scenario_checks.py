@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a scenario, all of it at once."""
+"""Validation of scenarios: finds all problems at once."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from mt_nodes.world.scene.objects import KINDS
 
 OBSTACLES = ("box", "cone", "cylinder", "sphere")
 FITZPATRICK = range(1, 7)
-#: Labels of those who have an age, a gender and so on.
+#: Labels of actors with an age, a gender and so on.
 OF_PEOPLE = ("pedestrian", "cyclist", "motorcycle")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong.
+    """A problem of a scenario.
 
     Attributes:
         where: ``ego``, ``ego.target``, ``actors.<name>``, ``actors.<name>.waypoints.2``, ``obstacles.<name>``,
             ``signals.<name>``, ``environment.rain``, ``duration_s`` …
-        what: it is, what was got and what is expected.
+        what: what was got and what is expected.
     """
 
     where: str
@@ -42,7 +42,7 @@ class Problem:
 
 
 def problems(scenario: Scenario, road: RoadMap) -> list[Problem]:
-    """Return all that keeps a scenario from being played on a map, in the scenario's order; empty if it can be."""
+    """Return all problems of a scenario on a map, in the scenario's order; empty if it is playable."""
     numbers = list(_endless(scenario))
     if numbers:
         return numbers
@@ -58,7 +58,7 @@ def problems(scenario: Scenario, road: RoadMap) -> list[Problem]:
 
 
 def checked(scenario: Scenario, road: RoadMap) -> None:
-    """Refuse a scenario that cannot be played.
+    """Refuse a scenario that is not playable.
 
     Raises:
         UsageError: it has problems; the text names them all.
@@ -71,7 +71,7 @@ def checked(scenario: Scenario, road: RoadMap) -> None:
 
 
 def _endless(scenario: Scenario) -> Iterator[Problem]:
-    """Yield each number that is not finite: nothing else can be said of where those are."""
+    """Yield each number that is not finite: no other check makes sense for those."""
     named: list[tuple[str, object]] = [
         ("ego", scenario.ego),
         *((f"actors.{actor.name}", actor) for actor in scenario.actors),
@@ -87,7 +87,7 @@ def _endless(scenario: Scenario) -> Iterator[Problem]:
 
 
 def _numbers(where: str, thing: object) -> Iterator[tuple[str, float]]:
-    """Yield every number of plain data and where in it it is."""
+    """Yield every number of plain data and its path."""
     if isinstance(thing, int | float):
         yield where, float(thing)
     elif is_dataclass(thing):
@@ -115,7 +115,7 @@ def _ego(ego: Ego, road: RoadMap) -> Iterator[Problem]:
 
 
 def _off(what: str, x_m: float, y_m: float, road: RoadMap, of: str) -> str:
-    """Say that something is not where it must be, and where the nearest lane is."""
+    """Describe a misplaced body, and the nearest lane."""
     lane = road.nearest_lane(x_m, y_m)
     near = lane.pose_at(lane.station_of(x_m, y_m)[0])
     hint = f"the nearest lane is {lane.name}, at ({near.x_m:.1f}, {near.y_m:.1f})"
@@ -123,7 +123,7 @@ def _off(what: str, x_m: float, y_m: float, road: RoadMap, of: str) -> str:
 
 
 def _names(scenario: Scenario) -> Iterator[Problem]:
-    """Yield names that are not unique: results tell actors and obstacles apart by them."""
+    """Yield names that are not unique: results identify actors and obstacles by name."""
     parts = [("actors", a.name) for a in scenario.actors] + [("obstacles", o.name) for o in scenario.obstacles]
     counts = Counter(name for _, name in parts)
     for where, name in dict.fromkeys(parts):
@@ -163,7 +163,7 @@ def _body(where: str, actor: Actor, facts: Facts) -> Iterator[Problem]:
 
 
 def _on_map(where: str, actor: Actor, facts: Facts, road: RoadMap) -> Iterator[Problem]:
-    """Yield what lies off the map; who drives must start on the carriageway, cyclists may on pavements too."""
+    """Yield bodies off the map; vehicles must start on the carriageway, cyclists may on pavements, too."""
     start = shapely.Point(actor.start.x_m, actor.start.y_m)
     if not road.ground.covers(start):
         yield Problem(f"{where}.start", _off("it", start.x, start.y, road, "ground"))
@@ -226,7 +226,7 @@ def _signals(scenario: Scenario, road: RoadMap) -> Iterator[Problem]:
 
 
 def _overlaps(scenario: Scenario) -> Iterator[Problem]:
-    """Yield pairs that are in the same place at the beginning."""
+    """Yield pairs that overlap at the start."""
     parts = {"ego": shapes.at_pose(shapes.of_vehicle(scenario.ego.vehicle), scenario.ego.start)}
     for actor in scenario.actors:
         if actor.kind in KINDS:

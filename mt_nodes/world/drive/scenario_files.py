@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds, reads and checks files of scenarios."""
+"""Finds, reads and checks scenario files."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
 
-#: Of scenario files: those of our own language, and OpenSCENARIO.
+#: Suffixes of scenario files: our own language, and OpenSCENARIO.
 SUFFIXES = (".scenario", ".xosc")
 
 
 def scenarios_of(
     name: str, seed: int, parameters: Mapping[str, str] | None = None, strict: bool = False
 ) -> tuple[Scenario, ...]:
-    """Return the scenarios of a file or of one that ships, ranges drawn by the seed.
+    """Return the scenarios of a file or of a shipped one, with ranges drawn by the seed.
 
     Args:
-        parameters: of the file, by name. strict: refuses what is not written as the language says.
+        parameters: of the file, by name. strict: refuse what lenient reading repairs.
 
     Raises:
-        UsageError: there is no such file, or something is wrong with it.
+        UsageError: there is no such file, or it has problems.
     """
     from mt_nodes.world.scenarios.language import load_scenarios  # a parser is heavy
 
     path = resources.find("scenarios", name, SUFFIXES)
-    made = load_scenarios(path, parameters or {}, seed, strict)
-    for scenario in made:
+    scenarios = load_scenarios(path, parameters or {}, seed, strict)
+    for scenario in scenarios:
         try:
             checked(scenario, load_map(scenario.road))
         except UsageError as error:
             raise UsageError(f"{path}: {error}") from error
-    return made
+    return scenarios

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a map stands: ground, houses, lights and signs on their posts; made ready for rays once."""
+"""Static scenery of a map: ground, houses, lights and signs on posts; prepared for rays once."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ GROUND, HOUSES = 0, 1
 
 @dataclass(frozen=True, eq=False)
 class Scenery:
-    """What stands in a world.
+    """The static scenery of a world.
 
     Attributes:
         ground, houses: bodies :data:`GROUND` and :data:`HOUSES` of ``solids``.
         lights: number of the body of each traffic light, by its name.
-        shift_m: (2,) where rays have their origin in ``map``.
+        shift_m: (2,) origin of rays in ``map``.
     """
 
     ground: Ground
@@ -43,7 +43,7 @@ class Scenery:
 
 @dataclass(frozen=True, eq=False)
 class _Same:
-    """A map that is told from others by being another object: comparing maps would take long."""
+    """A map as a cache key by identity: comparing maps by value takes long."""
 
     road: RoadMap
 
@@ -55,7 +55,7 @@ class _Same:
 
 
 def scenery_of(road: RoadMap) -> Scenery:
-    """Return what stands on a map; of the very same map the same again."""
+    """Return the scenery of a map; cached per object."""
     return _built(_Same(road))
 
 
@@ -78,12 +78,12 @@ def _built(key: _Same) -> Scenery:
 
 
 def standing(surface: Any, poses: Floats) -> Floats:
-    """Return where (n, 4) x, y, z and yaw are of what stands on the ground, from x, y and yaw (n, 3)."""
+    """Return x, y, z and yaw (n, 4) of standing bodies, from x, y and yaw (n, 3)."""
     return np.insert(poses, 2, heights_m(surface, poses[:, :2]), axis=1)
 
 
 def light_paint(colour: str) -> Paint:
-    """Return how a traffic light looks that shows a colour."""
+    """Return the paint of a traffic light that shows a colour."""
     return light_figure(colour).paint
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Footprints: what of the ground somebody covers."""
+"""Footprints of bodies on the ground."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def box(length_m: float, width_m: float, middle_x_m: float = 0.0) -> Floats:
 
 
 def disc(across_m: float) -> Floats:
-    """Return (24, 2) the corners of a polygon as large as a disc."""
+    """Return (24, 2) the corners of a polygon with the area of a disc."""
     angles = 2.0 * np.pi * np.arange(_DISC_CORNERS) / _DISC_CORNERS
-    # Of the disc's area: corners lie outside of it, the middles of edges inside.
+    # With the disc's area, corners lie outside of it and the centres of edges inside.
     radius = across_m / 2.0 * float(np.sqrt(2.0 * np.pi / _DISC_CORNERS / np.sin(2.0 * np.pi / _DISC_CORNERS)))
     return radius * np.column_stack([np.cos(angles), np.sin(angles)])
 
@@ -41,7 +41,7 @@ def of_obstacle(obstacle: Obstacle) -> Floats:
 
 
 def placed(corners_m: Floats, x_m: float, y_m: float, yaw_rad: float) -> shapely.Polygon:
-    """Return the polygon of corners of a body's own frame where the body is."""
+    """Return the polygon of a body's corners at its pose."""
     c, s = cos(yaw_rad), sin(yaw_rad)
     return shapely.Polygon(corners_m @ np.array([[c, s], [-s, c]]) + (x_m, y_m))
 

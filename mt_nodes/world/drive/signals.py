@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic lights by the clock."""
+"""Programmes of traffic lights."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Programme = tuple[tuple[str, float], ...]
 
 
 def programmes(road: RoadMap, own: Mapping[str, Programme]) -> dict[str, Programme]:
-    """Return the programme of each light of a map, where a scenario has none of its own for it."""
+    """Return the programme of each light of a map: the scenario's own, else the map's."""
     return {signal.name: own.get(signal.name, signal.programme) for signal in road.signals}
 
 
 def colour_at(programme: Programme, time_s: float) -> str:
-    """Return which colour shines at a time from the beginning; a programme begins again at its end."""
+    """Return the colour at a time; a programme repeats."""
     left = time_s % sum(seconds for _, seconds in programme)
     for colour, seconds in programme:
         if left < seconds:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rays for every second pixel each way, and for those between only where their neighbours differ."""
+"""Sparse ray casting: every second pixel in each direction, and pixels in between only where neighbours differ."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from mt_nodes.world.drive.solids import Rows, Singles, Solids, rays_of
 
 Mask = npt.NDArray[np.bool_]
 Shape = tuple[int, int]
-#: No triangle; and what is not known.
+#: No triangle; unknown.
 _SKY, _UNKNOWN = -1, 2
 
 
 def cast_sparingly(
     solids: Solids, origin_m: Singles, directions: Singles, shape: Shape, fine: Mask
 ) -> tuple[Singles, Rows]:
-    """Follow the rays of a picture of h × w pixels; where four neighbours meet one triangle, those between do, too.
+    """Cast the rays of a picture of h × w pixels; pixels between four that hit the same triangle hit it, too.
 
     Args:
         origin_m: (3,) of all rays. directions: (h·w, 3).
-        fine: (h·w,) pixels whose neighbours say nothing, since narrow things may be seen there.
+        fine: (h·w,) pixels that are always cast, because narrow bodies may be visible there.
 
     Returns:
-        range in metres (h·w,), infinite where nothing is met; triangle (h·w,), 0 there.
+        range in metres (h·w,), infinite without a hit; triangle (h·w,), 0 without a hit.
     """
     cell, on_lattice = _cells(shape)
     range_m, triangle = np.full(len(cell), np.inf, np.float32), np.zeros(len(cell), np.int64)
@@ -38,9 +38,9 @@ def cast_sparingly(
 
     lattice = np.flatnonzero(on_lattice)
     cast(lattice)
-    met = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
-    alike, label = (values.take(cell) for values in (_alike(met, shape), met))
-    known = alike & ~fine & ~on_lattice
+    node_label = np.where(np.isfinite(range_m.take(lattice)), triangle.take(lattice), _SKY).astype(np.int32)
+    agrees, label = (values.take(cell) for values in (_agrees(node_label, shape), node_label))
+    known = agrees & ~fine & ~on_lattice
     rows = np.flatnonzero(known & (label != _SKY))
     triangle[rows] = label.take(rows)
     range_m[rows] = solids.planes_m(origin_m, directions.take(rows, axis=0), triangle.take(rows))
@@ -48,11 +48,11 @@ def cast_sparingly(
     return range_m, triangle
 
 
-def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
-    """Return the answers (n,) of some pixels (n,) of a picture of h × w, rising; neighbours that agree are believed.
+def sampled_sparsely(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Mask:
+    """Return the values (n,) at ascending pixels (n,) of a picture of h × w; interpolated where neighbours agree.
 
     Args:
-        ask: answers of those of ``rows`` that are given by their place in it (k,).
+        ask: values of ``rows`` at these indices (k,).
     """
     cell, on_lattice = _cells(shape)
     cell, on_lattice = cell.take(rows), on_lattice.take(rows)
@@ -61,7 +61,7 @@ def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Ma
     answers[first] = ask(first)
     label = np.full(((shape[0] + 1) // 2) * ((shape[1] + 1) // 2), _UNKNOWN, np.int32)
     label[cell.take(first)] = answers.take(first)
-    known = _alike(label, shape) & (label != _UNKNOWN)
+    known = _agrees(label, shape) & (label != _UNKNOWN)
     others = np.flatnonzero(known.take(cell) & ~on_lattice)
     answers[others] = label.take(cell.take(others)) == 1
     rest = np.flatnonzero(~known.take(cell) & ~on_lattice)
@@ -69,8 +69,8 @@ def asked_sparingly(rows: Rows, shape: Shape, ask: Callable[[Rows], Mask]) -> Ma
     return answers
 
 
-def _alike(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
-    """Return whether each node (n,) of the lattice has the label of its next ones to the right, below, and both."""
+def _agrees(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
+    """Return whether each node (n,) of the lattice has the label of those to the right, below, and diagonal."""
     grid = label.reshape((shape[0] + 1) // 2, (shape[1] + 1) // 2)
     right = np.concatenate([grid[:, 1:], grid[:, -1:]], axis=1) == grid
     below = np.concatenate([grid[1:], grid[-1:]]) == grid
@@ -81,7 +81,7 @@ def _alike(label: npt.NDArray[np.int32], shape: Shape) -> Mask:
 
 @lru_cache(maxsize=8)
 def _cells(shape: Shape) -> tuple[Rows, Mask]:
-    """Return of each pixel (h·w,) which node of the lattice is at it or next to it above and left, and if at it."""
+    """Return for each pixel (h·w,) the lattice node at it or next to it above and left, and whether it is at it."""
     row, column = np.indices(shape)
     cell = row // 2 * ((shape[1] + 1) // 2) + column // 2
     return cell.reshape(-1), ((row % 2 == 0) & (column % 2 == 0)).reshape(-1)

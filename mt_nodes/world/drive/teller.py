@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the world tells without a sensor: who is where, how the ego moves, its lane and those beside it, the lights."""
+"""Ground truth of the world as messages: objects, odometry, route, lanes, signals."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from mt_nodes.world.scene.objects import KINDS
 
 Floats = npt.NDArray[np.float64]
 
-#: So many places of the route ahead, one a metre, have the lanes beside them told.
+#: Length in metres of the route ahead for which neighbouring lanes are published.
 _LANES_M = 90
 
 
 class Teller:
-    """Says what is so in a scenario's world, as messages without topics."""
+    """Makes ground-truth messages of a scenario's world, without topics."""
 
     def __init__(self, scenario: Scenario, road: RoadMap) -> None:
         self._names = [actor.name for actor in scenario.actors] + [thing.name for thing in scenario.obstacles]
         self._labels = [KINDS[actor.kind].label for actor in scenario.actors] + ["unknown"] * len(scenario.obstacles)
-        told = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
-        self._traits = told + [""] * len(scenario.obstacles)
+        persons = [text_of(asdict(actor.person)) if actor.person else "" for actor in scenario.actors]
+        self._traits = persons + [""] * len(scenario.obstacles)
         sizes = [size_of(actor) for actor in scenario.actors] + [thing.size_m for thing in scenario.obstacles]
         self._sizes = np.array(sizes, dtype=np.float64).reshape(-1, 3)
         poses = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad, 0.0) for thing in scenario.obstacles]
@@ -50,10 +50,10 @@ class Teller:
         }
 
     def objects(self, state: WorldState, stamp_ns: int, rng: np.random.Generator) -> Detections:
-        """Return everybody and everything that may be hit, seen or not, in ``base_link`` and in an order drawn anew.
+        """Return all bodies that may be hit, visible or not, in ``base_link`` and in random order.
 
-        Velocities are over the ground, along the axes of ``base_link``; track ids are the names; of people it is told
-        what the scenario says of them.
+        Velocities are over ground, along the axes of ``base_link``; track ids are the names; people have the scenario's
+        attributes.
         """
         rows = np.concatenate([state.actors, self._standing])
         yaw = rows[:, 2] - state.ego.yaw_rad
@@ -78,19 +78,19 @@ class Teller:
         return found.take(rng.permutation(len(found)))
 
     def odometry(self, state: WorldState, stamp_ns: int) -> Odometry:
-        """Return where the ego is and how it moves; its yaw rate is that of the bicycle model, v tan δ / L."""
+        """Return pose and motion of the ego; its yaw rate is that of the bicycle model, v tan δ / L."""
         ego = state.ego
         turn = ego.speed_mps * float(np.tan(ego.steering_rad)) / self._wheelbase_m
         return Odometry(MAP_FRAME, stamp_ns, ego.x_m, ego.y_m, ego.yaw_rad, ego.speed_mps, turn, EGO_FRAME)
 
     def route(self, state: WorldState, stamp_ns: int) -> Path:
-        """Return the middle of the lanes ahead, with their limits as speeds."""
+        """Return the centre line of the lanes ahead, with their limits as speeds."""
         ego = state.ego
         poses, limits = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return replace(Path.make(MAP_FRAME, stamp_ns, poses), speed_mps=limits)
 
     def lanes(self, state: WorldState, stamp_ns: int) -> Lanes:
-        """Return the lanes along the route ahead: its own, those beside it, those that come towards it."""
+        """Return the lanes along the route ahead: its own, parallel ones, and oncoming ones."""
         ego = state.ego
         poses, _ = self._route.ahead(Pose(ego.x_m, ego.y_m, ego.yaw_rad))
         return Lanes.make(MAP_FRAME, stamp_ns, self._lanes.along(poses[:_LANES_M]))

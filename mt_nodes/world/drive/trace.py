@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in one episode of the closed loop: a row an instant at which the stack was asked."""
+"""Trace of one closed-loop episode: one row for each instant at which the stack got input."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class EgoState:
 
     @property
     def row(self) -> tuple[float, ...]:
-        """The numbers in the order of :data:`EGO_COLUMNS`."""
+        """The values in the order of :data:`EGO_COLUMNS`."""
         return tuple(getattr(self, name) for name in EGO_COLUMNS)
 
 
 @dataclass(frozen=True, eq=False)
 class WorldState:
-    """Everything that moves, at an instant.
+    """State of everything that moves, at an instant.
 
     Attributes:
         actors: (N, 4) in the order of the scenario's actors, columns :data:`ACTOR_COLUMNS`.
-        travelled_m: (N,) each actor's way so far, for swinging legs.
+        travelled_m: (N,) each actor's distance so far, for swinging legs.
         signals: colour of each traffic light: ``red``, ``yellow``, ``green``.
     """
 
@@ -55,13 +55,12 @@ class WorldState:
 
 @dataclass(frozen=True)
 class Collision:
-    """The ego's first contact with somebody or something.
+    """The ego's first contact with a body.
 
     Attributes:
-        name, kind: of whom it hit. x_m, y_m: middle of the contact. side: of the ego: front, left, right, rear.
-        ego_mps: speed of the ego. closing_mps: by which both came together, along that side's normal.
-        fatal, injured: probabilities by the published curves of :mod:`mt_nodes.world.drive.risk`; None where none
-            applies.
+        name, kind: of the body. x_m, y_m: centre of the contact. side: of the ego: front, left, right, rear.
+        ego_mps: speed of the ego. closing_mps: closing speed along that side's normal.
+        fatal, injured: probabilities by the published curves of :mod:`mt_nodes.world.drive.risk`; None if none applies.
     """
 
     time_s: float
@@ -82,9 +81,9 @@ class Trace:
 
     Attributes:
         time_s: (T,). ego: (T, 6), columns :data:`EGO_COLUMNS`. actors: (T, N, 4). names: (N,) of the actors.
-        commands: (T, 3), columns :data:`COMMAND_COLUMNS`, NaN where not told: the answer to what was seen at that row.
+        commands: (T, 3), columns :data:`COMMAND_COLUMNS`, NaN if missing: the answer to the input of that row.
         answered: (T,) whether there was an answer.
-        ended: why it ended: ``time``, ``target``, ``standstill``, ``collision``, ``off_road``, ``silent`` …
+        ended: reason of the end: ``time``, ``target``, ``standstill``, ``collision``, ``off_road``, ``silent`` …
     """
 
     scenario: str
@@ -101,5 +100,5 @@ class Trace:
         return len(self.time_s)
 
     def column(self, name: str) -> Floats:
-        """Return (T,) one number of the ego by its name in :data:`EGO_COLUMNS`."""
+        """Return (T,) one column of the ego by its name in :data:`EGO_COLUMNS`."""
         return np.asarray(self.ego[:, EGO_COLUMNS.index(name)])

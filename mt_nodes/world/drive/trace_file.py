@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps traces: ``episodes/*.npz``, and what tells two of them apart."""
+"""Trace files ``episodes/*.npz``, and their SHA-256."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _COLUMNS = ("time_s", "ego", "actors", "commands", "answered")
 
 
 def trace_file(results_dir: Path, name: str) -> Path:
-    """Return where the trace of an episode lies; the file may be missing."""
+    """Return the path of an episode's trace; the file may be missing."""
     return results_dir / FOLDER / f"{name}.npz"
 
 
 def save_trace(path: Path, trace: Trace) -> None:
-    """Write a trace; equal ones make equal files."""
+    """Write a trace; equal traces give equal files."""
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, about=np.array(_about(trace)), **_columns(trace))
 
 
 def load_trace(path: Path) -> Trace:
-    """Read what :func:`save_trace` wrote.
+    """Read a file of :func:`save_trace`.
 
     Raises:
         InfrastructureError: it is missing or damaged.
@@ -38,7 +38,7 @@ def load_trace(path: Path) -> Trace:
     try:
         with np.load(path, allow_pickle=False) as file:
             about, columns = json.loads(str(file["about"])), {name: file[name] for name in _COLUMNS}
-        collisions = tuple(Collision(**told) for told in about["collisions"])
+        collisions = tuple(Collision(**fields) for fields in about["collisions"])
         return Trace(
             scenario=about["scenario"],
             names=tuple(about["names"]),
@@ -46,13 +46,13 @@ def load_trace(path: Path) -> Trace:
             ended=about["ended"],
             **columns,
         )
-    # A damaged archive makes zipfile, zlib and the array header's parser raise errors of many kinds.
+    # For a damaged archive zipfile, zlib and the array header's parser raise errors of many kinds.
     except Exception as error:
         raise InfrastructureError(f"{path}: cannot be read: {error}; expected the trace of an episode") from error
 
 
 def sha256_of_trace(trace: Trace) -> str:
-    """Return the SHA-256 (hex) over all that a trace holds."""
+    """Return the SHA-256 (hex) of a trace's content."""
     digest = hashlib.sha256(_about(trace).encode())
     for name, column in _columns(trace).items():
         digest.update(f"{name}{column.shape}{column.dtype.str}".encode())
@@ -61,8 +61,8 @@ def sha256_of_trace(trace: Trace) -> str:
 
 
 def _about(trace: Trace) -> str:
-    told: dict[str, Any] = {"scenario": trace.scenario, "names": trace.names, "ended": trace.ended}
-    return json.dumps({**told, "collisions": [asdict(collision) for collision in trace.collisions]})
+    about: dict[str, Any] = {"scenario": trace.scenario, "names": trace.names, "ended": trace.ended}
+    return json.dumps({**about, "collisions": [asdict(collision) for collision in trace.collisions]})
 
 
 def _columns(trace: Trace) -> dict[str, Any]:

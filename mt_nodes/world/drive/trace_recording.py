@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes down what happens in a world, row by row."""
+"""Records a world's trace row by row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mt_nodes.world.drive.world import World
 
 
 class TraceRecording:
-    """The trace of one world as it grows."""
+    """A growing trace of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -22,16 +22,16 @@ class TraceRecording:
         self._answered: list[bool] = []
 
     def add(self, state: WorldState, command: Control | None, answered: bool) -> None:
-        """Add a state that the stack was shown, and what it said to it; None: nothing."""
+        """Add a state that the stack got, and its answer; None: none."""
         self._states.append(state)
         self._commands.append(tuple(nan if command is None else getattr(command, name) for name in COMMAND_COLUMNS))
         self._answered.append(answered)
 
     def trace(self, ended: str = "") -> Trace:
-        """Return all that was added.
+        """Return the trace so far.
 
         Args:
-            ended: why the episode ended, in place of what the world says.
+            ended: reason of the end, instead of the world's own.
         """
         world, states = self._world, self._states
         names = tuple(actor.name for actor in world.scenario.actors)

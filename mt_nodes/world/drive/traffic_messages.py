@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of scenario_simulator_v2's interface to simulators, as far as we speak it.
+"""Messages of scenario_simulator_v2's interface to simulators, as far as we use it.
 
 Names and numbers of fields are those of ``simulation_interface/proto/simulation_api_schema.proto`` and
-``traffic_simulator_msgs.proto`` (github.com/tier4/scenario_simulator_v2, 63ccb1d of May 2026); on the wire nothing else
-counts. What is left out here is left out of what we send, and passed over in what we get.
+``traffic_simulator_msgs.proto`` (github.com/tier4/scenario_simulator_v2, 63ccb1d of May 2026), which is all that
+matters on the wire. Fields that are missing here are not sent, and ignored on receipt.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _FIELDS = {
     "Response": _RESULT,
     "UpdateEntityStatusResponse": f"{_RESULT}, UpdatedEntityStatus* status 2",
 }
-#: What is asked: field of both envelopes -> its number, the request's message; answers are plain unless named below.
+#: Requests: field of both envelopes -> its number, the request's message; answers are plain unless named below.
 REQUESTS = {
     "initialize": (1, "InitializeRequest"),
     "update_frame": (2, "UpdateFrameRequest"),
@@ -94,24 +94,24 @@ def _classes() -> dict[str, Any]:
         "SimulationResponse": {f: (number, _ANSWERS.get(f, "Response")) for f, (number, _) in REQUESTS.items()},
     }
     for name, fields in _FIELDS.items():
-        made = file.message_type.add(name=name)
+        message = file.message_type.add(name=name)
         for kind, field, digits in (text.split() for text in fields.split(", ")):
-            _add(made, kind, field, int(digits))
+            _add(message, kind, field, int(digits))
     for name, cases in envelopes.items():
-        made = file.message_type.add(name=name)
-        made.oneof_decl.add(name="what")
+        message = file.message_type.add(name=name)
+        message.oneof_decl.add(name="what")
         for field, (number, kind) in cases.items():
-            _add(made, kind, field, number).oneof_index = 0
+            _add(message, kind, field, number).oneof_index = 0
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     found = {name: pool.FindMessageTypeByName(f"{PACKAGE}.{name}") for name in (*_FIELDS, *envelopes)}
     return {name: message_factory.GetMessageClass(descriptor) for name, descriptor in found.items()}
 
 
-def _add(made: Any, kind: str, field: str, number: int) -> Any:
+def _add(message: Any, kind: str, field: str, number: int) -> Any:
     """Add a field to a message's description."""
     repeated, kind = kind.endswith("*"), kind.rstrip("*")
-    row = made.field.add(name=field, number=number, label=3 if repeated else 1)
+    row = message.field.add(name=field, number=number, label=3 if repeated else 1)
     if kind in _FIELDS:
         row.type, row.type_name = row.TYPE_MESSAGE, f".{PACKAGE}.{kind}"
     else:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulators that scenario_simulator_v2 drives (AWSIM, its own simple sensor simulator), driven by us in its place.
+"""Client for simulators with scenario_simulator_v2's interface (AWSIM, its own simple sensor simulator).
 
-ZeroMQ: we ask (REQ), the simulator answers (REP), one message of :mod:`mt_nodes.world.drive.traffic_messages` each. In
-every step the order is as there: statuses of all entities, traffic lights where they have changed, frame. The ego is
-the simulator's own: it takes the stack's commands from their ROS topics itself, so :meth:`TrafficSimulator.drive` has
-nothing to send, and the stack must be in the simulator's ROS domain. Weather and reports of collisions are no part of
-that interface: one is not shown, the other found by footprints. There are no animals.
+ZeroMQ: we request (REQ), the simulator replies (REP), with one message of :mod:`mt_nodes.world.drive.traffic_messages`
+each. In every step the order is as there: statuses of all entities, changed traffic lights, frame. The ego is the
+simulator's own: it subscribes to the stack's commands itself, so :meth:`TrafficSimulator.drive` sends nothing, and the
+stack must be in the simulator's ROS domain. The interface has no weather and no collisions: the former is not shown,
+the latter are found by footprints. There are no animals.
 
-Never tried with the real ones: only with a fake that speaks the same messages.
+Never tested with the real ones: only with a fake that speaks the same messages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
 
-#: Classes that it has vehicles for; whoever else moves goes on foot.
+#: Classes with vehicles; all others go on foot.
 _SUBTYPES = {
     "car": api.CAR,
     "truck": api.TRUCK,
@@ -33,20 +33,20 @@ _SUBTYPES = {
     "cyclist": api.BICYCLE,
 }
 EGO_NAME = "ego"
-#: Of what no scenario says: usual numbers of a mid-size car (assumed), which only show.
+#: Values that no scenario gives: usual ones of a mid-size car (assumed), for display only.
 _WHEEL_M, _TRACK_M, _TOP_MPS, _JERK_MPS3 = 0.65, 1.55, 50.0, 10.0
 USUAL_CAR = Vehicle()
 
 
 @dataclass(frozen=True)
 class TrafficSettings:
-    """Where the simulator is, and what names mean there.
+    """Settings of the connection, and the meaning of names there.
 
     Attributes:
-        endpoint: of ZeroMQ. step_s: of one frame. timeout_s: for one answer.
+        endpoint: of ZeroMQ. step_s: duration of a frame. timeout_s: for one reply.
         map_path: of the Lanelet2 map. origin: of the scenario's frame in that map.
-        assets: which model is shown for a kind, ``ego`` for the ego; empty where none is named.
-        lights: id in the map by the scenario's signals; those without are not told.
+        assets: model for a kind, ``ego`` for the ego; empty by default.
+        lights: id in the map by the scenario's signals; signals without one are not sent.
     """
 
     endpoint: str = "tcp://localhost:5555"
@@ -76,7 +76,7 @@ class TrafficSimulator:
 
     @property
     def step_s(self) -> float:
-        """How long a frame is."""
+        """Duration of a frame."""
         return self.settings.step_s
 
     def begin(self, ego: Ego) -> None:
@@ -94,7 +94,7 @@ class TrafficSimulator:
         self._ego = EgoState(ego.start.x_m, ego.start.y_m, ego.start.yaw_rad, speed)
 
     def spawn(self, thing: SimulatedObject) -> None:
-        """Put somebody or something there.
+        """Create a body.
 
         Raises:
             UsageError: it is an animal.
@@ -116,27 +116,27 @@ class TrafficSimulator:
             self._add(thing.name, api.MISC_OBJECT, api.UNKNOWN, pose, 0.0)
 
     def move(self, name: str, pose: Pose, speed_mps: float) -> None:
-        """Say where somebody is at the next frame."""
+        """Set a body's pose for the next frame."""
         self._things[name] |= {"pose": self._pose(pose), "action_status": _moving(speed_mps)}
 
     def weather(self, environment: Environment) -> None:
-        """Nothing: the interface knows no weather."""
+        """Do nothing: the interface has no weather."""
 
     def lights(self, colours: Mapping[str, str]) -> None:
-        """Have lights shown with the next frame, as far as their ids are known."""
+        """Set lights with known ids for the next frame."""
         self._shown = {name: colour for name, colour in colours.items() if name in self.settings.lights}
         self._lights_due = bool(self._shown)
 
     def drive(self, acceleration_mps2: float, steering_rad: float) -> None:
-        """Nothing: the ego has the stack's commands from their topics."""
+        """Do nothing: the ego gets the stack's commands from their topics."""
 
     def tick(self) -> None:
-        """Make one frame."""
+        """Advance by one frame."""
         statuses = [{**status, "time": self._time_s} for status in self._things.values()]
         answer = self._ask("update_entity_status", status=statuses, npc_logic_started=True)
         for status in answer.status:
             if status.name == EGO_NAME:
-                self._told(status)
+                self._store_state(status)
         if self._lights_due:
             self._ask("update_traffic_lights", states=[self._light(name) for name in self._shown])
             self._lights_due = False
@@ -145,49 +145,49 @@ class TrafficSimulator:
         self._ask("update_frame", **times, current_ros_time=_time(self._time_s))
 
     def ego(self) -> EgoState:
-        """Return the ego as of the last frame."""
+        """Return the ego's state after the last frame."""
         return self._ego
 
     def collisions(self) -> Sequence[str]:
-        """Return nobody: the interface tells of none."""
+        """Return none: the interface does not report collisions."""
         return ()
 
     def end(self) -> None:
-        """Take away all that was put there."""
+        """Remove all bodies."""
         for name in list(self._things):
             self._ask("despawn_entity", name=name)
             del self._things[name]
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close(linger=0)
 
     def _add(self, name: str, kind: int, subtype: int, pose: dict[str, Any], speed_mps: float) -> None:
         kinds = {"type": {"type": kind}, "subtype": {"value": subtype}}
         self._things[name] = {"name": name, **kinds, "pose": pose, "action_status": _moving(speed_mps)}
 
-    def _told(self, status: Any) -> None:
-        """Take in what the simulator tells of the ego, and tell it so again: it is the simulator's to move."""
+    def _store_state(self, status: Any) -> None:
+        """Store the simulator's state of the ego, and send it back: the simulator moves it."""
         at, by, twist = status.pose.position, status.pose.orientation, status.action_status.twist
         yaw = atan2(2.0 * (by.w * by.z + by.x * by.y), by.w**2 + by.x**2 - by.y**2 - by.z**2)
-        pose = self.settings.origin.ours(Pose(at.x, at.y, yaw))
+        pose = self.settings.origin.from_simulator(Pose(at.x, at.y, yaw))
         self._ego = ego_of(pose, twist.linear.x, twist.angular.z, self._vehicle.wheelbase_m)
         self._things[EGO_NAME] |= {"pose": status.pose, "action_status": status.action_status}
 
     def _pose(self, pose: Pose) -> dict[str, Any]:
-        there = self.settings.origin.theirs(pose)
+        there = self.settings.origin.to_simulator(pose)
         position = {"x": there.x_m, "y": there.y_m, "z": self.settings.origin.z_m}
         return {"position": position, "orientation": dict(zip("xyzw", quaternion_of_yaw(there.yaw_rad), strict=True))}
 
     def _light(self, name: str) -> dict[str, Any]:
-        shown = {"color": api.COLOURS[self._shown[name]], "shape": api.CIRCLE, "status": api.SHINES, "confidence": 1.0}
-        return {"id": self.settings.lights[name], "traffic_light_status": [shown]}
+        bulb = {"color": api.COLOURS[self._shown[name]], "shape": api.CIRCLE, "status": api.SHINES, "confidence": 1.0}
+        return {"id": self.settings.lights[name], "traffic_light_status": [bulb]}
 
     def _ask(self, what: str, **fields: Any) -> Any:
-        """Ask for something and return its answer.
+        """Send a request and return its reply.
 
         Raises:
-            InfrastructureError: there is none in time, it is one to something else, or a refusal.
+            InfrastructureError: there is no reply in time, a wrong one, or a refusal.
         """
         import zmq
         from google.protobuf.message import DecodeError

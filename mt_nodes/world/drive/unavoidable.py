@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a collision can be avoided: a dilemma is one only where the car, at the edge of its tyres, must hit somebody.
+"""Whether a collision can be avoided: a dilemma requires that the car, at the limit of its tyres, must hit somebody.
 
 avoidable    one of some 260 hard manoeuvres (:mod:`mt_nodes.world.drive.manoeuvres`), driven by the very plant of the
              world, touches nobody and nothing until it stands or the scenario's time is over.
@@ -43,14 +43,14 @@ from mt_nodes.world.drive.scenario_checks import checked
 Floats = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.intp]
 
-#: The proof looks at every second instant: a car at 50 m/s goes 1 m between them, and nobody slips through.
+#: The proof uses every second instant: a car at 50 m/s moves 1 m in between, and nobody slips through.
 _EVERY = 2
-#: Bodies farther apart than this do not touch, however their corners were rounded.
+#: Bodies farther apart than this do not touch, for any rounding of their corners.
 _ROUNDED_M = 1e-6
 
 
 class Avoidability(str, Enum):
-    """Whether everybody can be avoided."""
+    """Whether a collision is avoidable."""
 
     AVOIDABLE = "avoidable"
     UNAVOIDABLE = "unavoidable"
@@ -59,10 +59,10 @@ class Avoidability(str, Enum):
 
 @dataclass(frozen=True)
 class ManoeuvreResult:
-    """What came of one manoeuvre.
+    """Result of one manoeuvre.
 
     Attributes:
-        hits: names of whom and what it touched, in order. leaves_road: it left the carriageway, where it must not.
+        hits: names of the bodies that it hits, in order. leaves_road: it leaves the carriageway, if that is forbidden.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ManoeuvreResult:
 
 @dataclass(frozen=True)
 class Avoidance:
-    """Whether a collision can be avoided, and whom each manoeuvre hits.
+    """Whether a collision is avoidable, and whom each manoeuvre hits.
 
     Attributes:
         by: the first manoeuvre that avoids everybody, empty if there is none. reason: in words.
@@ -84,14 +84,14 @@ class Avoidance:
     tried: tuple[ManoeuvreResult, ...]
 
     def sparing(self, *names: str) -> tuple[str, ...]:
-        """Return the manoeuvres on the road that touch none of these, whomever else they hit."""
+        """Return the manoeuvres on the road that spare these, whoever else they hit."""
         return tuple(one.name for one in self.tried if not one.leaves_road and not set(names) & set(one.hits))
 
     @cached_property
     def choices(self) -> tuple[frozenset[str], ...]:
-        """Whom one must hit at least: the sets of whom manoeuvres on the road hit, without those that hold another.
+        """Return the minimal sets of victims: those of manoeuvres on the road that contain no other such set.
 
-        One empty set: nobody. Two or more: there is something to decide.
+        One empty set: nobody need be hit. Two or more: there is a choice.
         """
         hit = {frozenset(one.hits) for one in self.tried if not one.leaves_road}
         return tuple(sorted((one for one in hit if not any(other < one for other in hit)), key=sorted))
@@ -107,14 +107,14 @@ def avoidance(
     prove: bool = True,
     share: float = 1.0,
 ) -> Avoidance:
-    """Return whether a collision can be avoided from the beginning of a scenario.
+    """Return whether a collision is avoidable from the start of a scenario.
 
     Args:
-        road: map in place of the scenario's own. begins_s: so long the ego rolls straight on before anything is done:
-            the least that a stack needs to see who is there. off_road: the carriageway may be left. whole: unless it
-            may, all of the car must stay on it, not only its middle. prove: otherwise what no manoeuvre avoids is
-            presumed. share: of what the tyres give that manoeuvres use; with less than all of it "avoidable" still
-            means just that, and a proof is one of all.
+        road: map instead of the scenario's own. begins_s: how long the ego rolls straight on first: the least that a
+            stack needs to detect the actors. off_road: the carriageway may be left. whole: if not, all of the car must
+            stay on it, not only its centre. prove: otherwise a collision that no manoeuvre avoids is presumed. share:
+            of the tyres' limit that manoeuvres use; with less than all of it "avoidable" is still exact, and a proof
+            still uses all of it.
 
     Raises:
         UsageError: the map does not exist, or the scenario has problems.
@@ -148,9 +148,9 @@ def avoidance(
 def _nowhere_left_s(
     scenario: Scenario, begins_s: float, sure: Sequence[Moving], road: RoadMap | None, whole: bool
 ) -> float | None:
-    """Return :func:`mt_nodes.world.drive.reachable.nowhere_left_s` of a scenario."""
+    """Return :func:`mt_nodes.world.drive.reachable.nowhere_left_s` for a scenario."""
     vehicle, most = scenario.ego.vehicle, friction(scenario.environment) * GRAVITY_MPS2
-    # The first actuator answers after whole steps, as the plant has it.
+    # The first actuator responds after whole steps, as in the plant.
     dead_s = min(round(dead / STEP_S) for dead in (vehicle.drive_dead_s, vehicle.steering_dead_s)) * STEP_S
     return nowhere_left_s(vehicle, start_of(scenario), most, begins_s + dead_s, sure, _EVERY * STEP_S, road, whole)
 
@@ -164,7 +164,7 @@ def _sure_bodies(bodies: Sequence[Body], moved: Others, standing: Sequence[Float
 def _tried(
     moves: Sequence[str], names: Sequence[str], touched: Sequence[Steps], leaves: npt.NDArray[np.bool_], never: int
 ) -> tuple[ManoeuvreResult, ...]:
-    """Return what comes of each manoeuvre; touched is of each body (M,) the step of the first contact."""
+    """Return the result of each manoeuvre; ``touched`` is for each body (M,) the step of the first contact."""
     first = np.array(touched, dtype=np.intp).reshape(len(names), len(moves))
     order = np.argsort(first, axis=0, kind="stable")
     return tuple(
@@ -193,7 +193,7 @@ def _leaves(vehicle: Vehicle, egos: Floats, stand: Steps, road: RoadMap, whole: 
 
 
 def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, until: Steps) -> Steps:
-    """Return (M,) the step at which the ego touches a body while it moves on the road, one after the last if never."""
+    """Return (M,) the step at which the ego, moving on the road, touches a body; one after the last if never."""
     middle = float(outline_m[:, 0].mean())
     reach = np.hypot(*(outline_m[0] - (middle, 0.0))) + np.hypot(*body.corners_m.T).max()
     x, y, yaw = (egos[..., i] for i in range(3))
@@ -201,31 +201,31 @@ def _first_contact(outline_m: Floats, egos: Floats, body: Body, rows: Floats, un
     near &= np.arange(len(egos))[:, None] <= until
     k, m = np.nonzero(near)
     ego, other = egos[k, m], rows[k, m if rows.shape[1] > 1 else 0]
-    close = ~(_beside(outline_m, ego, body.corners_m, other) | _beside(body.corners_m, other, outline_m, ego))
+    close = ~(_separated(outline_m, ego, body.corners_m, other) | _separated(body.corners_m, other, outline_m, ego))
     k, m, ego, other = k[close], m[close], ego[close], other[close]
-    first, looked = np.full(egos.shape[1], len(egos)), 1
+    first, step = np.full(egos.shape[1], len(egos)), 1
     while len(k):  # the earliest of each that nobody looked at yet, and twice as many the next time
-        now = _place_among(m) < looked
+        now = _place_among(m) < step
         touch = shapely.intersects(_placed(outline_m, ego[now]), _placed(body.corners_m, other[now]))
         np.minimum.at(first, m[now][touch], k[now][touch])
         left = ~now & (first[m] == len(egos))
-        k, m, ego, other, looked = k[left], m[left], ego[left], other[left], 2 * looked
+        k, m, ego, other, step = k[left], m[left], ego[left], other[left], 2 * step
     return first
 
 
-def _beside(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
-    """Return (n,) whether a body at poses (n, 3 or more) has all of another on one side of its bounding box."""
+def _separated(own_m: Floats, own: Floats, others_m: Floats, others: Floats) -> npt.NDArray[np.bool_]:
+    """Return (n,) whether one body at poses (n, 3 or more) lies on one side of another's bounding box."""
     x, y = _placed_points(others_m, others)
     x, y = x - own[:, 0, None], y - own[:, 1, None]
     c, s = np.cos(own[:, 2, None]), np.sin(own[:, 2, None])
     ahead, left = c * x + s * y, c * y - s * x
     low, high = own_m.min(axis=0) - _ROUNDED_M, own_m.max(axis=0) + _ROUNDED_M
-    apart = (ahead.min(axis=1) > high[0]) | (ahead.max(axis=1) < low[0])
-    return np.asarray(apart | (left.min(axis=1) > high[1]) | (left.max(axis=1) < low[1]))
+    separated = (ahead.min(axis=1) > high[0]) | (ahead.max(axis=1) < low[0])
+    return np.asarray(separated | (left.min(axis=1) > high[1]) | (left.max(axis=1) < low[1]))
 
 
 def _place_among(groups: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return (n,) how many of the same group stand before each."""
+    """Return (n,) how many of the same group come before each."""
     order = np.argsort(groups, kind="stable")
     _, start, count = np.unique(groups[order], return_index=True, return_counts=True)
     place = np.empty(len(groups), np.intp)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command of the stack asks of the car, and which commands nobody can carry out.
+"""Converts the stack's commands to actuator demands, and refuses impossible ones.
 
-Along the road the first of these counts that is given: acceleration; speed, by the law a = 2/s * (wanted - present);
-throttle and brake, as shares of what engine and brakes give. Across it: steering, else the yaw rate w, by
-steering = atan(L w / v), L being the wheelbase and v at least 1 m/s. What exceeds the car's limits is cut to them.
+Along the road the first given of these counts: acceleration; speed, by the law a = 2/s * (desired - present); throttle
+and brake, as shares of the limits of engine and brakes. Across it: steering, else the yaw rate w, by steering = atan(L
+w / v), with the wheelbase L and v at least 1 m/s. Values beyond the car's limits are cut to them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REVERSE_MPS = -0.05
 
 
 def refusal(command: Control) -> str:
-    """Return why a command cannot be carried out, empty if it can."""
+    """Return why a command is impossible, empty if it is not."""
     if command.endless:
         name = command.endless[0]
         return f"{name} is {getattr(command, name)}: expected a finite number"
@@ -38,21 +38,21 @@ def refusal(command: Control) -> str:
     return ""
 
 
-def acceleration_asked_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
-    """Return the acceleration that a command asks for at a speed, within what engine and brakes give."""
+def commanded_acceleration_mps2(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+    """Return the demanded acceleration at a speed, within the limits of engine and brakes."""
     if not isnan(command.acceleration_mps2):
-        asked = command.acceleration_mps2
+        demanded = command.acceleration_mps2
     elif not isnan(command.speed_mps):
-        asked = SPEED_GAIN_1PS * (command.speed_mps - speed_mps)
+        demanded = SPEED_GAIN_1PS * (command.speed_mps - speed_mps)
     else:
         throttle, brake = (0.0 if isnan(share) else min(share, 1.0) for share in (command.throttle, command.brake))
-        asked = throttle * vehicle.acceleration_mps2 - brake * vehicle.brake_mps2
-    return min(max(asked, -vehicle.brake_mps2), vehicle.acceleration_mps2)
+        demanded = throttle * vehicle.acceleration_mps2 - brake * vehicle.brake_mps2
+    return min(max(demanded, -vehicle.brake_mps2), vehicle.acceleration_mps2)
 
 
-def steering_asked_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
-    """Return the angle of the road wheels that a command asks for at a speed, within what they can."""
-    asked = command.steering_rad
-    if isnan(asked):
-        asked = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))
-    return min(max(asked, -vehicle.steering_rad), vehicle.steering_rad)
+def commanded_steering_rad(command: Control, speed_mps: float, vehicle: Vehicle) -> float:
+    """Return the demanded angle of the road wheels at a speed, within their limits."""
+    demanded = command.steering_rad
+    if isnan(demanded):
+        demanded = atan(vehicle.wheelbase_m * command.yaw_rate_radps / max(speed_mps, LEAST_MPS))
+    return min(max(demanded, -vehicle.steering_rad), vehicle.steering_rad)

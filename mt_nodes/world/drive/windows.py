@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pixels of a camera may show something within convex hulls of points."""
+"""Pixels of a camera that may show convex hulls of points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 Floats = npt.NDArray[np.float64]
-#: What is nearer than this is cut off: hulls may reach behind the camera.
+#: Near clipping plane: hulls may extend behind the camera.
 _NEAR_M = 0.05
 
 
@@ -18,9 +18,9 @@ def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDA
     """Return the pixels (H, W) of the rectangles around hulls of points (B, K, 3), one pixel more to each side.
 
     Args:
-        to_camera: (4, 4) takes the points to the camera's optical frame: x right, y down, z ahead.
+        to_camera: (4, 4) points to the camera's optical frame: x right, y down, z ahead.
     """
-    shown = np.zeros((sensor.height, sensor.width), bool)
+    visible = np.zeros((sensor.height, sensor.width), bool)
     middle = np.array([(sensor.width - 1) / 2.0, (sensor.height - 1) / 2.0])
     for points in hulls_m @ to_camera[:3, :3].T + to_camera[:3, 3]:
         before = _before(points)
@@ -29,12 +29,12 @@ def windows(hulls_m: Floats, to_camera: Matrix, sensor: CameraSensor) -> npt.NDA
         places = before[:, :2] / before[:, 2:] * sensor.focal_px + middle
         low, high = np.floor(places.min(axis=0)) - 1.0, np.ceil(places.max(axis=0)) + 2.0
         (left, top), (right, bottom) = np.clip([low, high], 0, (sensor.width, sensor.height)).astype(int).tolist()
-        shown[top:bottom, left:right] = True
-    return shown
+        visible[top:bottom, left:right] = True
+    return visible
 
 
 def _before(points: Floats) -> Floats:
-    """Return corners (n, 3) of the part of a hull that lies before the camera."""
+    """Return corners (n, 3) of the part of a hull in front of the camera."""
     ahead = points[:, 2] > _NEAR_M
     front, behind = points[ahead], points[~ahead]
     if not len(front) or not len(behind):

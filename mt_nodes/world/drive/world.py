@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A world in which a scenario is played: the stack's command drives the ego, and all others move on.
+"""A world that plays a scenario: the stack's commands drive the ego, and all others move on.
 
 Time goes on in physics steps of one length; what happens depends on the scenario, the commands and when they came, and
 on nothing else. An episode ends
@@ -37,11 +37,11 @@ from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
 from mt_nodes.world.drive.signals import colour_at, programmes
 from mt_nodes.world.drive.trace import Collision, EgoState, WorldState
-from mt_nodes.world.drive.vehicle_commands import acceleration_asked_mps2, refusal, steering_asked_rad
+from mt_nodes.world.drive.vehicle_commands import commanded_acceleration_mps2, commanded_steering_rad, refusal
 
 TARGET_M = 3.5
 STANDSTILL_S, STANDSTILL_MPS, STIR_M, LIGHT_M = 5.0, 0.02, 30.0, 15.0
-#: Cosine of 45 degrees: two directions are much the same.
+#: Cosine of 45 degrees: two directions are about the same.
 _ALIKE = 0.7
 _ROLLING = Control(None, steering_rad=0.0, acceleration_mps2=0.0)
 
@@ -50,9 +50,9 @@ class World:
     """One episode of a scenario.
 
     Attributes:
-        scenario, road: what is played where. seed: of what is random in the world: as yet nothing is.
-        state: everything that moves, now. ended: why it is over, empty while it goes on. reason: of ``bad_command``.
-        collisions: contacts of the ego so far, in their order.
+        scenario, road: the scenario and its map. seed: of randomness in the world: as yet there is none.
+        state: everything that moves, now. ended: reason of the end, empty while it goes on. reason: of ``bad_command``.
+        collisions: contacts of the ego so far, in order.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class World:
         """Set up a scenario at time 0.
 
         Args:
-            road: map in place of the scenario's own. physics_s: of one step.
+            road: map instead of the scenario's own. physics_s: of one step.
 
         Raises:
             UsageError: the map does not exist, or the scenario has problems; the text names them all.
@@ -78,12 +78,12 @@ class World:
         start, vehicle = scenario.ego.start, scenario.ego.vehicle
         ego = EgoState(start.x_m, start.y_m, start.yaw_rad, scenario.ego.speed_mps)
         self._step_s, self._steps, self._stop_at_collision = physics_s, 0, stop_at_collision
-        self._looks = max(1, round(LOOK_S / physics_s))
+        self._look_steps = max(1, round(LOOK_S / physics_s))
         self._programmes = programmes(self.road, scenario.signals)
         self._plant: Car = Plant(vehicle, ego, friction(scenario.environment) * GRAVITY_MPS2, physics_s)
         self._motion = Motion(scenario, self.road, ego, physics_s)
         self._contacts = Contacts(scenario, self.road)
-        self._front_m, self._stood = vehicle.front_m, 0
+        self._front_m, self._standing_steps = vehicle.front_m, 0
         self._stops = {s.name: self.road.lanes[s.lane].pose_at(s.stop_m) for s in self.road.signals if s.lane}
         shapely.prepare(self.road.carriageway)
         self._command = _ROLLING
@@ -92,10 +92,10 @@ class World:
         self.state = self._now()
 
     def step(self, command: Control | None, until_s: float) -> None:
-        """Let time go on, to the physics step nearest to ``until_s`` or until the episode ends.
+        """Advance to the physics step nearest to ``until_s``, or until the episode ends.
 
         Args:
-            command: what the stack said; None: nothing new.
+            command: the stack's answer; None: nothing new.
 
         Raises:
             ValueError: that time is not ahead.
@@ -113,12 +113,12 @@ class World:
 
     def _tick(self) -> None:
         ego, vehicle = self._plant.state, self.scenario.ego.vehicle
-        if self._steps % self._looks == 0:
+        if self._steps % self._look_steps == 0:
             self._motion.look(ego, self._colours())
         self._motion.advance(self._steps * self._step_s, ego)
         self._plant.advance(
-            acceleration_asked_mps2(self._command, ego.speed_mps, vehicle),
-            steering_asked_rad(self._command, ego.speed_mps, vehicle),
+            commanded_acceleration_mps2(self._command, ego.speed_mps, vehicle),
+            commanded_steering_rad(self._command, ego.speed_mps, vehicle),
         )
         self._steps += 1
         new = self._contacts.found(self._steps * self._step_s, self._plant.state, self._motion.rows)
@@ -126,17 +126,17 @@ class World:
         self.ended = "collision" if new and self._stop_at_collision else self._over()
 
     def _over(self) -> str:
-        """Return why the episode is over at this instant, contacts aside."""
+        """Return the reason of the end at this instant, except collisions."""
         ego = self._plant.state
         if not shapely.contains_xy(self.road.carriageway, *self._middle(ego)):
             return self._off(ego)
         target = self.scenario.ego.target
         if target is not None and hypot(target.x_m - ego.x_m, target.y_m - ego.y_m) <= TARGET_M:
             return "target"
-        if self._steps % self._looks == 0:
+        if self._steps % self._look_steps == 0:
             standing = ego.speed_mps < STANDSTILL_MPS and not self._waits(ego)
-            self._stood = self._stood + self._looks if standing else 0
-            if self._stood * self._step_s >= STANDSTILL_S - 1e-9:
+            self._standing_steps = self._standing_steps + self._look_steps if standing else 0
+            if self._standing_steps * self._step_s >= STANDSTILL_S - 1e-9:
                 return "standstill"
         return "time" if self._steps * self._step_s >= self.scenario.duration_s - 1e-9 else ""
 
@@ -145,14 +145,14 @@ class World:
         return ego.x_m + along * cos(ego.yaw_rad), ego.y_m + along * sin(ego.yaw_rad)
 
     def _off(self, ego: EgoState) -> str:
-        """Tell apart who left the carriageway at a road's end from who left it elsewhere."""
+        """Return whether the ego left the carriageway at a road's end or elsewhere."""
         place = self._middle(ego)
         lane = self.road.nearest_lane(*place)
         at_end = not lane.next and lane.station_of(*place)[0] >= lane.length_m - 1e-6
         return "end_of_road" if at_end else "off_road"
 
     def _waits(self, ego: EgoState) -> bool:
-        """Tell whether a standing ego may have a reason to: somebody moves nearby, or a light is not green."""
+        """Return whether a standing ego may have a reason: somebody moves nearby, or a light is not green."""
         rows = self._motion.rows
         near = (rows[:, 3] > 0.0) & (np.hypot(rows[:, 0] - ego.x_m, rows[:, 1] - ego.y_m) < STIR_M)
         if near.any():

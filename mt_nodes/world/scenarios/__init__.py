@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios of the closed loop: the language they are written in, and what reads them from other formats."""
+"""Scenarios of the closed loop: their language, and readers of other formats."""

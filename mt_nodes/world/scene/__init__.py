@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A generated world: meshes, sensor models, ray casting."""
+"""Generated scenes: meshes, sensor models, ray casting."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Animals that walk onto roads, as triangle meshes.
+"""Triangle meshes of animals on roads.
 
 Shoulder heights: dog 0.57 m (Labrador retriever, FCI standard 122: 56 to 57 cm). Roe deer 0.75 m, wild boar 0.9 m and
-Holstein cow 1.45 m are assumed, as of large adults: encyclopaedias and breeders give roe deer 0.63 to 0.85 m and
+Holstein cow 1.45 m are assumed, for large adults: encyclopaedias and breeders give roe deer 0.63 to 0.85 m and
 Holsteins about 1.47 m. Proportions are by eye.
 """
 

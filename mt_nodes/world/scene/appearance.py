@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What colours a camera sees on the objects of the catalogue, place by place.
+"""Colours of the catalogue's objects for cameras.
 
-Colours are linear albedos, red, green, blue, 0 to 1, chosen to look like what one meets; a LiDAR's reflectivity has no
-part in them, but that it tells materials apart (tyres, panes, skin). What shines by itself is told apart, as glow.
+Colours are linear albedos, red, green, blue, 0 to 1, chosen to look typical; a LiDAR's reflectivity does not affect
+them, but identifies materials (tyres, panes, skin). Emitted light is separate, as glow.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _MATERIALS = {TYRE: RUBBER, GLASS: PANE, SKIN: FACE}
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Places on an object that a camera sees.
+    """Visible places on an object.
 
     Attributes:
         xyz_m: (N, 3) in the object's own frame: x ahead, z up. reflectivity: (N,) of the mesh there.
-        pixel_m: how wide a pixel is at the object.
+        pixel_m: width of a pixel at the object.
     """
 
     xyz_m: Singles
@@ -55,7 +55,7 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class SurfaceColours:
-    """What is seen there: albedo (N, 3), and what shines by itself (N, 3), in shares of what full scale shows."""
+    """Colours of visible places: albedo (N, 3), and glow (N, 3), in shares of full scale."""
 
     albedo: Singles
     glow: Singles | None = None
@@ -65,7 +65,7 @@ Paint = Callable[[Surface], SurfaceColours]
 
 
 def paint_of(kind: str, lamps: str = OFF) -> Paint:
-    """Return how a kind of the catalogue of objects is painted; ``lamps`` is one of :data:`LAMPS` for it."""
+    """Return the paint of a kind of the catalogue; ``lamps`` is one of :data:`LAMPS` for it."""
     if lamps == OFF:
         return lambda surface: SurfaceColours(_painted(kind, surface))
     shining = LAMPS[kind][lamps]
@@ -84,7 +84,7 @@ def paint_of(kind: str, lamps: str = OFF) -> Paint:
 
 
 def main_colour(kind: str) -> Rgb:
-    """Return the colour of most of a kind: its paint, its clothes, its fur."""
+    """Return the dominant colour of a kind: its paint, its clothes, its fur."""
     return _MAIN[kind]
 
 

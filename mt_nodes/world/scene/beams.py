@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which beam of a spinning LiDAR made each point: said by the cloud, or found in it."""
+"""The beam of a spinning LiDAR behind each point: from the cloud's fields, or found by analysis."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ FEWEST, MOST = 2, 256
 LEAST_QUALITY = 0.95
 #: Within a ring azimuth runs one way; a step back by more than this begins the next ring.
 _STEP_BACK_TURNS = np.float32(20.0 / 360.0)
-#: Where revolutions may begin: ahead, behind, at a side; just beside, for a first or last column right on it.
+#: Where revolutions may begin: ahead, behind, at a side; slightly beside, for a first or last column right on it.
 _ASIDE_TURNS = 2e-4
 _SEAMS_TURNS = tuple(seam + aside for aside in (0.0, -_ASIDE_TURNS, _ASIDE_TURNS) for seam in (0.0, 0.5, 0.25, 0.75))
-#: More than any azimuth: in a key to sort by, those of one ring lie so far apart from those of the next.
+#: More than any azimuth: separates rings in a sort key.
 _RING_KEY_RAD = 16.0
-#: Single precision tells azimuths apart by less than this.
+#: Single precision resolves azimuths to this.
 _ROUNDING_RAD = 1e-6
 #: Beams of calibrated sensors lie on cones; the narrowest spacing in use is 0.1 degrees (Pandar128, VLS-128).
 _BIN_RAD = np.radians(0.02)
-#: Elevations with fewer returns than this share of the fullest one are between two beams.
+#: Elevations with fewer returns than this share of the fullest one lie between two beams.
 _BETWEEN = 0.02
-#: Heaps of exact cones are a bin wide, or two where they lie on an edge; real ones have hundreds of returns.
+#: Clusters of exact cones are one bin wide, or two at an edge; real ones have hundreds of returns.
 _WIDEST_BINS, _FEWEST_IN_HEAP = 3, 16
 
 
@@ -46,13 +46,13 @@ class Beams:
     """The beams behind one cloud.
 
     Attributes:
-        ring: (N,) number of the ring, −1 where it is not known. Numbers are those of the cloud's own field, else the
-            row (or column) of the organised cloud, else counted from 0 in the order of the scan or from the lowest up.
-        azimuth_rad: (N,) −π to π from the x axis towards y; of no meaning where there is no return.
-        rings: (K,) the numbers in use, rising.
-        elevations_rad: (K,) mean elevation of each ring's returns over the frame's origin; NaN for one without.
+        ring: (N,) number of the ring, −1 if unknown. Numbers are those of the cloud's own field, else the row (or
+            column) of the organised cloud, else counted from 0 in scan order or from the lowest up.
+        azimuth_rad: (N,) −π to π from the x axis towards y; undefined without a return.
+        rings: (K,) the numbers in use, ascending.
+        elevations_rad: (K,) mean elevation of each ring's returns over the frame's origin; NaN without any.
         source: ``field ring``, ``rows``, ``columns``, ``scan order`` or ``elevation``.
-        quality: share of the returns that fit the pattern, 1 where the cloud says the rings itself.
+        quality: share of the returns that fit the pattern, 1 if the cloud gives the rings itself.
     """
 
     ring: Rings
@@ -69,13 +69,13 @@ class Beams:
 
     @cached_property
     def place(self) -> Rings:
-        """(N,) index into ``rings`` of each point's ring, −1 where it is not known."""
+        """(N,) index into ``rings`` of each point's ring, −1 if unknown."""
         table = np.full(int(self.rings[-1]) + 2, -1, dtype=np.int16)
         table[self.rings] = np.arange(len(self.rings))
         return np.asarray(table.take(self.ring))
 
     def within(self, bearing_rad: float, half_width_rad: float) -> tuple[Ints, Azimuths]:
-        """Return the points (n,), rising, within a window of azimuth, and how far (n,) to its left each is, radians."""
+        """Return the points (n,), ascending, within a window of azimuth, and their angles (n,) to its left, radians."""
         wide = half_width_rad + _ROUNDING_RAD
         low, high = (np.float32(_around(bearing_rad + side)) for side in (-wide, wide))
         beyond, before = self.azimuth_rad >= low, self.azimuth_rad <= high
@@ -83,27 +83,27 @@ class Beams:
             rows = np.flatnonzero(np.isfinite(self.azimuth_rad))
         else:
             rows = np.flatnonzero(beyond | before if low > high else beyond & before)
-        aside = self.aside(bearing_rad, rows)
+        aside = self.azimuth_from(bearing_rad, rows)
         chosen = np.abs(aside) <= half_width_rad
         return rows[chosen], aside[chosen]
 
-    def aside(self, bearing_rad: float, rows: Ints) -> Azimuths:
-        """Return how far to the left of a bearing the azimuths of some points (n,) are: −π to π."""
+    def azimuth_from(self, bearing_rad: float, rows: Ints) -> Azimuths:
+        """Return the angles of some points (n,) to the left of a bearing: −π to π."""
         aside = self.azimuth_rad[rows] - np.float32(bearing_rad)
         aside -= np.float32(2 * np.pi) * np.rint(aside / np.float32(2 * np.pi))
         return np.asarray(aside)
 
     def along_rings(self, bearing_rad: float, rows: Ints) -> Ints:
-        """Return the order (n,) of some points ring by ring, each by how far to the left of a bearing they are."""
-        return self.order(self.ring[rows], self.aside(bearing_rad, rows))
+        """Return the order (n,) of some points ring by ring, each by angle to the left of a bearing."""
+        return self.order(self.ring[rows], self.azimuth_from(bearing_rad, rows))
 
     @staticmethod
     def order(ring: npt.NDArray[Any], aside_rad: npt.NDArray[Any]) -> Ints:
-        """Return the order (n,) ring by ring, then by azimuth; points come nearly so, which this kind of sort uses."""
+        """Return the order (n,) ring by ring, then by azimuth; points are nearly sorted, which this sort exploits."""
         return np.argsort(ring * _RING_KEY_RAD + aside_rad, kind="stable")
 
     def of_rings(self, rings: npt.NDArray[Any], rows: Ints | slice = slice(None)) -> npt.NDArray[np.bool_]:
-        """Tell which points (N,), or which of some of them (n,), are of some rings."""
+        """Return which points (N,), or which of some of them (n,), belong to some rings."""
         table = np.zeros(int(self.rings[-1]) + 2, dtype=bool)
         table[rings.astype(np.int64)] = True
         return np.asarray(table.take(self.ring[rows]))
@@ -122,14 +122,14 @@ _found: WeakKeyDictionary[Cloud, Beams | str] = WeakKeyDictionary()
 
 
 def beams_of(cloud: Cloud) -> Beams:
-    """Return the beams of a cloud in its sensor's own frame; found once for each cloud.
+    """Return the beams of a cloud in its sensor's own frame; cached per cloud.
 
-    The first that answers: a field ``ring`` or ``channel``; the rows of an organised cloud (its columns, when those are
-    fewer); the order of the scan, where each ring is one run around, as in KITTI's files; elevations that heap up
-    at some angles, as on the cones of a calibrated sensor's beams.
+    The first source that works: a field ``ring`` or ``channel``; the rows of an organised cloud (its columns, if those
+    are fewer); the order of the scan, if each ring is one revolution, as in KITTI's files; clusters of elevations, as
+    on the cones of a calibrated sensor's beams.
 
     Raises:
-        NotApplicable: none of them does; with the numbers.
+        NotApplicable: none of them works; with the numbers.
     """
     if cloud not in _found:
         _found[cloud] = _find(cloud)
@@ -140,13 +140,13 @@ def beams_of(cloud: Cloud) -> Beams:
 
 
 def keep_beams(cloud: Cloud, of: Cloud, lost: Ints) -> None:
-    """Say that a cloud's points are those of another but for some (n,), on the beams that they were on."""
+    """Declare that a cloud's points are those of another except some (n,), on the same beams."""
     found = beams_of(of)
     _found[cloud] = replace(found, ring=np.delete(found.ring, lost), azimuth_rad=np.delete(found.azimuth_rad, lost))
 
 
 def _around(angle_rad: float) -> float:
-    """Return an angle as one from −π to π."""
+    """Return an angle normalised to −π to π."""
     return float(angle_rad - 2 * np.pi * np.rint(angle_rad / (2 * np.pi)))
 
 
@@ -169,7 +169,7 @@ def _find(cloud: Cloud) -> Beams | str:
 
 
 def _ways(cloud: Cloud, angles: _Angles) -> Iterator[tuple[Rings, str, float]]:
-    """Yield ring (N,), name and quality of each way to tell the rings, the surest first."""
+    """Yield ring (N,), name and quality of each source of rings, most reliable first."""
     for name in filter(cloud.single, RING_FIELDS):
         values = np.array(cloud.points[name])  # joined: its limits are then found ten times as fast
         if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 4 * MOST:
@@ -200,9 +200,9 @@ def _elevations(ring: Rings, rings: Ints, angles: _Angles) -> Floats:
 
 
 def _by_scan_order(angles: _Angles) -> tuple[Rings, str, float]:
-    """Number the runs of rising (or falling) azimuth; quality is the share of steps that go on that way.
+    """Number the runs of ascending (or descending) azimuth; quality is the share of steps in that direction.
 
-    The seam between two revolutions is where the fewest rings are cut in two.
+    The seam between two revolutions is where the fewest rings are cut.
     """
     turns = angles.azimuth_rad[angles.known] * np.float32(0.5 / np.pi)
     step = np.diff(turns)
@@ -216,13 +216,13 @@ def _by_scan_order(angles: _Angles) -> tuple[Rings, str, float]:
     # A full first ring begins at the seam, wherever that is.
     seams = (*_SEAMS_TURNS, float(turns[0]) - _ASIDE_TURNS)
     begins = min((_begins(turns, np.float32(seam)) for seam in seams), key=np.count_nonzero)
-    # Whatever is too many rings is too many as well when it is fewer.
+    # Limited: more rings than this are too many anyway.
     ring[angles.known] = np.minimum(np.cumsum(begins, dtype=np.int32), 4 * MOST)
     return ring, "scan order", quality
 
 
 def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.bool_]:
-    """Tell which returns (M,), azimuths in turns, begin a new ring when revolutions begin at ``seam``."""
+    """Return which returns (M,), azimuths in turns, begin a new ring if revolutions begin at ``seam``."""
     turned = turns - seam
     turned -= np.floor(turned)
     begins = np.zeros(len(turns), dtype=bool)
@@ -231,10 +231,10 @@ def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.
 
 
 def _by_elevation(angles: _Angles) -> tuple[Rings, str, float]:
-    """Number the heaps of the elevations from the lowest up; quality is the share of returns that are in one.
+    """Number the clusters of elevations from the lowest up; quality is the share of returns in one.
 
-    Quality is 0 where chance makes such heaps, too: scattered returns that leave enough bins empty for heaps this
-    narrow have about five to a heap.
+    Quality is 0 if chance would give such clusters, too: scattered returns that leave enough bins empty for clusters
+    this narrow have about five per cluster.
     """
     floor = np.floor(angles.elevation_rad[angles.known] / _BIN_RAD).astype(np.int16)
     floor -= floor.min()

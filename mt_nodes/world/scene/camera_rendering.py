@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a camera sees of the street: one ray a pixel, a sun with shadows, a sky, a little noise."""
+"""Renders a camera's picture of the street: one ray per pixel, a sun with shadows, a sky, slight noise."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mt_nodes.world.scene.street import GROUND, HOUSE, Piece
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 
-#: To the sun, which stands behind the ego and to its left, 50 degrees high.
+#: Direction to the sun, behind the ego and to its left, at 50 degrees of elevation.
 SUN = np.array([-0.5, 0.4, 0.77]) / np.linalg.norm([-0.5, 0.4, 0.77])
-#: Radiance of sun, of the sky overhead and of light from below, relative to what full scale shows.
+#: Radiance of the sun, of the sky overhead and of light from below, relative to full scale.
 _SUNSHINE, _SKYLIGHT, _FROM_BELOW, _EXPOSURE = 2.0, (0.62, 0.7, 0.85), 0.22, 0.85
 _ZENITH, _HORIZON = (0.25, 0.42, 0.75), (0.8, 0.84, 0.88)
 _GAMMA = 2.2
-#: Turns the axes x ahead, y left, z up into the optical ones x right, y down, z ahead.
+#: Rotation of the axes x ahead, y left, z up into the optical ones x right, y down, z ahead.
 OPTICAL_XYZW = (-0.5, 0.5, -0.5, 0.5)
 
 
@@ -36,8 +36,8 @@ class CameraSensor:
     """A colour camera without distortion that looks straight ahead.
 
     Attributes:
-        width, height: of the picture in pixels. field_of_view_deg: from its left edge to its right one.
-        forward_m, height_m: where it stands before and above ``base_link``.
+        width, height: of the picture in pixels. field_of_view_deg: horizontal.
+        forward_m, height_m: position before and above ``base_link``.
         noise: standard deviation of the read noise in steps of 8 bits.
     """
 
@@ -55,11 +55,11 @@ class CameraSensor:
 
     @property
     def mount(self) -> Matrix:
-        """4×4 that takes points of the optical frame to ``base_link``."""
+        """4×4 matrix from the optical frame to ``base_link``."""
         return pose_matrix((self.forward_m, 0.0, self.height_m), OPTICAL_XYZW)
 
     def info(self, topic: str, stamp_ns: int, frame_id: str) -> CameraInfo:
-        """Return its calibration; the principal point is the middle of the picture."""
+        """Return its calibration; the principal point is the centre of the picture."""
         x, y, f = (self.width - 1) / 2.0, (self.height - 1) / 2.0, self.focal_px
         k = np.array([[f, 0.0, x], [0.0, f, y], [0.0, 0.0, 1.0]])
         p = np.column_stack([k, np.zeros(3)])
@@ -73,16 +73,16 @@ class CameraSensor:
 
 
 def photograph(
-    pieces: list[Piece], laid: Mesh, ego_m: float, sensor: CameraSensor, rng: np.random.Generator
+    pieces: list[Piece], mesh: Mesh, ego_m: float, sensor: CameraSensor, rng: np.random.Generator
 ) -> npt.NDArray[np.uint8]:
     """Return a picture (H, W, 3), blue, green, red in 8 bits.
 
     Args:
-        pieces: what stands along the straight street. laid: the same, as one mesh, where it is seen.
-        ego_m: x of the ego in the frame of ``laid``; it stands at y = 0 and looks along x.
+        pieces: the objects along the straight street. mesh: the same as one mesh, in its actual shape.
+        ego_m: x of the ego in the frame of ``mesh``; it stands at y = 0 and looks along x.
         rng: of the noise.
     """
-    hits = _Hits.of(laid, ego_m, sensor)
+    hits = _Hits.of(mesh, ego_m, sensor)
     colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]
     _painted(colours, pieces, hits, sensor)
     seen = np.empty((sensor.height * sensor.width, 3), dtype=np.float32)
@@ -94,9 +94,9 @@ def photograph(
 
 @dataclass(frozen=True, eq=False)
 class _Hits:
-    """Where rays end: ``any`` (H·W,) whether anywhere; of those that do (N,) triangle, range, normal, place, sun.
+    """End points of rays: ``any`` (H·W,) whether there is one; for those (N,) triangle, range, normal, place, sun.
 
-    ``flat`` (N, 3) is the place along the straight street that the triangles were made in.
+    ``flat`` (N, 3) is the place along the straight street in which the triangles were made.
     """
 
     any: npt.NDArray[np.bool_]
@@ -107,10 +107,10 @@ class _Hits:
     lit: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, laid: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
+    def of(cls, mesh: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
         scene = open3d().t.geometry.RaycastingScene()
         eye = np.array([ego_m + sensor.forward_m, 0.0, sensor.height_m])
-        scene.add_triangles(tensor((laid.vertices_m - eye).astype(np.float32)), tensor(laid.triangles))
+        scene.add_triangles(tensor((mesh.vertices_m - eye).astype(np.float32)), tensor(mesh.triangles))
         rays = np.zeros((sensor.height * sensor.width, 6), dtype=np.float32)
         rays[:, 3:] = sensor.rays.reshape(-1, 3)
         answer = scene.cast_rays(tensor(rays))
@@ -130,7 +130,7 @@ class _Hits:
 
 
 def _painted(colours: Singles, pieces: list[Piece], hits: _Hits, sensor: CameraSensor) -> None:
-    """Put what is finer than a triangle on ground and houses, in place."""
+    """Paint details finer than a triangle on ground and houses, in place."""
     counts = [len(piece.mesh.triangles) for piece in pieces]
     corners = np.concatenate([piece.mesh.vertices_m[piece.mesh.triangles] for piece in pieces]).astype(np.float32)
     for kind in (GROUND, HOUSE):
@@ -149,7 +149,7 @@ def _painted(colours: Singles, pieces: list[Piece], hits: _Hits, sensor: CameraS
 
 
 def _light(hits: _Hits) -> Singles:
-    """Return what falls on each place (N, 3): Lambert's law for the sun, more sky from above than from below."""
+    """Return the light on each place (N, 3): Lambert's law for the sun, more sky from above than from below."""
     above = (0.5 + 0.5 * hits.normal[:, 2])[:, None]
     light = above * np.array(_SKYLIGHT, dtype=np.float32) + (1.0 - above) * np.float32(_FROM_BELOW)
     sun = np.where(hits.lit, hits.normal @ SUN.astype(np.float32), np.float32(0.0))
@@ -162,7 +162,7 @@ def _sky(up: Singles) -> Singles:
 
 
 def _developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """Return the picture of what is seen, blue first: lens blur of half a pixel, gamma, noise, 8 bits."""
+    """Return the picture of linear light, blue first: lens blur of half a pixel, gamma, noise, 8 bits."""
     seen = np.asarray(cv2.GaussianBlur(seen, (3, 3), 0.5))
     steps = (_curve()[np.clip(seen * (_EXPOSURE * 4095.0), 0.0, 4095.0).astype(np.uint16)])[..., ::-1]
     noisy = steps + noise * rng.standard_normal(seen.shape, dtype=np.float32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws flat faces in metres, four times finer than they are kept, so that their edges are smooth."""
+"""Draws flat faces in metres, at four times their resolution, so that edges are smooth."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 Point = tuple[float, float]
 
-#: Pixels of the longer side of a face that is kept, and how much finer it is drawn.
+#: Pixels of a face's longer side, and the drawing's resolution relative to that.
 _KEPT_PX, _FINER = 320, 4
 _FONT, _SHIFT = cv2.FONT_HERSHEY_DUPLEX, 4
 
 
 class Canvas:
-    """A face of a size in metres: x to the viewer's right, y up, the origin in the middle. Colours are linear."""
+    """A face of a size in metres: x to the viewer's right, y up, origin in the centre. Colours are linear."""
 
     def __init__(self, size_m: Point, ground: Rgb) -> None:
         self._size_m = size_m
@@ -60,15 +60,15 @@ class Canvas:
         tile = tile[:, used[0] : used[-1] + 1]
         narrow = min(1.0, width_m * self._per_m / tile.shape[1])
         tile = cv2.resize(tile, (max(1, round(tile.shape[1] * narrow)), tile.shape[0]), interpolation=cv2.INTER_AREA)
-        self._put(tile, center, colour)
+        self._draw_tile(tile, center, colour)
 
     def face(self) -> Singles:
-        """Return the face (h, w, 3) as it is kept."""
+        """Return the face (h, w, 3) at its final resolution."""
         height, width = (n // _FINER for n in self._pixels.shape[:2])
         return np.asarray(cv2.resize(self._pixels, (width, height), interpolation=cv2.INTER_AREA))
 
-    def _put(self, tile: Singles, center: Point, colour: Rgb) -> None:
-        """Put a colour where a tile, cut off at the edges of the face, is 1."""
+    def _draw_tile(self, tile: Singles, center: Point, colour: Rgb) -> None:
+        """Draw a colour where a tile, clipped at the edges of the face, is 1."""
         x, y = (int(v) >> _SHIFT for v in self._px([center])[0])
         top, left = y - tile.shape[0] // 2, x - tile.shape[1] // 2
         rows, columns = self._pixels.shape[:2]
@@ -77,7 +77,7 @@ class Canvas:
         part += tile[..., None] * (np.array(colour, np.float32) - part)
 
     def _px(self, points: Sequence[Point]) -> npt.NDArray[np.int32]:
-        """Return pixels in fixed point, as OpenCV wants them."""
+        """Return pixels in OpenCV's fixed-point format."""
         x, y = np.asarray(points, np.float64).T
         width, height = self._size_m
         places = np.column_stack([x + width / 2.0, height / 2.0 - y]) * self._per_m - 0.5

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Horses with who rides or drives them, farm tractors, trailers and loads, as triangle meshes.
+"""Triangle meshes of horses with riders or carriages, farm tractors, trailers and loads.
 
 Sizes are assumed, of the middle of their class: horse 1.6 m at the shoulder, carriage of two axles, tractor 3.9 m long
 and 2.8 m high, box trailer 3.9 m with its drawbar, planks that reach 1.7 m beyond the tail of a flat lorry.
@@ -8,8 +8,21 @@ and 2.8 m high, box trailer 3.9 m with its drawbar, planks that reach 1.7 m beyo
 from __future__ import annotations
 
 from mt_nodes.world.scene.animals import quadruped
-from mt_nodes.world.scene.materials import CLOTH, DARK, RETRO, WOOD
-from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE, Mesh, box, ellipsoid, merged, prism, rod
+from mt_nodes.world.scene.meshes import (
+    CLOTH,
+    DARK,
+    GLASS,
+    RETRO,
+    SKIN,
+    TYRE,
+    WOOD,
+    Mesh,
+    box,
+    ellipsoid,
+    merged,
+    prism,
+    rod,
+)
 from mt_nodes.world.scene.vehicles import wheels
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short drive that needs no download: a street, a 64-beam LiDAR, perhaps a camera, bundles at 10 Hz."""
+"""A generated drive: a street, a 64-beam LiDAR, optionally a camera, bundles at 10 Hz."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def generate_drive(
     """Yield the bundles of one drive: a cloud in frame ``velodyne``, perhaps an image, and transforms.
 
     The same arguments give the same bytes (same CPU type and versions); a longer drive begins with the shorter one's
-    scenery. The LiDAR is a 64-beam one unless given. ``base_link`` lies on the ground below the sensor, x forward,
-    y left, z up.
+    scenery. The LiDAR has 64 beams by default. ``base_link`` lies on the ground below the sensor, x forward, y left, z
+    up.
 
     Args:
-        camera: adds its images (``bgr8``) and its CameraInfo in the optical frame ``camera``; it takes nothing from the
-            clouds, which are the same without it.
+        camera: adds its images (``bgr8``) and its CameraInfo in the optical frame ``camera``; clouds are the same
+            without it.
         bend_1pm: largest curvature of the road in 1/m, which bends left and right in turn; 0 for a straight one. The
             ego drives along the middle of its lane.
-        only: numbers of the bundles to make; the others are left out. None: all.
+        only: numbers of the bundles to make; None: all.
     """
     lidar = lidar or hdl_64e()
     mount = pose_matrix((0.0, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
@@ -57,15 +57,15 @@ def generate_drive(
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
         pieces, ego_m = street.pieces(time_s), EGO_SPEED_MPS * time_s
-        laid = street.road.laid(meshes.merged(piece.mesh for piece in pieces), ego_m)
-        points = scan(laid, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
+        mesh = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
+        points = scan(mesh, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
-        made = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
+        bundle = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
         if camera is not None:
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 
-            pixels = photograph(pieces, laid, ego_m, camera, generator(seed, "camera", 0, index, "noise"))
+            pixels = photograph(pieces, mesh, ego_m, camera, generator(seed, "camera", 0, index, "noise"))
             info = camera.info(CAMERA_INFO_TOPIC, stamp, "camera")
             image = Image(IMAGE_TOPIC, stamp, "camera", pixels, "bgr8")
-            made = replace(made, images=(image,), camera_infos=(info,))
-        yield made
+            bundle = replace(bundle, images=(image,), camera_infos=(info,))
+        yield bundle

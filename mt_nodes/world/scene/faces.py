@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The faces of traffic signs and lights, drawn by code after the German and the Californian catalogues.
+"""Faces of traffic signs and lights, drawn by code after the German and the Californian catalogues.
 
 German numbers are those of the StVO's annexes, Californian codes those of the Manual on Uniform Traffic Control Devices
 (MUTCD). Sizes: German discs 0.6 m across and triangles 0.9 m wide (size 2, for 50 to 100 km/h), stop signs 0.75 m
@@ -51,10 +51,10 @@ CROSS: Outline = tuple(
 
 @dataclass(frozen=True)
 class Sign:
-    """One sign: what it is, its outline (x to the viewer's right, y up, metres), its ground, and what is on it.
+    """A sign: its name, its outline (x to the viewer's right, y up, metres), its background, and its symbol.
 
-    ``draw(canvas, value)`` gets the number that the sign bears, if it bears one; ``value`` is then what is usual.
-    ``low_m`` is how high its lower edge is: 2.0 m is the least beside a carriageway by the German VwV-StVO.
+    ``draw(canvas, value)`` gets the sign's number, if it has one; ``value`` is then the default. ``low_m`` is the
+    height of its lower edge: 2.0 m is the minimum beside a carriageway by the German VwV-StVO.
     """
 
     what: str
@@ -91,10 +91,10 @@ def _yield_us(c: Canvas, value: int) -> None:
     c.text("YIELD", (0.0, 0.165), 0.09, 0.45, WHITE)
 
 
-def _ringed(c: Canvas, value: int, put: Callable[[Canvas], None] | None = None) -> None:
+def _ringed(c: Canvas, value: int, draw: Callable[[Canvas], None] | None = None) -> None:
     ring(c, 0.285, 0.065, RED)
-    if put is not None:
-        put(c)
+    if draw is not None:
+        draw(c)
 
 
 def _speed(c: Canvas, value: int) -> None:
@@ -142,9 +142,9 @@ def _wrong_way(c: Canvas, value: int) -> None:
     letters(c, ("WRONG", "WAY"), 0.12, 0.17, 0.25, 0.72, WHITE)
 
 
-def _warning(c: Canvas, value: int, put: Callable[[Canvas], None]) -> None:
+def _warning(c: Canvas, value: int, draw: Callable[[Canvas], None]) -> None:
     _inset(c, TRIANGLE, 0.72, WHITE)
-    put(c)
+    draw(c)
 
 
 def _exclamation(c: Canvas) -> None:
@@ -157,10 +157,10 @@ def _crossroads(c: Canvas) -> None:
     c.line([(-0.17, -0.02), (0.17, -0.02)], 0.04, BLACK)
 
 
-def _diamond(c: Canvas, value: int, put: Callable[[Canvas], None], ground: Rgb) -> None:
+def _diamond(c: Canvas, value: int, draw: Callable[[Canvas], None], ground: Rgb) -> None:
     _inset(c, DIAMOND, 0.96, BLACK)
     _inset(c, DIAMOND, 0.92, ground)
-    put(c)
+    draw(c)
 
 
 def _priority(c: Canvas, value: int) -> None:
@@ -197,9 +197,9 @@ def _must_turn(c: Canvas, value: int) -> None:
     letters(c, ("RIGHT", "LANE", "MUST", "TURN RIGHT"), 0.24, 0.1, 0.16, 0.6, BLACK)
 
 
-def _forbidden(c: Canvas, value: int, put: Callable[[Canvas], None]) -> None:
+def _forbidden(c: Canvas, value: int, draw: Callable[[Canvas], None]) -> None:
     _framed(c, 0.6, 0.6)
-    put(c)
+    draw(c)
     ring(c, 0.26, 0.045, RED)
     slash(c, 0.24, 0.045, RED)
 
@@ -237,18 +237,18 @@ SIGNS: dict[str, Sign] = {
     "do_not_enter": Sign("do not enter (R5-1)", _SQUARE, WHITE, _do_not_enter),
     "wrong_way": Sign("wrong way (R5-1a)", _rectangle(0.9, 0.6), RED, _wrong_way),
     "no_vehicles": Sign("closed to vehicles of all kinds (250)", DISC, WHITE, _ringed),
-    "no_motor_vehicles": Sign("closed to cars (251)", DISC, WHITE, partial(_ringed, put=partial(car, colour=BLACK))),
-    "warning": Sign("danger (101)", TRIANGLE, RED, partial(_warning, put=_exclamation)),
-    "work_zone": Sign("road works (123)", TRIANGLE, RED, partial(_warning, put=partial(worker, colour=BLACK))),
-    "work_zone_us": Sign("road work ahead (W20-1)", DIAMOND, ORANGE, partial(_diamond, put=_road_work, ground=ORANGE)),
+    "no_motor_vehicles": Sign("closed to cars (251)", DISC, WHITE, partial(_ringed, draw=partial(car, colour=BLACK))),
+    "warning": Sign("danger (101)", TRIANGLE, RED, partial(_warning, draw=_exclamation)),
+    "work_zone": Sign("road works (123)", TRIANGLE, RED, partial(_warning, draw=partial(worker, colour=BLACK))),
+    "work_zone_us": Sign("road work ahead (W20-1)", DIAMOND, ORANGE, partial(_diamond, draw=_road_work, ground=ORANGE)),
     "children": Sign(
         "children (136)",
         TRIANGLE,
         RED,
-        partial(_warning, put=partial(children, at=(0.0, -0.05), height_m=0.33, colour=BLACK)),
+        partial(_warning, draw=partial(children, at=(0.0, -0.05), height_m=0.33, colour=BLACK)),
     ),
     "school_pentagon": Sign("school (S1-1), five-sided", PENTAGON, LIME, _school),
-    "right_of_way": Sign("right of way at the next crossing (301)", TRIANGLE, RED, partial(_warning, put=_crossroads)),
+    "right_of_way": Sign("right of way at the next crossing (301)", TRIANGLE, RED, partial(_warning, draw=_crossroads)),
     "priority_road": Sign("priority road (306)", DIAMOND, BLACK, _priority),
     "st_andrews_cross": Sign("level crossing (201)", CROSS, WHITE, _st_andrew),
     "crossbuck": Sign("railroad crossing (R15-1)", CROSS, WHITE, _crossbuck),
@@ -256,26 +256,26 @@ SIGNS: dict[str, Sign] = {
     "distance_marker": Sign("160 m to a level crossing (159)", _rectangle(0.3, 1.0), WHITE, _marker, low_m=0.3),
     "bus_stop": Sign("bus stop (224)", DISC, YELLOW, _bus_stop),
     "right_lane_must_turn_right": Sign("right lane must turn right (R3-7R)", _SQUARE, WHITE, _must_turn),
-    "no_left_turn": Sign("no left turn (R3-2)", _rectangle(0.6, 0.6), WHITE, partial(_forbidden, put=_left_arrow)),
+    "no_left_turn": Sign("no left turn (R3-2)", _rectangle(0.6, 0.6), WHITE, partial(_forbidden, draw=_left_arrow)),
     "no_u_turn": Sign(
-        "no U-turn (R3-4)", _rectangle(0.6, 0.6), WHITE, partial(_forbidden, put=partial(u_turn, colour=BLACK))
+        "no U-turn (R3-4)", _rectangle(0.6, 0.6), WHITE, partial(_forbidden, draw=partial(u_turn, colour=BLACK))
     ),
     "animal_warning": Sign(
-        "deer (W11-3)", DIAMOND, YELLOW, partial(_diamond, put=partial(deer, colour=BLACK), ground=YELLOW)
+        "deer (W11-3)", DIAMOND, YELLOW, partial(_diamond, draw=partial(deer, colour=BLACK), ground=YELLOW)
     ),
     "pedestrian_warning": Sign(
         "pedestrians (W11-2)",
         DIAMOND,
         YELLOW,
-        partial(_diamond, put=partial(pedestrian, at=(0.0, 0.0), height_m=0.55, colour=BLACK), ground=YELLOW),
+        partial(_diamond, draw=partial(pedestrian, at=(0.0, 0.0), height_m=0.55, colour=BLACK), ground=YELLOW),
     ),
 }
 
 
 @lru_cache(maxsize=64)
 def face_of(sign: str, value: int) -> Singles:
-    """Return the face (h, w, 3) of a sign, linear red, green, blue; drawn once."""
-    made = SIGNS[sign]
-    canvas = Canvas(made.size_m, made.ground)
-    made.draw(canvas, value)
+    """Return the face (h, w, 3) of a sign, linear red, green, blue; cached."""
+    shape = SIGNS[sign]
+    canvas = Canvas(shape.size_m, shape.ground)
+    shape.draw(canvas, value)
     return canvas.face()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on or beside a road without moving, as triangle meshes.
+"""Triangle meshes of static objects on or beside a road.
 
 Cone 0.75 m (a height class of EN 13422); concrete barrier 0.81 m high and 0.61 m wide at its foot (the Jersey profile);
 round sign of 0.6 m with its lower edge 2.0 m above ground (German VwV-StVO on signs); signal heads of 0.2 m lenses.
@@ -30,13 +30,13 @@ def carton(reflectivity: float) -> Mesh:
 
 
 def traffic_sign(reflectivity: float = RETRO_REFLECTIVE) -> Mesh:
-    """Return a round sign on a post; it looks backwards, at who comes from behind."""
+    """Return a round sign on a post; it faces backwards, towards approaching traffic."""
     post = rod((0.0, 0.0, 0.0), (0.0, 0.0, 2.55), 0.038, STEEL)
     return merged([post, rod((-0.06, 0.0, 2.3), (-0.04, 0.0, 2.3), 0.3, reflectivity)])
 
 
 def traffic_light(reflectivity: float) -> Mesh:
-    """Return a signal of three lenses on a post of 3.3 m, its shield towards who comes from behind."""
+    """Return a signal of three lenses on a post of 3.3 m, facing backwards, towards approaching traffic."""
     post = rod((0.0, 0.0, 0.0), (0.0, 0.0, 3.3), 0.06, STEEL)
     head = box((0.2, 0.3, 0.9), (-0.16, 0.0, 2.7), reflectivity)
     return merged([post, head, box((0.02, 0.5, 1.1), (-0.05, 0.0, 2.7), 0.05)])

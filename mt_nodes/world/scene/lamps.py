@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lamps of the objects of the catalogue, which cameras may see shine."""
+"""Lamps of the catalogue's objects that cameras may see lit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OFF = "off"
 
 @dataclass(frozen=True)
 class Lamps:
-    """Lamps of a kind that shine: their colour, and centres (x, y, z) and radius in metres.
+    """Lamps of a kind: their colour, and centres (x, y, z) and radius in metres.
 
     With ``both_sides`` there is one at -y for each at y.
     """
@@ -30,7 +30,7 @@ def _corners(length_m: float, y_m: float, z_m: float) -> tuple[Rgb, ...]:
     return ((length_m / 2, y_m, z_m), (-length_m / 2, y_m, z_m))
 
 
-#: What lamps a kind may have on: hazard flashers at its corners, the yellow or red pair of a school bus, a beacon.
+#: Lamps by kind: hazard flashers at the corners, the yellow or red pair of a school bus, a beacon.
 LAMPS: dict[str, dict[str, Lamps]] = {
     "car": {
         "hazard": Lamps(_AMBER_GLOW, _corners(4.4, 0.74, 0.72), 0.16),

@@ -9,9 +9,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import UsageError
-from mt_nodes.world.scene.sensors import SensorModel
-
 
 @dataclass(frozen=True)
 class LidarModel:
@@ -55,19 +52,6 @@ class LidarModel:
         """Firing time (azimuths * beams,) of each direction, from the start of the revolution."""
         columns = np.arange(self.azimuths, dtype=np.float32) * np.float32(self.period_s / self.azimuths)
         return np.repeat(columns, len(self.elevations_rad))
-
-
-def lidar_of(model: SensorModel) -> LidarModel:
-    """Return a spinning sensor of :mod:`mt_nodes.world.scene.sensors`; 2 % of its returns are lost, an assumption.
-
-    Raises:
-        UsageError: it does not spin.
-    """
-    if not model.elevations_deg:
-        raise UsageError(f"sensor {model.name} has no rings, expected one that spins, such as hdl_64e")
-    elevations_rad = tuple(np.radians(model.elevations_deg).tolist())
-    columns = round(360.0 / model.azimuth_step_deg)
-    return LidarModel(elevations_rad, columns, model.range_min_m, model.range_max_m, model.accuracy_m, 0.02)
 
 
 def hdl_64e() -> LidarModel:

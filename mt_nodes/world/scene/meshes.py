@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triangle meshes of what stands and moves in a street, made from Open3D's primitives.
+"""Triangle meshes of a street's objects, made from Open3D's primitives.
 
 Every object is built around its own origin: on the ground, x forward, y left, z up, metres.
 """
@@ -17,7 +17,9 @@ from mt_nodes.world.scene.open3d_late import open3d
 
 Vector = tuple[float, float, float]
 
+#: Reflectivities by which paint tells the materials of meshes apart.
 TYRE, GLASS, SKIN = 0.04, 0.08, 0.45
+RETRO, FILM, PLASTIC, STEEL, HORSE, SLEEVE, CLOTH, WOOD, DARK = 1.0, 0.95, 0.9, 0.4, 0.37, 0.34, 0.33, 0.28, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class Mesh:
     reflectivity: npt.NDArray[np.float64]
 
     def placed(self, x_m: float, y_m: float, yaw_rad: float = 0.0) -> Mesh:
-        """Return the mesh turned about z, then moved over the ground."""
+        """Return the mesh rotated about z, then moved over the ground."""
         c, s = np.cos(yaw_rad), np.sin(yaw_rad)
         turned = self.vertices_m @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
         return Mesh(turned + np.array([x_m, y_m, 0.0]), self.triangles, self.reflectivity)
@@ -79,7 +81,7 @@ def cone(base_m: Vector, radius_m: float, height_m: float, reflectivity: float) 
 
 
 def prism(profile_m: Sequence[tuple[float, float]], width_m: float, reflectivity: float) -> Mesh:
-    """Return a side view (x, z), star-shaped about its mean, drawn out to a width along y."""
+    """Return a side view (x, z), star-shaped about its mean, extruded along y."""
     n = len(profile_m)
     side = np.array([*profile_m, np.mean(profile_m, axis=0)])
     vertices = np.concatenate([np.column_stack([side[:, 0], np.full(n + 1, y), side[:, 1]]) for y in (-0.5, 0.5)])

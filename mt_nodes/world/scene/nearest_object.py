@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the things that stand on the road in a cloud: columns above the ground, joined where they touch."""
+"""Finds objects that stand on the road in a cloud: columns above the ground, joined where they touch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mt_nodes.base.errors import NotApplicable
 
 Floats = npt.NDArray[np.float64]
 
-#: The outline lies this far outside of the returns, as a detector's box may.
+#: Distance of the outline from the returns, similar to a detector's box.
 AROUND_M = 0.35
 _CELL_M, _GROUND_CELLS = 0.25, 13
 _ABOVE_M, _BELOW_M = 0.3, 4.0
@@ -23,11 +23,11 @@ _ABOVE_M, _BELOW_M = 0.3, 4.0
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for.
+    """Search parameters.
 
     Attributes:
-        ahead_m: nearest and farthest x. aside_m: farthest from the path. least_points: returns that make a thing.
-        length_m: least and greatest extent along x or y, whichever is longer; longer ones are walls, not things.
+        ahead_m: nearest and farthest x. aside_m: farthest from the path. least_points: least returns of an object.
+        length_m: least and greatest extent along x or y, whichever is longer; longer ones are walls.
         height_m: lowest and highest top above the ground.
     """
 
@@ -39,10 +39,10 @@ class Search:
 
 
 def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
-    """Yield outlines (k, 2) of things ahead, the nearest first: the smallest rectangle around each, and a little more.
+    """Yield outlines (k, 2) of objects ahead, nearest first: the smallest rectangle around each, plus a margin.
 
-    Ground is the lowest return within 1.6 m; what is 0.3 m to 4 m higher stands on it. Columns of 0.25 m that touch,
-    or have up to two free columns between them, are one thing.
+    Ground is the lowest return within 1.6 m; points 0.3 m to 4 m above it stand on it. Columns of 0.25 m that touch, or
+    have up to two free columns between them, are one object.
 
     Args:
         xyz: (N, 3) points in a frame that stands on the road: x ahead, y left, z up.
@@ -72,7 +72,7 @@ def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
 
 
 def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats, int]:
-    """Return x, y, number of the thing, and height over ground (n,) of what stands on it; and how many things."""
+    """Return x, y, object number, and height above ground (n,) of standing points; and the number of objects."""
     (near, far), aside = search.ahead_m, search.aside_m
     x, y, z = xyz.T
     inside = np.flatnonzero((x >= near) & (x <= far) & (np.abs(y) <= aside) & np.isfinite(z))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a camera sees of an object of the catalogue: which pixels it covers, how far away, in which light.
+"""Renders an object of the catalogue for a camera: covered pixels, range, light.
 
-The outline is drawn from the projected triangles, four times finer than pixels, so that its edges are smooth; colours
-are found by one ray a pixel. The camera's frame is optical: x right, y down, z ahead.
+The outline is drawn from the projected triangles, at four times the resolution, so that edges are smooth; colours come
+from one ray per pixel. The camera's frame is optical: x right, y down, z ahead.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Window = tuple[slice, slice]
 
-#: Light from the sun and from the sky above and the ground below, in shares of what falls on level ground.
+#: Light from the sun, from the sky above and from the ground below, relative to the light on level ground.
 _SUN, _ABOVE, _BELOW = 0.75, 0.45, 0.15
-#: To the sun, which is not known: to the left of the camera, a little behind it, 50 degrees up; in right, up, back.
+#: Assumed direction to the sun: to the left of the camera, slightly behind it, at 50 degrees; in right, up, back.
 _TO_SUN = np.array([-0.6, 0.77, 0.22]) / np.linalg.norm([-0.6, 0.77, 0.22])
 #: Above so many pixels, rays are cast for every second or third one on each axis; the outline stays fine.
 _MANY_PX, _FINE, _SMALL_PX = (30_000, 200_000), 4, 30_000
@@ -39,7 +39,7 @@ _RAY_STEP_PX = 8
 
 
 class Figure:
-    """An object as cameras see it: its triangles, their smooth normals, its paint, and a scene to cast rays in."""
+    """An object for cameras: its triangles, their smooth normals, its paint, and a scene for ray casting."""
 
     def __init__(self, mesh: Mesh, paint: Paint) -> None:
         self.paint = paint
@@ -54,7 +54,7 @@ class Figure:
         self.feet_m = np.array([feet[:, :2].min(axis=0), feet[:, :2].max(axis=0)])
 
     def corners_m(self, bent: bool) -> Floats:
-        """Return the corners (T, 3, 3) of the triangles, split where they are long if a lens bends what is straight."""
+        """Return the corners (T, 3, 3) of the triangles; long ones are split if the lens bends straight lines."""
         return self._bendable if bent else self._mesh.vertices_m[self._mesh.triangles]
 
     @cached_property
@@ -62,10 +62,10 @@ class Figure:
         return _split(self._mesh.vertices_m[self._mesh.triangles])
 
     def cast(self, rays: Singles) -> tuple[Singles, Singles, Singles, Singles]:
-        """Follow rays (N, 6) in the object's frame.
+        """Cast rays (N, 6) in the object's frame.
 
         Returns:
-            range (N,), infinite where nothing is hit; of what is hit (n,): place (n, 3), normal (n, 3), reflectivity.
+            range (N,), infinite without a hit; for hits (n,): place (n, 3), normal (n, 3), reflectivity.
         """
         answer = self._scene.cast_rays(tensor(rays), nthreads=1)
         range_m = answer["t_hit"].numpy()
@@ -76,7 +76,7 @@ class Figure:
         return range_m, rays[hit, :3] + along * range_m[hit, None], normal, self._reflectivity[triangle]
 
     def _smooth(self, triangle: npt.NDArray[np.uint32], uv: Singles, flat: Singles, along: Singles) -> Singles:
-        """Return unit normals (n, 3) between those of the triangles' corners, on the side that is looked at."""
+        """Return interpolated unit normals (n, 3) between the triangles' corners, on the visible side."""
         flat *= np.where(np.einsum("ij,ij->i", flat, along) > 0.0, np.float32(-1.0), np.float32(1.0))[:, None]
         a, b, c = np.moveaxis(self._normals[triangle], 1, 0)
         u, v = uv.T[:, :, None]
@@ -89,24 +89,24 @@ class Figure:
 
 @lru_cache
 def figure_of(kind: str, lamps: str = OFF) -> Figure:
-    """Return an object of the catalogue, made ready once; ``lamps`` tells which of it shine."""
+    """Return an object of the catalogue, cached; ``lamps`` selects the lit ones."""
     return Figure(mesh_of(kind), paint_of(kind, lamps))
 
 
 @dataclass(frozen=True, eq=False)
 class Rendering:
-    """What one picture shows of an object.
+    """What a picture shows of an object.
 
     Attributes:
-        window: rows and columns of the picture that hold it.
-        cover: (h, w) share of each pixel of the window that the object covers, were nothing before it.
-        step_px: the arrays that follow are of every so manyth pixel of the window on each axis.
+        window: rows and columns of the picture that contain it.
+        cover: (h, w) share of each pixel of the window that the unoccluded object covers.
+        step_px: stride of the following arrays in pixels of the window.
         range_m: (r, c) along the ray to the object; beside it, that of its nearest place.
         direction: (r, c, 3) of the rays.
-        light: (r, c, 3) red, green, blue that come from it, in shares of what a white level ground would send.
-        glow: (r, c, 3) what it shines by itself, in shares of full scale; None for nothing.
+        light: (r, c, 3) red, green, blue from it, relative to white level ground.
+        glow: (r, c, 3) emitted light, in shares of full scale; None for none.
         inside: share of the object that lies within the picture.
-        box_px: (x0, y0, x1, y1) around what lies within the picture.
+        box_px: (x0, y0, x1, y1) around the part within the picture.
     """
 
     window: Window
@@ -130,10 +130,10 @@ class Rendering:
 
 
 def render(figure: Figure, pose: Matrix, camera: CameraModel) -> Rendering | None:
-    """Return what a camera sees of an object; None when it is not in its picture.
+    """Return an object's rendering for a camera; None if it is not in its picture.
 
     Args:
-        pose: (4, 4) takes the object's coordinates to the camera's.
+        pose: (4, 4) object to camera.
     """
     outline = outline_of(figure, pose, camera)
     if outline is None:
@@ -143,14 +143,14 @@ def render(figure: Figure, pose: Matrix, camera: CameraModel) -> Rendering | Non
     direction = directions(camera, window, step)
     if not (covered := cover[::step, ::step] > 0.0).any():
         return None
-    range_m, light, glow = _seen(figure, pose, camera, direction, covered)
+    range_m, light, glow = _rendered(figure, pose, camera, direction, covered)
     return Rendering(window, cover, step, range_m, direction, light, glow, inside, box)
 
 
 def outline_of(
     figure: Figure, pose: Matrix, camera: CameraModel
 ) -> tuple[Window, Singles, float, tuple[float, float, float, float]] | None:
-    """Return the window, the cover (h, w), the share inside the picture, and the box around; None when outside."""
+    """Return the window, the cover (h, w), the share inside the picture, and the box around; None if outside."""
     corners_m = figure.corners_m(len(camera.d) > 0)
     corners = camera.project(move(pose, corners_m.reshape(-1, 3))).reshape(-1, 3, 2)
     corners = corners[np.isfinite(corners).all(axis=(1, 2))]
@@ -171,9 +171,9 @@ def outline_of(
 
 
 def directions(camera: CameraModel, window: Window, step_px: int = 1) -> Singles:
-    """Return the unit vectors (r, c, 3) that every so manyth pixel of a window looks along.
+    """Return the unit vectors (r, c, 3) of every ``step_px``-th pixel of a window.
 
-    They are found for every eighth pixel of the window, and bilinear in between.
+    They are computed for every eighth pixel of the window, and interpolated in between.
     """
     (top, bottom), (left, right) = ((s.start, s.stop) for s in window)
     x = np.arange(left, right + _RAY_STEP_PX, _RAY_STEP_PX, dtype=np.float64)
@@ -193,10 +193,10 @@ def into(pose: Matrix, direction: npt.NDArray[Any]) -> Singles:
     return rays
 
 
-def _seen(
+def _rendered(
     figure: Figure, pose: Matrix, camera: CameraModel, direction: Singles, covered: npt.NDArray[np.bool_]
 ) -> tuple[Singles, Singles, Singles | None]:
-    """Return range, light and glow (r, c, …) of covered pixels; what a ray just misses is as its neighbours."""
+    """Return range, light and glow (r, c, …) of covered pixels; a pixel that a ray just misses gets its neighbour's."""
     at = np.flatnonzero(covered)
     range_m, place, normal, reflectivity = figure.cast(into(pose, direction.reshape(-1, 3)[at]))
     pixel_m = float(np.linalg.norm(pose[:3, :3] @ figure.center_m + pose[:3, 3])) / float(camera.k[0, 0])
@@ -212,7 +212,7 @@ def _seen(
 
 
 def _shade(normal: Singles, pose: Matrix) -> Singles:
-    """Return how much light falls on surfaces (n,), level ground's being 1: Lambert's law for sun, sky and ground."""
+    """Return the light on surfaces (n,) relative to level ground: Lambert's law for sun, sky and ground."""
     turn = pose[:3, :3]
     up = turn[:, 2]
     right = np.cross(up, [0.0, 0.0, 1.0])
@@ -224,7 +224,7 @@ def _shade(normal: Singles, pose: Matrix) -> Singles:
 
 
 def _spread(values: Singles, hit: npt.NDArray[np.int64], known: npt.NDArray[np.uint8]) -> Singles:
-    """Return values (n, k) of the pixels that are known for every pixel (r, c, k): those of its nearest one."""
+    """Return values (n, k) of the known pixels for every pixel (r, c, k): those of the nearest one."""
     if not len(hit):
         return np.zeros((*known.shape, values.shape[1]), np.float32)
     _, label = cv2.distanceTransformWithLabels(1 - known, cv2.DIST_L2, 3, labelType=cv2.DIST_LABEL_PIXEL)
@@ -234,9 +234,9 @@ def _spread(values: Singles, hit: npt.NDArray[np.int64], known: npt.NDArray[np.u
 
 
 def _filled(corners: Floats, size: tuple[int, int], fine: int) -> Singles:
-    """Return the share of each pixel (h, w) that triangles (T, 3, 2) in pixels cover."""
+    """Return the share of each pixel (h, w) covered by triangles (T, 3, 2) in pixels."""
     mask = np.zeros((size[0] * fine, size[1] * fine), np.uint8)
-    # The corner of the picture is at -0.5; the same holds of the finer one.
+    # The corner of the picture is at -0.5, at the finer resolution, too.
     scaled = np.rint(((corners + 0.5) * fine - 0.5) * 16.0).astype(np.int32)
     for triangle in scaled:
         cv2.fillConvexPoly(mask, triangle, 255, cv2.LINE_8, 4)
@@ -245,7 +245,7 @@ def _filled(corners: Floats, size: tuple[int, int], fine: int) -> Singles:
 
 
 def _share_inside(corners: Floats, low: Floats, high: Floats, last: Floats) -> float:
-    """Return how much of the area of triangles, as they cover each other, lies in the picture."""
+    """Return the share of the area of triangles, with overlaps counted, that lies in the picture."""
     scale = 200.0 / float((high - low).max())
     width, height = ((high - low) * scale).astype(int) + 2
     whole = _filled((corners - low) * scale, (int(height), int(width)), 1) > 0.5
@@ -255,7 +255,7 @@ def _share_inside(corners: Floats, low: Floats, high: Floats, last: Floats) -> f
 
 
 def _split(corners: Floats) -> Floats:
-    """Return triangles (T, 3, 3) with no edge longer than a lens may be seen to bend; long edges are halved."""
+    """Return triangles (T, 3, 3) whose edges are short enough for a bending lens; long edges are halved."""
     while True:
         edge_m = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)
         long = edge_m.max(axis=1) > _EDGE_M
@@ -268,20 +268,20 @@ def _split(corners: Floats) -> Floats:
 
 
 def smooth_normals(mesh: Mesh) -> Singles:
-    """Return a normal for each corner of each triangle (T, 3, 3), the mean of those that meet there nearly evenly."""
+    """Return a normal for each corner of each triangle (T, 3, 3), averaged over nearly coplanar neighbours."""
     a, b, c = np.moveaxis(mesh.vertices_m[mesh.triangles], 1, 0)
     facing = np.cross(b - a, c - a)
     unit = facing / np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-12)
     corner, other = _meeting(mesh.triangles.ravel().astype(np.int64))
-    mine, theirs = corner // 3, other // 3
-    even = np.einsum("ij,ij->i", unit[mine], unit[theirs]) > _SMOOTH_COS
-    sums = [np.bincount(corner, even * facing[theirs, axis], minlength=3 * len(unit)) for axis in range(3)]
+    triangle, other_triangle = corner // 3, other // 3
+    even = np.einsum("ij,ij->i", unit[triangle], unit[other_triangle]) > _SMOOTH_COS
+    sums = [np.bincount(corner, even * facing[other_triangle, axis], minlength=3 * len(unit)) for axis in range(3)]
     normals = np.stack(sums, axis=1).reshape(-1, 3, 3)
     return np.asarray(normals / np.maximum(np.linalg.norm(normals, axis=2, keepdims=True), 1e-12), np.float32)
 
 
 def _meeting(vertex: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return all pairs (p,), (p,) of corners (n,), given by their vertices, that meet at one; each with itself, too."""
+    """Return all pairs (p,), (p,) of corners (n,) that share a vertex, including each with itself."""
     order = np.argsort(vertex, kind="stable")
     _, start, count = np.unique(vertex[order], return_index=True, return_counts=True)
     many = np.repeat(count, count)  # how many meet each corner, in that order

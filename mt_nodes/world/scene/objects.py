@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of objects that can be put into a scene."""
+"""The catalogue of objects for scenes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from mt_nodes.world.scene.meshes import Mesh
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """One kind of object.
+    """A kind of object.
 
     Attributes:
-        build: mesh of a reflectivity of its main material; stands on z = 0, x forward, metres.
-        label: class that a detector would give it. reflectivity: of the main material, diffuse, 0..1.
+        build: mesh for a reflectivity of its main material; stands on z = 0, x forward, metres.
+        label: class that a detector should give it. reflectivity: of the main material, diffuse, 0..1.
     """
 
     build: Callable[[float], Mesh]
@@ -36,7 +36,7 @@ class ObjectKind:
     reflectivity: float
 
 
-#: Reflectivity at the wavelengths of LiDARs, near 0.9 µm; those of the street's things (``street.py``) are alike.
+#: Reflectivity at LiDAR wavelengths, near 0.9 µm; similar to those of the street's objects (``street.py``).
 KINDS: dict[str, ObjectKind] = {
     "adult": ObjectKind(meshes.pedestrian, "pedestrian", 0.35),
     "child": ObjectKind(people.child, "pedestrian", 0.4),
@@ -87,5 +87,5 @@ KINDS: dict[str, ObjectKind] = {
 
 @lru_cache
 def mesh_of(kind: str) -> Mesh:
-    """Return the mesh of a kind of :data:`KINDS`, made once."""
+    """Return the mesh of a kind of :data:`KINDS`, cached."""
     return KINDS[kind].build(KINDS[kind].reflectivity)

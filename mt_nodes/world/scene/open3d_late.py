@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open3D, imported when the first ray is cast, and without what it draws with in a browser."""
+"""Imports Open3D when the first ray is cast, and without its browser visualisation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-#: Open3D imports this for a picture in a browser alone; with what it needs itself, it is two thirds of the import.
+#: Open3D imports this for visualisation in a browser only; with its own dependencies, it is two thirds of the import.
 _DRAWS = "dash"
 
 
 @lru_cache
 def open3d() -> Any:
-    """Import Open3D, or return what was imported; an import of it before or after this one gets the same module."""
+    """Import Open3D, or return the module imported earlier; other imports of it get the same module."""
     if "open3d" in sys.modules or _DRAWS in sys.modules:
         return importlib.import_module("open3d")
     sys.modules[_DRAWS] = _Later(_DRAWS)
@@ -29,12 +29,12 @@ def open3d() -> Any:
 
 
 def tensor(array: npt.NDArray[Any]) -> Any:
-    """Return an array as Open3D takes it; its memory is shared where the array has no gaps."""
+    """Return an array as an Open3D tensor; contiguous memory is shared."""
     return open3d().core.Tensor.from_numpy(np.ascontiguousarray(array))
 
 
 class _Later(ModuleType):
-    """Stands for a module, and for what is imported from it: the real one is imported by whoever first uses it."""
+    """Placeholder for a module and its contents, which imports the real one at first use."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What colour the things of the street have, so that a camera has something to see.
+"""Colours of the street's objects for cameras.
 
-Colours are linear albedos, red, green, blue in 0..1, chosen to look like a town. What a LiDAR is given back from a
-surface has no part in them, but that it tells tyres, panes and skin apart.
+Colours are linear albedos, red, green, blue in 0..1, chosen to look like a town. A LiDAR's reflectivity does not affect
+them, but identifies tyres, panes and skin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mt_nodes.world.scene.street import GROUND, HOUSE, LEFT_KERB_Y_M, PERSON, PO
 
 Singles = npt.NDArray[np.float32]
 
-#: The lines of the ego's lane, 2 m beside its centre line: dashes to the left, one line to the right.
+#: Lines of the ego's lane, 2 m beside its centre line: dashes to the left, a solid line to the right.
 LINE_Y_M, LINE_WIDTH_M, DASH_M, DASH_AND_GAP_M = 2.0, 0.15, 4.0, 6.0
 _ASPHALT, _PAVING, _LINE = (0.13, 0.13, 0.135), (0.24, 0.23, 0.215), 0.7
 _FACADES = ((0.4, 0.33, 0.24), (0.36, 0.21, 0.16), (0.44, 0.41, 0.37), (0.3, 0.32, 0.29), (0.43, 0.35, 0.26))
@@ -27,13 +27,13 @@ _JACKETS = ((0.75, 0.73, 0.7), (0.7, 0.55, 0.05), (0.6, 0.08, 0.05), (0.05, 0.05
 _TROUSERS = ((0.03, 0.035, 0.07), (0.02, 0.02, 0.02), (0.06, 0.08, 0.14))
 _BY_REFLECTIVITY = {TYRE: (0.02, 0.02, 0.02), GLASS: (0.04, 0.05, 0.06), SKIN: (0.5, 0.3, 0.21)}
 _HAIR, _STEEL, _PANE = (0.045, 0.03, 0.02), (0.2, 0.2, 0.2), 0.05
-#: Height of a storey, and how far windows are apart.
+#: Height of a storey, and spacing of windows.
 STOREY_M, BAY_M = 3.2, 2.5
 _TILE = 256
 
 
 def albedo(piece: Piece) -> Singles:
-    """Return the colour of each triangle (T, 3), before what :func:`painted_ground` and :func:`panes` put over it."""
+    """Return the colour of each triangle (T, 3), before :func:`painted_ground` and :func:`panes`."""
     reflectivity = piece.mesh.reflectivity
     colours = np.empty((len(reflectivity), 3), dtype=np.float32)
     colours[:] = _BASE[piece.kind](piece)
@@ -51,7 +51,7 @@ def albedo(piece: Piece) -> Singles:
 
 
 def painted_ground(colours: Singles, s: Singles, d: Singles, range_m: Singles, px_m: Singles) -> None:
-    """Put the grain of asphalt and paving, and the lines of the ego's lane, over ground (N, 3), in place.
+    """Paint the grain of asphalt and paving, and the lines of the ego's lane, on ground (N, 3), in place.
 
     Args:
         s, d: (N,) where, along and to the left of the lane's centre line, in metres.
@@ -72,7 +72,7 @@ def painted_ground(colours: Singles, s: Singles, d: Singles, range_m: Singles, p
 
 
 def panes(colours: Singles, s: Singles, d: Singles, z: Singles) -> None:
-    """Put windows into facades (N, 3), in place; ``s``, ``d``, ``z`` (N,) as for the ground, z up."""
+    """Paint windows on facades (N, 3), in place; ``s``, ``d``, ``z`` (N,) as for the ground, z up."""
     along = np.abs(np.mod(s + 0.37 * np.floor(z / 40.0), BAY_M) - BAY_M / 2.0) < 0.55
     up = np.mod(z, STOREY_M)
     window = along & (up > 0.95) & (up < 2.45) & (np.abs(d) < 20.0)
@@ -81,7 +81,7 @@ def panes(colours: Singles, s: Singles, d: Singles, z: Singles) -> None:
 
 
 def _covered(beyond_m: Singles, px_m: Singles) -> Singles:
-    """Return how much of a pixel is covered (N,) by what ends ``beyond_m`` before it (negative: within)."""
+    """Return the covered share of pixels (N,) by an area whose edge is ``beyond_m`` away (negative: within)."""
     return np.asarray(np.clip(0.5 - beyond_m / px_m, 0.0, 1.0), dtype=np.float32)
 
 
@@ -105,6 +105,6 @@ _BASE: dict[str, Any] = {
 
 @lru_cache
 def _grain() -> Singles:
-    """A tile of noise of mean 0, the same for every street: what is under the wheels is nobody's chance."""
+    """A tile of noise of mean 0, the same for every street: the ground is not random."""
     tile = np.random.Generator(np.random.PCG64(0)).standard_normal((_TILE, _TILE))
     return np.clip(0.5 * tile, -1.0, 1.0).astype(np.float32)

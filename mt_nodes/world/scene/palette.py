@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours that objects of the catalogue share, and how people and cars are painted."""
+"""Shared colours of the catalogue, and paints of people and cars."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ JEANS: Rgb = (0.03, 0.045, 0.1)
 
 
 def person(jacket: Rgb, trousers: Rgb, height_m: float) -> Details:
-    """Return how somebody who stands is painted: jacket, trousers, shoes, hands and hair."""
+    """Return the paint of a standing person: jacket, trousers, shoes, hands and hair."""
 
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    def paint(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         skin = np.abs(material - SKIN) < 1e-4
         clothes = ~skin & (colours[:, 0] != RUBBER[0])
         colours[clothes] = jacket
@@ -33,13 +33,13 @@ def person(jacket: Rgb, trousers: Rgb, height_m: float) -> Details:
         colours[clothes & (z > 0.44 * height_m) & (z < 0.49 * height_m) & (np.abs(y) > 0.11 * height_m)] = FACE
         colours[skin & ((z > 0.95 * height_m) | (x < -0.03))] = HAIR
 
-    return put
+    return paint
 
 
 def seated(jacket: Rgb, trousers: Rgb, waist_m: float, top_m: float) -> Details:
-    """Return how somebody who sits on wheels is painted: jacket above the waist, hair above ``top_m``, metal frames."""
+    """Return the paint of a rider: jacket above the waist, hair above ``top_m``, metal frame."""
 
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    def paint(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         skin = np.abs(material - SKIN) < 1e-4
         frame = (np.abs(material - 0.3) < 1e-4) | (np.abs(material - 0.4) < 1e-4)
         clothes = ~skin & ~frame & (np.abs(material - TYRE) > 1e-4)
@@ -48,13 +48,13 @@ def seated(jacket: Rgb, trousers: Rgb, waist_m: float, top_m: float) -> Details:
         colours[frame] = METAL
         colours[skin & (z > top_m)] = HAIR
 
-    return put
+    return paint
 
 
 def car_body(length_m: float, lamps_z_m: tuple[float, float], half_m: float) -> Details:
     """Lamps, number plates, the dark gap under the sills."""
 
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    def paint(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         body, end = np.abs(material - TYRE) > 1e-4, length_m / 2 - 0.12
         lamp = (z > lamps_z_m[0]) & (z < lamps_z_m[1]) & (np.abs(y) > 0.55 * half_m)
         colours[lamp & (x < -end)] = (0.4, 0.01, 0.01)
@@ -63,4 +63,4 @@ def car_body(length_m: float, lamps_z_m: tuple[float, float], half_m: float) -> 
         colours[plate] = WHITE
         colours[body & (z < 0.26)] = BLACK
 
-    return put
+    return paint

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People as triangle meshes: on foot, on wheels, with a stick.
+"""Triangle meshes of people: on foot, on wheels, with a stick.
 
-Statures: adult 1.75 m (median of men, DIN 33402-2:2005). Assumed, as of people one meets: child of about seven
-1.21 m, elderly person bent to 1.6 m. A wheelchair takes up to 1.20 m by 0.70 m, as designers cite ISO 7193.
+Statures: adult 1.75 m (median of men, DIN 33402-2:2005). Assumed: child of about seven 1.21 m, elderly person bent to
+1.6 m. A wheelchair takes up to 1.20 m by 0.70 m, as designers cite ISO 7193.
 """
 
 from __future__ import annotations

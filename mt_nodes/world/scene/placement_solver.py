@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds free ground for an object in a cloud, or says why there is none.
+"""Finds free ground for an object in a cloud, or the reason why there is none.
 
-Everything here is in a frame that stands on the road: x ahead, y left, z up (``base_link``). The driving path is taken
-to go straight ahead along x.
+Everything here is in a frame on the road: x ahead, y left, z up (``base_link``). The driving path is assumed to go
+straight ahead along x.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Place = tuple[float, float, float]
 """Where an object stands and which way it looks: x, y in metres, yaw in radians."""
 
-#: Half the width that the ego itself takes of its path, and how far to the side "beside" reaches.
+#: Half the width of the ego's path, and lateral range of "beside".
 PATH_HALF_WIDTH_M, BESIDE_M = 0.8, (2.2, 6.0)
 _INLIER_M, _BUMP_M, _OVERHEAD_M = 0.15, 0.3, 0.3
 _ENOUGH = 1000  # points for a plane
@@ -37,7 +37,7 @@ class NoRoom(Exception):
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an object takes of the ground: half sizes about a centre, and a height, all in metres."""
+    """Footprint of an object: half sizes about a centre, and a height, all in metres."""
 
     center_m: tuple[float, float]
     half_m: tuple[float, float]
@@ -51,13 +51,13 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Wish:
-    """Where an object may be put.
+    """Where an object may be placed.
 
     Attributes:
         where: ``path`` (in the ego's way), ``beside`` it, or ``bearing``: anywhere within ``bearing_rad``.
         range_m: nearest and farthest distance over ground from the frame's origin.
         bearing_rad: lowest and highest direction, 0 ahead, positive to the left; for ``bearing`` only.
-        yaw_rad: which way it looks, None for any way.
+        yaw_rad: its heading, None for any.
     """
 
     where: str
@@ -80,13 +80,13 @@ class Wish:
 
 
 def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[int, T]:
-    """Return the number of the first place that is accepted, and what it was accepted with.
+    """Return the number of the first accepted place, and the result of its acceptance.
 
     Args:
-        accepts: raises :class:`NoRoom` where the object cannot stand.
+        accepts: raises :class:`NoRoom` if the object cannot stand there.
 
     Raises:
-        NotApplicable: no place is; says how many failed for which reason.
+        NotApplicable: no place is accepted; gives the number of failures by reason.
     """
     reasons: Counter[str] = Counter()
     for number, place in enumerate(places):
@@ -94,16 +94,16 @@ def solve(places: Iterable[P], accepts: Callable[[P], T], what: str) -> tuple[in
             return number, accepts(place)
         except NoRoom as reason:
             reasons[str(reason)] += 1
-    told = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    raise NotApplicable(f"no free ground for {what}: of {reasons.total()} places tried {told}")
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    raise NotApplicable(f"no free ground for {what}: of {reasons.total()} places tried {counts}")
 
 
 def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -> Matrix:
-    """Return the pose (4, 4) of an object that stands at a place on the ground found there, tilted with it.
+    """Return the pose (4, 4) of an object at a place, on and parallel to the ground found there.
 
     Args:
         xyz: (N, 3) points, at least all those within the footprint's radius, clearance and 3 m of the place.
-        clearance_m: free space demanded around the footprint.
+        clearance_m: free space required around the footprint.
 
     Raises:
         NoRoom: too few ground points, or something is in the way, steep ground included.
@@ -120,7 +120,7 @@ def stand(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float) -
 
 
 def stand_on(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float, plane: Floats) -> Matrix:
-    """Return the pose (4, 4) of an object that stands at a place on ground that is known.
+    """Return the pose (4, 4) of an object at a place on known ground.
 
     Args:
         xyz: (N, 3) points, at least all those within the footprint's radius and clearance of the place.
@@ -136,7 +136,7 @@ def stand_on(xyz: Floats, footprint: Footprint, place: Place, clearance_m: float
 
 
 def _free(dx: Floats, dy: Floats, height: Floats, footprint: Footprint, yaw: float, clearance_m: float) -> Floats:
-    """Return the heights (n,) of points over the footprint and its clearance, none of which is in the way."""
+    """Return the heights (n,) of points over the footprint and its clearance; raises if one is in the way."""
     c, s = np.cos(yaw), np.sin(yaw)
     ahead, left = c * dx + s * dy, c * dy - s * dx
     over = (np.abs(ahead - footprint.center_m[0]) <= footprint.half_m[0] + clearance_m) & (
@@ -165,9 +165,9 @@ def ground_plane(xyz: Floats, at: tuple[float, float]) -> Floats:
 
 
 def _ground(dx: Floats, dy: Floats, z: Floats, plausible_m: float) -> Floats:
-    """Return height and the slopes along x and y (3,) of the ground about a place: least squares, trimmed thrice.
+    """Return height and the slopes along x and y (3,) of the ground about a place: least squares, trimmed three times.
 
-    Slopes that the points do not determine (all on one line) are drawn to zero by a prior worth a few points.
+    Slopes that the points do not determine (all on one line) tend to zero, by a prior worth a few points.
     """
     usable = np.flatnonzero(np.abs(z) <= plausible_m)
     usable = usable[:: 1 + len(usable) // _ENOUGH]
@@ -185,7 +185,7 @@ def _ground(dx: Floats, dy: Floats, z: Floats, plausible_m: float) -> Floats:
 
 
 def _pose(x: float, y: float, z: float, yaw: float, slopes: Floats) -> Matrix:
-    """Pose whose z axis is the ground's normal and whose x axis looks along ``yaw``."""
+    """Return the pose with z along the ground's normal and x along ``yaw``."""
     up = np.array([-slopes[0], -slopes[1], 1.0])
     up /= np.linalg.norm(up)
     left = np.cross(up, [np.cos(yaw), np.sin(yaw), 0.0])

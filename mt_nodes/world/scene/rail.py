@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to railways, as triangle meshes: a tram, and the gate of a level crossing.
+"""Triangle meshes of a tram, and of a level crossing's gate.
 
 The tram has the size of the most widely built one, Tatra's T3: 14.0 m long, 2.5 m wide and 3.05 m high, bogies 6.4 m
 apart with axles of 1.9 m. The gate's arm is assumed to be 5 m long, 0.12 m high and 1 m above the road.
@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mt_nodes.world.scene.materials import DARK, STEEL
-from mt_nodes.world.scene.meshes import GLASS, TYRE, Mesh, box, merged, prism, rod
+from mt_nodes.world.scene.meshes import DARK, GLASS, STEEL, TYRE, Mesh, box, merged, prism, rod
 
 _LENGTH_M, _WIDTH_M, _PIVOT_M, _AXLES_M = 14.0, 2.5, 6.4, 1.9
 

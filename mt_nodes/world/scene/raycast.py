@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a LiDAR sees of a mesh."""
+"""LiDAR scans of a mesh."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ VELODYNE_LAYOUT = np.dtype(
     [("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("intensity", "<f4"), ("ring", "<u2"), ("time", "<f4")]
 )
 
-#: A retro-reflector reaches the top of the intensity scale; a white diffuse surface seen straight on stays well below.
+#: A retro-reflector reaches the top of the intensity scale; a white diffuse surface at normal incidence stays well
+#: below.
 INTENSITY_FULL_SCALE = 255.0
 
 
@@ -37,10 +38,10 @@ def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rn
 def returns_of(
     range_m: npt.NDArray[np.float64], brightness: npt.NDArray[np.float64], lidar: LidarModel, rng: np.random.Generator
 ) -> Points:
-    """Return what a LiDAR reports of what its rays meet, as points of :data:`VELODYNE_LAYOUT` in the sensor frame.
+    """Return a LiDAR's points of :data:`VELODYNE_LAYOUT` in the sensor frame for the hits of its rays.
 
     Args:
-        range_m: (N,) along each of the LiDAR's directions, infinite where nothing is met.
+        range_m: (N,) along each of the LiDAR's directions, infinite without a hit.
         brightness: (N,) reflectivity times cosine of incidence there.
     """
     hit = np.isfinite(range_m)
@@ -59,11 +60,11 @@ def returns_of(
 def cast(
     mesh: Mesh, origin_m: tuple[float, float, float], directions: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Follow rays (N, 3) from one origin to the first triangle.
+    """Cast rays (N, 3) from one origin to the first triangle.
 
     Returns:
-        range in metres (N,), infinite where nothing is hit; triangle index (N,), 0 where nothing is hit; cosine of
-        the angle between ray and surface normal (N,).
+        range in metres (N,), infinite without a hit; triangle index (N,), 0 without a hit; cosine of the angle between
+            ray and surface normal (N,).
     """
     scene = open3d().t.geometry.RaycastingScene()
     vertices = (mesh.vertices_m - origin_m).astype(np.float32)

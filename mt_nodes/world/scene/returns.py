@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some points of a cloud, without a pass over all of them."""
+"""Access to some points of a cloud, without a pass over all of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PIECE = 1 << 14
 
 
 def places(cloud: Cloud, rows: Rows) -> Floats:
-    """Return the coordinates (n, 3) of some points in double precision; each column lies in one piece.
+    """Return the coordinates (n, 3) of some points in double precision, with contiguous columns.
 
-    Points are taken whole: that is thrice as fast as number by number.
+    Whole points are read: three times as fast as single numbers.
     """
     points = cloud.raw.take(rows).view(cloud.points.dtype)
     columns = np.empty((3, len(points)))
@@ -28,7 +28,7 @@ def places(cloud: Cloud, rows: Rows) -> Floats:
 
 
 def returns_at(cloud: Cloud, rows: Rows) -> tuple[Rows, Floats]:
-    """Return those of some rows that hold a return (n,), finite and not at the origin, with its coordinates (n, 3)."""
+    """Return the rows (n,) of some that hold a return, finite and not at the origin, with its coordinates (n, 3)."""
     xyz = places(cloud, rows)
     x, y, z = xyz.T
     with np.errstate(invalid="ignore"):
@@ -43,16 +43,16 @@ def lengths(xyz: Floats) -> Floats:
 
 
 def box_around(to_frame: Matrix, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return the corners (3,) of a box of the cloud's frame around one of another; ``to_frame`` (4, 4) leads there."""
+    """Return the corners (3,) of a box of the cloud's frame around another's; ``to_frame`` (4, 4) leads there."""
     corners = np.stack(np.meshgrid(*zip(low, high, strict=True)), axis=-1).reshape(-1, 3)
     inside = move(np.asarray(np.linalg.inv(to_frame), dtype=np.float64), corners)
     return inside.min(axis=0), inside.max(axis=0)
 
 
 def within_box(cloud: Cloud, low: Floats, high: Floats) -> tuple[Rows, Floats]:
-    """Return the rows (n,), rising, and coordinates (n, 3) of points between two corners (3,)."""
+    """Return the rows (n,), ascending, and coordinates (n, 3) of points between two corners (3,)."""
     (x0, y0, z0), (x1, y1, z1) = low.tolist(), high.tolist()
-    # Joined first: numbers spread over a cloud take longer to compare than to copy.
+    # Copied first: comparing strided numbers takes longer than copying them.
     x = np.ascontiguousarray(cloud.points["x"])
     rows = np.flatnonzero((x >= x0) & (x <= x1))
     xyz = places(cloud, rows)
@@ -62,9 +62,9 @@ def within_box(cloud: Cloud, low: Floats, high: Floats) -> tuple[Rows, Floats]:
 
 
 def within_cone(cloud: Cloud, axis: Floats, least_cosine: float) -> Rows:
-    """Return the rows (n,), rising, of returns in directions whose cosine to a unit axis (3,) is so much, above 0.
+    """Return the ascending rows (n,) of returns whose cosine to a unit axis (3,) is at least a value above 0.
 
-    In pieces, which takes no memory and stays in the cache.
+    In blocks, which fit the processor's cache.
     """
     kind = np.result_type(*(cloud.points.dtype[name] for name in "xyz"), np.float32)
     ax, ay, az = axis.tolist()

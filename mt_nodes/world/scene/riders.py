@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People on small vehicles and with a flag, and a tow truck, as triangle meshes.
+"""Triangle meshes of people on small vehicles and with a flag, and of a tow truck.
 
 Sizes are assumed, of the middle of what is sold: electric scooter 1.1 m long and 1.13 m high, skateboard 0.8 m, adult
 tricycle 1.7 m with a track of 0.7 m, four-wheeled pedal cycle 1.9 m; tow truck with a boom 7 m.

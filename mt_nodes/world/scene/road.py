@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line that a street is laid along: straight, or bending to the left and right in turn."""
+"""Centre line of a street: straight, or bending to the left and right in turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 #: Length of one bend to the left and one to the right.
 WAVE_M = 160.0
 _STEP_M = 0.25
-#: The line begins so far behind s = 0 whatever its length, so that a longer road begins with the shorter one.
+#: The line begins so far before s = 0 for any length, so that a longer road begins with the shorter one.
 _BEHIND_M = 200.0
 
 
@@ -39,8 +39,8 @@ class Road:
         """Return the curvature at a distance, positive to the left."""
         return float(self.bend_1pm * np.cos(2.0 * np.pi * s_m / WAVE_M))
 
-    def laid(self, mesh: Mesh, ego_m: float) -> Mesh:
-        """Return what stands along a straight street as it stands along this one.
+    def on_road(self, mesh: Mesh, ego_m: float) -> Mesh:
+        """Return the mesh of a straight street moved onto this one.
 
         Vertices (s, d, z), d to the left of the centre line, become those that an ego at s = ``ego_m`` sees that
         stands at (``ego_m``, 0) and looks along x, as it would in the straight street.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lines, crosses and divides a road, as triangle meshes.
+"""Triangle meshes of road edges, bumps, islands and gantry signs.
 
 Delineator 1 m high and 0.12 m wide with a black band of 0.25 m (sign 620 of the StVO). Speed bumps are 3 to 4 inches
 high and 1 to 3 feet long (traffic engineers of Fehr & Peers and of Eugene, Oregon): here 0.08 m and 0.9 m. Guardrail
@@ -8,12 +8,11 @@ high and 1 to 3 feet long (traffic engineers of Fehr & Peers and of Eugene, Oreg
 
 from __future__ import annotations
 
-from mt_nodes.world.scene.materials import DARK, FILM, RETRO, STEEL
-from mt_nodes.world.scene.meshes import Mesh, box, merged, prism, rod
+from mt_nodes.world.scene.meshes import DARK, FILM, RETRO, STEEL, Mesh, box, merged, prism, rod
 
 
 def delineator(reflectivity: float) -> Mesh:
-    """Return a post of the road's edge; its reflector looks backwards, at who comes from behind."""
+    """Return a delineator post; its reflector faces backwards, towards approaching traffic."""
     post = prism([(-0.06, 0.0), (0.06, 0.0), (0.06, 0.93), (-0.06, 1.0)], 0.12, reflectivity)
     return merged([post, box((0.012, 0.04, 0.16), (-0.064, 0.0, 0.83), RETRO)])
 
@@ -22,7 +21,7 @@ def guardrail(reflectivity: float) -> Mesh:
     """Return 8 m of a guardrail along x on its posts, a reflector on each of them."""
     waves = [(0.0, 0.44), (0.08, 0.5), (0.02, 0.595), (0.08, 0.69), (0.0, 0.75), (-0.02, 0.595)]
     along = prism(waves, 8.0, reflectivity)
-    # A prism is a side view drawn out along y: turned so that it runs along x.
+    # A prism is extruded along y: rotated so that it runs along x.
     turned = Mesh(along.vertices_m[:, [1, 0, 2]], along.triangles[:, ::-1], along.reflectivity)
     posts = [box((0.1, 0.12, 0.7), (x, -0.09, 0.35), DARK) for x in (-3.0, -1.0, 1.0, 3.0)]
     return merged([turned, *posts, *(box((0.01, 0.07, 0.1), (x, 0.0, 0.83), RETRO) for x in (-3.0, -1.0, 1.0, 3.0))])

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outlines of what is painted on roads: x along the road, y to the left, metres.
+"""Outlines of road markings: x along the road, y to the left, metres.
 
-Stripes of a crosswalk are 0.5 m wide with as much between them, a stop line is 0.5 m deep, lines are 0.12 m wide: the
-usual sizes of German roads. Symbols are those of Californian roads by eye, drawn out along the road as they are there;
-their sizes are assumed.
+Stripes of a crosswalk are 0.5 m wide with equal gaps, a stop line is 0.5 m deep, lines are 0.12 m wide: usual sizes on
+German roads. Symbols are those of Californian roads by eye, elongated along the road as there; their sizes are assumed.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _STROKE_M, _AHEAD, _ASIDE = 0.12, 2.6, 0.8
 
 @dataclass(frozen=True)
 class MarkPlace:
-    """Where paint lies: from ``low_m`` to ``high_m`` ahead, its middle ``left_m`` to the left, and how wide it is."""
+    """Place of paint: from ``low_m`` to ``high_m`` ahead, its centre ``left_m`` to the left, and its width."""
 
     low_m: float
     high_m: float
@@ -69,7 +68,7 @@ def bike_lane(at: MarkPlace) -> Marks:
 
 
 def hov_lane(at: MarkPlace) -> Marks:
-    """Return the diamonds of a lane for vehicles with several people in them, and the lines beside it."""
+    """Return the diamonds of a carpool lane, and its lines."""
     starts = np.arange(at.low_m + 1.0, at.high_m - 3.6, 12.0).tolist()
     return Marks((*(_line(at, y) for y in at.sides_m), *(part for x in starts for part in _diamond(x, at.left_m))))
 
@@ -155,7 +154,7 @@ def _arrow(x_m: float, y_m: float) -> list[Outline]:
 
 
 def _turning(x_m: float, y_m: float, side: float) -> list[Outline]:
-    """Return an arrow that turns left of who drives along the road (``side`` 1) or comes along it (-1)."""
+    """Return an arrow that turns left for traffic along the road (``side`` 1) or against it (-1)."""
     shaft = _strokes([(x_m - side, y_m - 0.3 * side), (x_m + 0.8 * side, y_m - 0.3 * side), (x_m + side, y_m)])
     tip = [[x_m + side, y_m + 0.65 * side], [x_m + 1.7 * side, y_m], [x_m + 0.3 * side, y_m]]
     return [*shaft, np.array(tip)]

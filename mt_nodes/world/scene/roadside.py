@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signs and lights on a post, for rays and for cameras: plates of the sign's own outline, with its face on them.
+"""Signs and lights on a post, for rays and for cameras: plates with the sign's outline and face.
 
-How high the lower edge of a sign is, its face tells; that of a light is at 2.1 m (assumed). Faces look along -x, at who
-comes from behind.
+The face gives the height of a sign's lower edge; that of a light is at 2.1 m (assumed). Faces look along -x, towards
+approaching traffic.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _STEEL, _BLACK = (0.32, 0.33, 0.34), (0.015, 0.015, 0.015)
 
 def sign_mesh(sign: str) -> Mesh:
     """Return a sign on its post."""
-    made = SIGNS[sign]
+    shape = SIGNS[sign]
     middle = _middle_m(sign)
-    # A prism is a side view drawn out along y: turned so that its side looks along x.
-    side = prism([(-right, up) for right, up in made.outline], _PLATE_M, RETRO_REFLECTIVE)
+    # A prism is extruded along y: rotated so that its side looks along x.
+    side = prism([(-right, up) for right, up in shape.outline], _PLATE_M, RETRO_REFLECTIVE)
     vertices = side.vertices_m[:, [1, 0, 2]] + (_PLATE_X_M, 0.0, middle)
     plate = Mesh(vertices, side.triangles[:, ::-1], side.reflectivity)
     return merged([rod((0.0, 0.0, 0.0), (0.0, 0.0, middle + 0.2), 0.038, STEEL), plate])
 
 
 def _middle_m(sign: str) -> float:
-    """Return how high the origin of a sign's outline is."""
+    """Return the height of the origin of a sign's outline."""
     return SIGNS[sign].low_m - min(up for _, up in SIGNS[sign].outline)
 
 
@@ -55,28 +55,28 @@ def light_mesh(signal: str) -> Mesh:
 
 @lru_cache
 def sign_body(sign: str) -> RaycastBody:
-    """Return a sign as rays see it, made ready once."""
+    """Return a sign for ray casting, cached."""
     return RaycastBody(sign_mesh(sign))
 
 
 @lru_cache
 def light_body(signal: str) -> RaycastBody:
-    """Return a light as rays see it, made ready once."""
+    """Return a light for ray casting, cached."""
     return RaycastBody(light_mesh(signal))
 
 
 @lru_cache(maxsize=64)
 def sign_figure(sign: str, value: int) -> Figure:
-    """Return a sign as cameras see it; ``value`` is the number on it, 0 for the usual one, if it bears one."""
-    made = SIGNS[sign]
-    face = face_of(sign, value or made.value)
+    """Return a sign for cameras; ``value`` is its number, if it has one; 0 for the usual one."""
+    shape = SIGNS[sign]
+    face = face_of(sign, value or shape.value)
     front = _PLATE_X_M - _PLATE_M / 4.0
-    return Figure(sign_mesh(sign), _faced(front, _middle_m(sign), made.size_m, face, None, _STEEL))
+    return Figure(sign_mesh(sign), _faced(front, _middle_m(sign), shape.size_m, face, None, _STEEL))
 
 
 @lru_cache
 def light_figure(signal: str) -> Figure:
-    """Return a light as cameras see it."""
+    """Return a light for cameras."""
     albedo, glow = faces_of(signal)
     size = SIGNALS[signal].size_m
     front = -0.06 - _HEAD_M + 0.005
@@ -91,7 +91,7 @@ def _faced(
     glow: Singles | None,
     rest: tuple[float, float, float],
 ) -> Paint:
-    """Return a paint that puts a face on what lies before x = ``front_m``, and steel on posts."""
+    """Return a paint with a face on everything before x = ``front_m``, and steel on posts."""
 
     def paint(surface: Surface) -> SurfaceColours:
         x, y, z = surface.xyz_m.T
@@ -99,18 +99,20 @@ def _faced(
         albedo[:] = rest
         albedo[np.abs(surface.reflectivity - STEEL) < 1e-4] = _STEEL
         on = x < front_m
-        albedo[on] = _looked_up(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        albedo[on] = _interpolated(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
         if glow is None:
             return SurfaceColours(albedo)
         shining = np.zeros_like(albedo)
-        shining[on] = _looked_up(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        shining[on] = _interpolated(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
         return SurfaceColours(albedo, shining)
 
     return paint
 
 
-def _looked_up(face: Singles, left_m: Singles, up_m: Singles, size_m: tuple[float, float], pixel_m: float) -> Singles:
-    """Return the colours (n, 3) of places of a face, which is made as coarse as the picture first."""
+def _interpolated(
+    face: Singles, left_m: Singles, up_m: Singles, size_m: tuple[float, float], pixel_m: float
+) -> Singles:
+    """Return the colours (n, 3) at places of a face, scaled to the picture's resolution first."""
     if not len(left_m):
         return np.zeros((0, 3), np.float32)
     width = int(np.clip(round(size_m[0] / pixel_m), 2, face.shape[1]))
@@ -119,7 +121,7 @@ def _looked_up(face: Singles, left_m: Singles, up_m: Singles, size_m: tuple[floa
     column = (0.5 - left_m / size_m[0]) * width - 0.5
     row = (0.5 - up_m / size_m[1]) * height - 0.5
     places = np.column_stack([column, row]).astype(np.float32)[:, None]
-    # cv2.remap takes no more than 32,767 rows.
+    # cv2.remap takes at most 32,767 rows.
     parts = [
         cv2.remap(small, places[i : i + 30_000], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)[:, 0]
         for i in range(0, len(places), 30_000)

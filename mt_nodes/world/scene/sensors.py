@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named LiDARs as data: where their beams go, how far and how exactly they measure, and who says so."""
+"""Named LiDARs as data: beams, range, accuracy, and the source of the figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Rosette:
-    """Two wedge prisms that turn against each other: a pattern that fills its circle and does not repeat.
+    """Two counter-rotating wedge prisms: a pattern that fills its circle without repetition.
 
     The deflections of thin prisms add up, so at time t the beam leaves the x axis by
     ``(half_angle / 2) * (cos w1 t + cos w2 t, sin w1 t + sin w2 t)`` to the side and up.
@@ -28,13 +28,13 @@ class Rosette:
 
 @dataclass(frozen=True)
 class SensorModel:
-    """One LiDAR as its maker describes it.
+    """A LiDAR as its maker describes it.
 
     Attributes:
         elevations_deg: angle of each ring from the lowest up; none for a sensor without rings.
-        azimuth_step_deg: between two columns at 10 revolutions a second; 0 without rings.
-        range_min_m, range_max_m: limits of what is reported. accuracy_m: standard deviation or stated accuracy.
-        source: where the figures come from.
+        azimuth_step_deg: between two columns at 10 revolutions per second; 0 without rings.
+        range_min_m, range_max_m: limits of reported ranges. accuracy_m: standard deviation or stated accuracy.
+        source: of the figures.
     """
 
     name: str
@@ -49,8 +49,8 @@ class SensorModel:
     def directions(self, start_s: float = 0.0, duration_s: float = 0.1) -> Floats:
         """Return unit vectors (N, 3) of the beams, x ahead, y left, z up, in the order of firing.
 
-        A spinning sensor gives one revolution clockwise from straight ahead, column by column, whatever the time; one
-        without rings gives the beams of ``duration_s`` from ``start_s`` on.
+        A spinning sensor gives one revolution clockwise from straight ahead, column by column, at any time; one without
+        rings gives the beams of ``duration_s`` from ``start_s`` on.
         """
         if self.rosette is not None:
             return _rosette(self.rosette, start_s, duration_s)

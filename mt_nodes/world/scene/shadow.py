@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an object hides: the wedge behind it, as seen from above."""
+"""The wedge that an object hides, seen from above."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shapely
 
 from mt_nodes.data.effects import Volume
 
-#: A beam or two to each side: what stands there may lose a return to the object's edge.
+#: A beam or two to each side: objects there may lose a return to the object's edge.
 _MARGIN_RAD = 0.01
 _HEIGHT_M = 20.0
 _WIDEST_RAD = 1.4
@@ -19,15 +19,15 @@ def shadow(corners_m: npt.NDArray[np.float64], sensor_m: npt.NDArray[np.float64]
     """Return the wedge over the ground behind a convex object, up to a distance, over all heights.
 
     Args:
-        corners_m: (n, 2) outline of the object. sensor_m: (2,) where the rays start, outside of it.
-        to_m: where the wedge ends, from the sensor.
+        corners_m: (n, 2) outline of the object. sensor_m: (2,) origin of the rays, outside of it.
+        to_m: end of the wedge, from the sensor.
     """
     away = corners_m - sensor_m
     axis = away.mean(axis=0)
     bearing = np.arctan2(axis[1], axis[0])
-    apart = np.arctan2(away[:, 1], away[:, 0]) - bearing
-    apart -= 2.0 * np.pi * np.rint(apart / (2.0 * np.pi))
-    right, left = apart.min() - _MARGIN_RAD, apart.max() + _MARGIN_RAD
+    offset_rad = np.arctan2(away[:, 1], away[:, 0]) - bearing
+    offset_rad -= 2.0 * np.pi * np.rint(offset_rad / (2.0 * np.pi))
+    right, left = offset_rad.min() - _MARGIN_RAD, offset_rad.max() + _MARGIN_RAD
     sides = bearing + np.array([right, left])
     rim_m = to_m / np.cos(min((left - right) / 2, _WIDEST_RAD))
     rim = sensor_m + rim_m * np.column_stack([np.cos(sides), np.sin(sides)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rays that a cloud consists of would see of an object put among them.
+"""Casts the rays of a cloud to an added object.
 
 A ray starts at the origin of the cloud's frame and goes through its return. Only rays within the cone around the
 object's bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once.
@@ -24,17 +24,17 @@ from mt_nodes.world.scene.silent_rays import silent_rays
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-#: The cone is this much wider than the bounding sphere, so that rounding never leaves a ray out.
+#: The cone is this much wider than the bounding sphere, so that rounding never excludes a ray.
 _SLACK = 1.01
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """Rays that meet an object.
+    """Rays that hit an object.
 
     Attributes:
-        rows: (n,) of the cloud, rising. range_m: (n,) from the sensor to the surface. own_m: (n,) range of the return
-            that the cloud has on that ray. brightness: (n,) reflectivity times cosine of incidence, 0..1.
+        rows: (n,) of the cloud, ascending. range_m: (n,) from the sensor to the surface. own_m: (n,) range of the
+            cloud's return on that ray. brightness: (n,) reflectivity times cosine of incidence, 0..1.
     """
 
     rows: Rows
@@ -44,12 +44,12 @@ class Hits:
 
     @property
     def seen(self) -> npt.NDArray[np.bool_]:
-        """Whether the object is nearer than the return that the cloud has there (n,)."""
+        """Whether the object is nearer than the cloud's return (n,)."""
         return np.asarray(self.range_m < self.own_m)
 
 
 class RaycastBody:
-    """An object ready to be cast at; its own frame is that of its mesh."""
+    """An object prepared for ray casting; its own frame is that of its mesh."""
 
     def __init__(self, mesh: Mesh) -> None:
         self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
@@ -68,25 +68,25 @@ class RaycastBody:
     def around(self, cloud: Cloud, pose: Matrix) -> Rows:
         """Return the rows (n,) of returns within the cone around the object; ``pose`` is body to cloud."""
         center, radius = move(pose, self.center_m[None])[0], _SLACK * self.radius_m
-        apart = float(np.linalg.norm(center))
-        if apart <= radius:
+        distance_m = float(np.linalg.norm(center))
+        if distance_m <= radius:
             return returns_at(cloud, np.arange(len(cloud)))[0]
-        return within_cone(cloud, center / apart, float(np.sqrt(1.0 - (radius / apart) ** 2)))
+        return within_cone(cloud, center / distance_m, float(np.sqrt(1.0 - (radius / distance_m) ** 2)))
 
     def cast(self, cloud: Cloud, pose: Matrix) -> Hits:
-        """Follow the cloud's rays to the object; ``pose`` takes the object's coordinates to the cloud's."""
+        """Cast the cloud's rays to the object; ``pose`` is object to cloud."""
         rows = self.around(cloud, pose)
         direction, own = _directions(cloud, rows)
         return self._hits(rows, direction, own, pose)
 
     def cast_silent(self, cloud: Cloud, pose: Matrix) -> tuple[Hits, Floats]:
-        """Follow the rays that brought no return; also return the directions (n, 3) of those that meet the object.
+        """Cast the rays without a return; also return the directions (n, 3) of those that hit the object.
 
-        ``own_m`` of these hits is how far the neighbouring return sees: farther, something else may be in the way.
+        ``own_m`` of these hits is the range of the neighbouring return: beyond it, something else may be in the way.
         """
         x, y, _ = move(pose, self.center_m[None])[0].tolist()
-        apart = float(np.hypot(x, y))
-        half = float(np.arcsin(min(1.0, self.radius_m / apart))) if apart > 0 else np.pi
+        distance_m = float(np.hypot(x, y))
+        half = float(np.arcsin(min(1.0, self.radius_m / distance_m))) if distance_m > 0 else np.pi
         rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
         hits = self._hits(np.arange(len(rays.rows)), rays.direction, rays.clear_m, pose)
         chosen = hits.rows
@@ -109,14 +109,14 @@ class RaycastBody:
         return np.asarray(rows[first < own - slack_m])
 
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
-        """Return how far points (n, 3) of the cloud's frame are from the object's surface (n,)."""
+        """Return the distance (n,) of points (n, 3) of the cloud's frame from the object's surface."""
         inside = move(np.asarray(np.linalg.inv(pose), dtype=np.float64), xyz).astype(np.float32)
         return np.asarray(self._scene.compute_distance(tensor(inside), nthreads=1).numpy(), dtype=np.float64)
 
 
 @lru_cache
 def body_of(kind: str) -> RaycastBody:
-    """Return an object of the catalogue, made ready once."""
+    """Return an object of the catalogue, cached."""
     return RaycastBody(mesh_of(kind))
 
 

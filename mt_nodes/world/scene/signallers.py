@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People in protective clothing, as triangle meshes: who gives signs to traffic, and who works on the road.
+"""Triangle meshes of people who direct traffic or work on the road.
 
-All are adults of 1.75 m and look along x, so that an ego they stand before must come from ahead of them.
+All are adults of 1.75 m who look along x, so that an ego must come from ahead of them.
 """
 
 from __future__ import annotations
 
-from mt_nodes.world.scene.materials import DARK, FILM, PLASTIC, RETRO, SLEEVE, STEEL, WOOD
-from mt_nodes.world.scene.meshes import SKIN, Mesh, Vector, box, ellipsoid, merged, rod
+from mt_nodes.world.scene.meshes import (
+    DARK,
+    FILM,
+    PLASTIC,
+    RETRO,
+    SKIN,
+    SLEEVE,
+    STEEL,
+    WOOD,
+    Mesh,
+    Vector,
+    box,
+    ellipsoid,
+    merged,
+    rod,
+)
 
 
 def traffic_officer(reflectivity: float) -> Mesh:
@@ -42,7 +56,7 @@ def construction_worker(reflectivity: float) -> Mesh:
 
 
 def _standing(reflectivity: float) -> list[Mesh]:
-    """Return legs, trunk with two bands that send light back, and head of an adult."""
+    """Return legs, trunk with two retro-reflective bands, and head of an adult."""
     legs = [rod((x, y, 0.0), (0.0, y, 0.86), 0.078, reflectivity) for x, y in ((0.04, 0.1), (-0.04, -0.1))]
     trunk = rod((0.0, 0.0, 0.82), (0.02, 0.0, 1.46), 0.19, reflectivity)
     bands = [rod((0.0, 0.0, z), (0.0, 0.0, z + 0.055), 0.197, RETRO) for z in (1.0, 1.2)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faces of traffic lights: which lens shines, in which shape."""
+"""Faces of traffic lights: the lit lens and its shape."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from mt_nodes.world.scene.canvas import Canvas, Point, Rgb, Singles
 from mt_nodes.world.scene.symbols import arrow
 
 _HOUSING, _DARK, _PITCH_M, _LENS_M = (0.02, 0.022, 0.02), 0.12, 0.3, 0.1
-#: What a lens sends when it shines, of full scale: a camera exposed for the street sees it nearly saturated.
+#: Light of a lit lens relative to full scale: nearly saturated for a camera exposed for the street.
 _SHINES: dict[str, Rgb] = {"red": (1.0, 0.16, 0.1), "yellow": (1.0, 0.72, 0.12), "green": (0.25, 1.0, 0.7)}
 _COLOURS = ("red", "yellow", "green")
 
 
 @dataclass(frozen=True)
 class LightState:
-    """One state of a traffic light.
+    """A state of a traffic light.
 
     Attributes:
-        what: it is. colour: of the lens that shines. row: which of the lenses does, counted from above.
-        lenses: how many there are, one above the other.
-        arrow_to: where the tip of an arrow lies that shines in place of the full lens, in shares of its radius.
+        what: its name. colour: of the lit lens. row: the lit lens, counted from above.
+        lenses: number of lenses, one above the other.
+        arrow_to: tip of an arrow that is lit instead of the full lens, in shares of its radius.
     """
 
     what: str
@@ -54,23 +54,23 @@ SIGNALS: dict[str, LightState] = {
 
 @lru_cache
 def faces_of(signal: str) -> tuple[Singles, Singles]:
-    """Return albedo and glow (h, w, 3) of a light, drawn once."""
-    made = SIGNALS[signal]
-    albedo, glow = Canvas(made.size_m, _HOUSING), Canvas(made.size_m, (0.0, 0.0, 0.0))
-    for row in range(made.lenses):
-        center = (0.0, _PITCH_M * ((made.lenses - 1) / 2.0 - row))
-        own = made.colour if row == made.row else _COLOURS[row]
+    """Return albedo and glow (h, w, 3) of a light, cached."""
+    shape = SIGNALS[signal]
+    albedo, glow = Canvas(shape.size_m, _HOUSING), Canvas(shape.size_m, (0.0, 0.0, 0.0))
+    for row in range(shape.lenses):
+        center = (0.0, _PITCH_M * ((shape.lenses - 1) / 2.0 - row))
+        own = shape.colour if row == shape.row else _COLOURS[row]
         red, green, blue = _SHINES[own]
         albedo.disc(center, _LENS_M, (_DARK * red, _DARK * green, _DARK * blue))
-        if row == made.row:
-            _shine(glow, center, made)
+        if row == shape.row:
+            _shine(glow, center, shape)
     return albedo.face(), np.asarray(glow.face())
 
 
-def _shine(glow: Canvas, center: Point, made: LightState) -> None:
-    colour = _SHINES[made.colour]
-    if made.arrow_to is None:
+def _shine(glow: Canvas, center: Point, state: LightState) -> None:
+    colour = _SHINES[state.colour]
+    if state.arrow_to is None:
         glow.disc(center, _LENS_M, colour)
         return
-    (x, y), (dx, dy) = center, (_LENS_M * made.arrow_to[0], _LENS_M * made.arrow_to[1])
+    (x, y), (dx, dy) = center, (_LENS_M * state.arrow_to[0], _LENS_M * state.arrow_to[1])
     arrow(glow, (x - dx, y - dy), (x + dx, y + dy), 0.035, colour)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rays of a scan that brought no return: into the sky, or off a surface that threw none back.
+"""Rays of a scan without a return: into the sky, or off a surface that reflected none back.
 
-A new object reflects them, too; without them it would lose what stands out against the sky.
+A new object reflects them, too; without them it would be incomplete against the sky.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mt_nodes.world.scene.returns import lengths, places
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Neighbours of one ring this many azimuth steps apart have room for a ray between them.
+#: Neighbours of a ring this many azimuth steps apart have room for a ray between them.
 _GAP_STEPS = 1.6
-#: How far beside the window neighbours are looked for.
+#: How far beside the window neighbours are searched.
 _ASIDE_RAD = 0.2
-#: Most rings have a return as near as this to an end of the window; the others are searched all around.
+#: Most rings have a return this close to an end of the window; the others are searched all around.
 _BESIDE_RAD = 0.05
-#: Returns of one ring nearer to each other than this are on one ray (a second echo).
+#: Returns of a ring closer to each other than this are on one ray (a second echo).
 _SAME_RAD = 1e-5
-#: How far the elevation of a ring may differ between neighbours: by its noise, and by tilt with the azimuth.
+#: Largest difference in elevation between neighbours of a ring: noise, and tilt by azimuth.
 _LEVEL_RAD, _TILT = 0.01, 0.06
 
 
@@ -36,9 +36,9 @@ class SilentRays:
     """Rays without a return within a window of azimuth.
 
     Attributes:
-        rows: (n,) of an organised cloud: where the return would be. Of another: the return of the same ring after
-            which it would come. direction: (n, 3) unit vectors. clear_m: (n,) how far the nearer neighbour on the ring
-            sees, infinite where there is none: farther than that the ray may end at the same thing.
+        rows: (n,) of an organised cloud: the place of the return. Of another: the return of the same ring after which
+            it would come. direction: (n, 3) unit vectors. clear_m: (n,) range of the nearer neighbour on the ring,
+            infinite without one: beyond it the ray may end at the same object.
     """
 
     rows: Rows
@@ -47,10 +47,10 @@ class SilentRays:
 
 
 def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> SilentRays:
-    """Return the silent rays within ``half_width_rad`` of a bearing, none where the beams cannot be told.
+    """Return the silent rays within ``half_width_rad`` of a bearing, none if the beams are unknown.
 
-    In an organised cloud they are its empty returns; their azimuth is that of their column, their elevation that of
-    their ring. Else they are the gaps between neighbours of one ring, filled at the ring's own azimuth step.
+    In an organised cloud they are its empty returns, with the azimuth of their column and the elevation of their ring.
+    Else they are the gaps between neighbours of a ring, filled at the ring's own azimuth step.
     """
     try:
         beams = beams_of(cloud)
@@ -73,14 +73,14 @@ def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentR
     if not len(steps):
         return _joined([])
     step = float(np.median(steps))
-    # Two returns of a ring that stand on different cones are not both where its beam was: nothing is between them.
+    # Two returns of a ring on different cones are not both on its beam: nothing is inserted between them.
     level = np.abs(np.diff(elevation)) <= _LEVEL_RAD + _TILT * gap
     left = np.flatnonzero((gap > _GAP_STEPS * step) & level)
     count = np.rint(gap[left] / step).astype(np.int64) - 1
     which = np.repeat(left, count)
     number = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count) + 1
     share = number / (np.repeat(count, count) + 1)
-    # Counted from the neighbour that was scanned first, after which they come.
+    # Relative to the neighbour that was scanned first, after which they come.
     rising = rows[which] <= rows[which + 1]
     first, second = np.where(rising, which, which + 1), np.where(rising, which + 1, which)
     azimuth = at[first] + share * (at[second] - at[first])
@@ -90,17 +90,17 @@ def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentR
     return SilentRays(rows[first][chosen], _unit(bearing + azimuth[chosen], tilt[chosen]), clear)
 
 
-Seen = tuple[Floats, Rows, Rows, Floats, Floats]
+KnownReturns = tuple[Floats, Rows, Rows, Floats, Floats]
 """Azimuth from the bearing, row, ring, elevation and range (n,) of returns whose ring is known."""
 
 
-def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
-    """Close every ring at one end of the window by what is nearest there; beyond, nothing is in the way."""
+def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> KnownReturns:
+    """Close every ring at one end of the window with the nearest return there; beyond, nothing is in the way."""
     rows, off = beams.within(bearing + side, _BESIDE_RAD)
     elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
     if len(elsewhere):
         more = np.flatnonzero(beams.of_rings(elsewhere))
-        rows, off = np.append(rows, more), np.append(off, beams.aside(bearing + side, more))
+        rows, off = np.append(rows, more), np.append(off, beams.azimuth_from(bearing + side, more))
     ring, off = beams.ring[rows], np.abs(off)
     order = beams.order(ring, off)
     nearest = order[np.flatnonzero(np.diff(ring[order], prepend=-1))]
@@ -108,7 +108,7 @@ def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> Seen:
     return np.full(len(at), side), at, of, elevation, np.full(len(at), np.inf)
 
 
-def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> Seen:
+def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> KnownReturns:
     xyz = places(cloud, rows)
     range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
     there = (range_m > 0.0) & (ring >= 0)

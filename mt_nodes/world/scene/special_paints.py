@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How trams, farm vehicles, people who give signs and what lines a road are painted (see ``appearance.py``)."""
+"""Paints of trams, farm vehicles, people who direct traffic, and roadside objects (see ``appearance.py``)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from mt_nodes.world.scene.materials import CLOTH, DARK, FILM, HORSE, PLASTIC, RETRO, SLEEVE, STEEL, WOOD
-from mt_nodes.world.scene.meshes import GLASS, SKIN, TYRE
+from mt_nodes.world.scene.meshes import CLOTH, DARK, FILM, GLASS, HORSE, PLASTIC, RETRO, SKIN, SLEEVE, STEEL, TYRE, WOOD
 from mt_nodes.world.scene.palette import (
     BLACK,
     FACE,
@@ -27,17 +26,17 @@ _LIME: Rgb = (0.62, 0.72, 0.03)
 _SILVER, _BAY, _MANE, _CREAM = (0.6, 0.61, 0.6), (0.16, 0.075, 0.03), (0.03, 0.02, 0.015), (0.62, 0.53, 0.36)
 
 
-def _made_of(material: Singles, value: float) -> np.ndarray:
+def _is_material(material: Singles, value: float) -> np.ndarray:
     return np.asarray(np.abs(material - value) < 1e-4)
 
 
 def _tram(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    body = ~_made_of(material, GLASS) & ~_made_of(material, DARK) & ~_made_of(material, TYRE)
+    body = ~_is_material(material, GLASS) & ~_is_material(material, DARK) & ~_is_material(material, TYRE)
     colours[body & (z > 1.28)] = _CREAM
     colours[body & (z > 2.62)] = (0.3, 0.3, 0.3)
     sides, ends = np.abs(y) > 1.2, np.abs(x) > 6.7
-    colours[_made_of(material, GLASS)] = (0.13, 0.15, 0.17)  # high panes show the sky
-    colours[sides & _made_of(material, GLASS) & (np.mod(x + 0.1, 1.3) < 0.16)] = _CREAM
+    colours[_is_material(material, GLASS)] = (0.13, 0.15, 0.17)  # high panes show the sky
+    colours[sides & _is_material(material, GLASS) & (np.mod(x + 0.1, 1.3) < 0.16)] = _CREAM
     for door in (4.6, 0.2, -4.4):  # three doors, on the right
         colours[(y < -1.2) & (np.abs(x - door) < 0.62) & (z > 0.5) & (z < 2.45)] = PANE
         colours[(y < -1.2) & (np.abs(np.abs(x - door) - 0.62) < 0.06) & (z > 0.5) & (z < 2.45)] = (0.2, 0.02, 0.02)
@@ -47,36 +46,36 @@ def _tram(colours: Singles, x: Singles, y: Singles, z: Singles, material: Single
     colours[lamps & (x < 0)] = (0.4, 0.01, 0.01)
     colours[(x > 6.3) & (np.abs(y) < 0.6) & (z > 2.45) & (z < 2.7)] = BLACK
     colours[(x > 6.3) & (np.abs(y) < 0.5) & (np.abs(z - 2.58) < 0.06) & (np.mod(y, 0.16) < 0.1)] = YELLOW
-    colours[_made_of(material, DARK) | (body & (z < 0.42))] = BLACK
+    colours[_is_material(material, DARK) | (body & (z < 0.42))] = BLACK
     colours[z > 3.2] = METAL
 
 
 def _gate(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     boom = y > -2.2
     colours[boom & (np.mod(y, 1.0) < 0.5)] = RED
-    colours[_made_of(material, STEEL)] = METAL
-    colours[_made_of(material, DARK)] = BLACK
+    colours[_is_material(material, STEEL)] = METAL
+    colours[_is_material(material, DARK)] = BLACK
 
 
 def _high_visibility(jacket: Rgb, trousers: Rgb, hat: Rgb) -> Details:
-    """A person in protective clothing: bands that send light back, something on the head."""
+    """Return the paint of a person in protective clothing: retro-reflective bands, headgear."""
     dressed = person(jacket, trousers, 1.75)
 
-    def put(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
+    def paint(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
         dressed(colours, x, y, z, material)
-        colours[_made_of(material, SLEEVE)] = jacket
-        colours[_made_of(material, SKIN)] = FACE
-        colours[_made_of(material, RETRO)] = _SILVER
-        colours[_made_of(material, WOOD)] = hat
-        colours[_made_of(material, STEEL)] = METAL
-        colours[_made_of(material, PLASTIC)] = WHITE
+        colours[_is_material(material, SLEEVE)] = jacket
+        colours[_is_material(material, SKIN)] = FACE
+        colours[_is_material(material, RETRO)] = _SILVER
+        colours[_is_material(material, WOOD)] = hat
+        colours[_is_material(material, STEEL)] = METAL
+        colours[_is_material(material, PLASTIC)] = WHITE
 
-    return put
+    return paint
 
 
 def _guard(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     _high_visibility(_LIME, JEANS, BLACK)(colours, x, y, z, material)
-    paddle = _made_of(material, FILM)
+    paddle = _is_material(material, FILM)
     colours[paddle] = RED
     out, up = y - 0.62, z - 1.83
     colours[paddle & (np.hypot(out, up) > 0.2)] = WHITE
@@ -84,34 +83,34 @@ def _guard(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singl
 
 
 def _horse(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    coat = _made_of(material, HORSE)
+    coat = _is_material(material, HORSE)
     colours[coat] = _BAY
     colours[coat & (z < 0.32)] = _MANE
 
 
 def _rider(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     _horse(colours, x, y, z, material)
-    clothes = _made_of(material, CLOTH)
+    clothes = _is_material(material, CLOTH)
     colours[clothes] = (0.45, 0.05, 0.05)
     colours[clothes & (z < 1.62)] = (0.5, 0.47, 0.4)
     colours[clothes & (z < 1.15)] = BLACK
-    colours[_made_of(material, SKIN) & (z > 2.42)] = BLACK
+    colours[_is_material(material, SKIN) & (z > 2.42)] = BLACK
 
 
 def _carriage(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     _horse(colours, x, y, z, material)
-    colours[_made_of(material, WOOD)] = (0.12, 0.02, 0.02)
-    colours[_made_of(material, DARK)] = BLACK
-    clothes = _made_of(material, CLOTH)
+    colours[_is_material(material, WOOD)] = (0.12, 0.02, 0.02)
+    colours[_is_material(material, DARK)] = BLACK
+    clothes = _is_material(material, CLOTH)
     colours[clothes] = (0.05, 0.07, 0.05)
-    colours[_made_of(material, RETRO)] = RED
+    colours[_is_material(material, RETRO)] = RED
 
 
 def _tractor(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[_made_of(material, DARK)] = BLACK
+    colours[_is_material(material, DARK)] = BLACK
     rims = np.hypot(x + 0.95, z - 0.85) < 0.42
     rims |= np.hypot(x - 1.3, z - 0.6) < 0.3
-    colours[_made_of(material, TYRE) & rims] = YELLOW
+    colours[_is_material(material, TYRE) & rims] = YELLOW
     colours[(z > 2.6) & (np.abs(material - GLASS) > 1e-4)] = (0.65, 0.65, 0.62)
     lamps = (np.abs(y) > 0.6) & (np.abs(z - 1.62) < 0.09)
     colours[lamps & (x < -1.2)] = (0.4, 0.01, 0.01)
@@ -124,13 +123,13 @@ def _trailer(colours: Singles, x: Singles, y: Singles, z: Singles, material: Sin
     across = np.abs(np.abs(y) - 0.55)
     colours[rear & (z > 0.62) & (z < 0.8) & (across < 0.11 * (0.8 - z) / 0.18)] = RED
     colours[rear & (np.abs(y) < 0.26) & (np.abs(z - 0.72) < 0.06)] = WHITE
-    colours[_made_of(material, DARK)] = BLACK
+    colours[_is_material(material, DARK)] = BLACK
 
 
 def _load(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    colours[_made_of(material, DARK)] = BLACK
-    colours[_made_of(material, WOOD)] = (0.42, 0.27, 0.13)
-    colours[_made_of(material, RETRO)] = RED
+    colours[_is_material(material, DARK)] = BLACK
+    colours[_is_material(material, WOOD)] = (0.42, 0.27, 0.13)
+    colours[_is_material(material, RETRO)] = RED
     colours[(x > 2.1) & (np.abs(material - GLASS) > 1e-4) & (z > 0.7)] = SPECIAL_COLOURS["load_carrier"]
     lamps = (x < -2.2) & (np.abs(y) > 0.75) & (np.abs(z - 0.95) < 0.1)
     colours[lamps] = (0.4, 0.01, 0.01)
@@ -139,13 +138,13 @@ def _load(colours: Singles, x: Singles, y: Singles, z: Singles, material: Single
 def _delineator(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     slanted = z + 0.8 * y
     colours[(slanted > 0.72) & (slanted < 0.94)] = BLACK
-    colours[_made_of(material, RETRO)] = (0.8, 0.5, 0.1)
+    colours[_is_material(material, RETRO)] = (0.8, 0.5, 0.1)
 
 
 def _rail(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     colours[(z > 0.44) & (np.abs(np.abs(z - 0.595) - 0.075) > 0.045)] *= np.float32(0.6)
-    colours[_made_of(material, DARK)] = (0.2, 0.2, 0.2)
-    colours[_made_of(material, RETRO)] = (0.8, 0.5, 0.1)
+    colours[_is_material(material, DARK)] = (0.2, 0.2, 0.2)
+    colours[_is_material(material, RETRO)] = (0.8, 0.5, 0.1)
 
 
 def _bump(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
@@ -154,14 +153,14 @@ def _bump(colours: Singles, x: Singles, y: Singles, z: Singles, material: Single
 
 def _island(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
     colours[(z > 0.14) & (z < 0.16) & (np.abs(y) < 0.6) & (np.abs(x) < 1.9)] = (0.3, 0.26, 0.22)
-    post = _made_of(material, FILM)
+    post = _is_material(material, FILM)
     colours[post] = (0.01, 0.08, 0.4)
     colours[post & (np.abs(z - 0.95 - 0.7 * (y - 0.0)) < 0.06)] = WHITE
-    colours[_made_of(material, STEEL)] = METAL
+    colours[_is_material(material, STEEL)] = METAL
 
 
 def _gantry(colours: Singles, x: Singles, y: Singles, z: Singles, material: Singles) -> None:
-    plate = _made_of(material, FILM)
+    plate = _is_material(material, FILM)
     colours[plate] = (0.01, 0.08, 0.4)
     out, up = y - 0.6, z - 5.6
     edge = np.maximum(np.abs(out) - 1.42, np.abs(up) - 0.72)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A street in town: what stands in it and what moves along it, from a seed.
+"""A town street with static and moving objects, from a seed.
 
-World frame: x along the ego's lane (its centre line is y = 0), y left, z up. The street consists of blocks of 20 m;
-what a block holds depends on the seed and its number alone, so a longer street has the same beginning. A street that
-bends is made straight, and then laid along its road.
-Gaps between things are wider than any sensible clustering tolerance.
+World frame: x along the ego's lane (its centre line is y = 0), y left, z up. The street consists of blocks of 20 m; the
+contents of a block depend on the seed and its number alone, so a longer street has the same beginning. A street with
+bends is made straight, and then bent along its road. Gaps between objects are wider than any sensible clustering
+tolerance.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ ASPHALT, PAVING = 0.18, 0.28
 KERB_M = 0.12
 RIGHT_KERB_Y_M, LEFT_KERB_Y_M, FACADE_Y_M = -4.4, 8.1, 12.6
 GROUND, HOUSE, POLE, VEHICLE, PERSON = "ground", "house", "pole", "vehicle", "person"
-#: In a bend the ground of a block is laid in so many pieces, so that its edges follow the road to a centimetre.
+#: In a bend the ground of a block is split into so many pieces, so that its edges follow the road to a centimetre.
 _BENT_PIECES = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """One thing of the street as if the street were straight, and what a camera must know to give it colours.
+    """An object of the straight street, and what a camera needs for its colours.
 
     Attributes:
         kind: one of ``ground``, ``house``, ``pole``, ``vehicle``, ``person``.
-        tone: 0..1, tells things of one kind apart.
+        tone: 0..1, distinguishes objects of one kind.
     """
 
     kind: str
@@ -49,12 +49,12 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Mover:
-    """Something that moves at constant speed along the street.
+    """An object that moves at constant speed along the street.
 
     Attributes:
         kind: as in :class:`Piece`.
         shape: mesh as a function of the distance walked in metres (legs swing).
-        x_m, y_m: where it is at time zero. speed_mps: signed, along x. sway_m: amplitude of its weaving.
+        x_m, y_m: position at time zero. speed_mps: signed, along x. sway_m: amplitude of its weaving.
         tone: as in :class:`Piece`.
     """
 
@@ -67,7 +67,7 @@ class Mover:
     tone: float = 0.0
 
     def at(self, time_s: float) -> Mesh:
-        """Return the mesh where it is at a time."""
+        """Return the mesh at its position at a time."""
         travelled = self.speed_mps * time_s
         weave = self.sway_m * float(np.sin(1.7 * time_s + self.x_m))
         yaw = np.pi if self.speed_mps < 0 else 0.0
@@ -83,13 +83,13 @@ class Street:
         self._seed = seed
         self.road = Road(bend_1pm, (last + 1) * BLOCK_M + VIEW_M)
         parts = _BENT_PIECES if bend_1pm else 1
-        self._blocks = {k: _told_apart(k, _standing(self._rng(k, "standing"), k * BLOCK_M, parts)) for k in blocks}
+        self._blocks = {k: _pieces(k, _standing(self._rng(k, "standing"), k * BLOCK_M, parts)) for k in blocks}
         walkers = [_walking(self._rng(k, "walking"), k * BLOCK_M) for k in blocks]
         self._movers = [*chain.from_iterable(walkers), *_oncoming(self._rng(0, "oncoming"), duration_s)]
         self._movers += _cyclists(self._rng(0, "cyclists"))
 
     def pieces(self, time_s: float) -> list[Piece]:
-        """Return what is within sight of the ego at a time, along a straight street."""
+        """Return the objects in the ego's sight at a time, along a straight street."""
         ego_x = EGO_SPEED_MPS * time_s
         near = [block for k, block in self._blocks.items() if abs((k + 0.5) * BLOCK_M - ego_x) < VIEW_M]
         seen = (m for m in self._movers if abs(m.x_m + m.speed_mps * time_s - ego_x) < VIEW_M)
@@ -100,17 +100,17 @@ class Street:
         return generator(self._seed, "street", 0, block, what)
 
 
-def _told_apart(block: int, things: Iterable[tuple[str, Mesh]]) -> list[Piece]:
+def _pieces(block: int, things: Iterable[tuple[str, Mesh]]) -> list[Piece]:
     return [Piece(kind, mesh, _tone(31 * block + i)) for i, (kind, mesh) in enumerate(things)]
 
 
 def _tone(number: int) -> float:
-    """Numbers in a row are far apart: multiples of the golden ratio."""
+    """Successive numbers differ strongly: multiples of the golden ratio."""
     return (0.6180339887 * number) % 1.0
 
 
 def _standing(rng: np.random.Generator, x: float, parts: int) -> Iterator[tuple[str, Mesh]]:
-    """One block's ground, houses, parked cars, lamp posts and people who wait, each with its kind."""
+    """Return one block's ground, houses, parked cars, lamp posts and waiting people, each with its kind."""
     for y_low, y_high, top_m, reflectivity in (
         (-20.0, 20.0, 0.0, ASPHALT),
         (-20.0, RIGHT_KERB_Y_M, KERB_M, PAVING),
@@ -136,7 +136,7 @@ def _standing(rng: np.random.Generator, x: float, parts: int) -> Iterator[tuple[
 
 
 def _walking(rng: np.random.Generator, x: float) -> Iterator[Mover]:
-    """One block's pedestrians on the right-hand pavement; those on one line keep one pace."""
+    """Return one block's pedestrians on the right-hand pavement; those on one line have the same pace."""
     for line_y, speed in ((-5.4, 1.3), (-6.95, -1.2), (-8.5, 1.0)):
         if rng.random() < 0.85:
             cloth, height = _clothing(rng), rng.uniform(1.1, 1.25) if rng.random() < 0.25 else rng.uniform(1.55, 1.9)
@@ -150,7 +150,7 @@ def _walking(rng: np.random.Generator, x: float) -> Iterator[Mover]:
 
 
 def _oncoming(rng: np.random.Generator, duration_s: float) -> Iterator[Mover]:
-    """Cars in the other lane, nose to tail 24 to 30 m apart."""
+    """Return cars in the other lane, 24 to 30 m apart."""
     x, end = -VIEW_M, VIEW_M + 2 * EGO_SPEED_MPS * duration_s
     while x < end:
         body = meshes.van(_paint(rng)) if rng.random() < 0.2 else meshes.car(_paint(rng), rng.uniform(4.0, 4.8))
@@ -159,7 +159,7 @@ def _oncoming(rng: np.random.Generator, duration_s: float) -> Iterator[Mover]:
 
 
 def _cyclists(rng: np.random.Generator) -> Iterator[Mover]:
-    """A group that rides ahead of the ego at its own speed."""
+    """Return a group that rides ahead of the ego at its own speed."""
     for x, y in ((11.0, -1.0), (24.0, 0.65), (34.0, -0.9)):
         yield Mover(PERSON, partial(_rider, rng.uniform(0.2, 0.5)), x, y, EGO_SPEED_MPS, 0.12, _tone(round(x)))
 

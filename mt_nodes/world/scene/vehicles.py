@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large and special vehicles as triangle meshes.
+"""Triangle meshes of large and special vehicles.
 
-Directive 96/53/EC lets rigid lorries and buses 2.55 m wide, 4 m high and 12 m long drive everywhere in the Union. Truck
-and bus stay within; the other sizes are assumed, of the middle of their class.
+Directive 96/53/EC allows rigid lorries and buses of 2.55 m width, 4 m height and 12 m length everywhere in the Union.
+Truck and bus are within; the other sizes are assumed, typical of their class.
 """
 
 from __future__ import annotations

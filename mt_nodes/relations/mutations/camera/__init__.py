@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of what cameras see."""
+"""Changes of camera images."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
-from mt_nodes.base.wording import aside
+from mt_nodes.base.wording import lateral_text
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.transforms import UnknownTransform
@@ -26,7 +26,7 @@ from mt_nodes.world.camera.measures import Mask
 
 @dataclass(frozen=True)
 class Edited(EachImage):
-    """Asks a model for each picture once, and takes the kept edit from then on: same picture and words, same edit."""
+    """Base: asks a model once per picture, then uses the cached edit: equal picture and prompt give an equal edit."""
 
     steps: int = param(30, low=1, high=200, aspect="fixed", help="steps of denoising")
     seed: int = param(0, low=0, high=2**31 - 1, aspect="fixed", help="of the model's own noise")
@@ -43,13 +43,13 @@ class Edited(EachImage):
 
     @abstractmethod
     def request(self) -> EditRequest:
-        """Return what is asked of the model."""
+        """Return the request to the model."""
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose: the seed is a parameter, so that an edit made offline is the one of the loop.
+        """Nothing is random: the seed is a parameter, so that an edit made offline is the one of the loop.
 
         Raises:
-            NotApplicable: samples of 16 bits or no colours; no kept edit where none is to be made.
+            NotApplicable: samples of 16 bits or no colours; no cached edit, and the model may not be asked.
         """
         if view.picture.pixels.dtype != np.uint8 or view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} is not 8 bits of red, green and blue each")
@@ -59,23 +59,27 @@ class Edited(EachImage):
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Take the kept edit, or make and keep it; outside of what may change, the picture stays."""
+        """Use the cached edit, or request and cache it; outside of the affected area the picture stays."""
         cache, key = EditCache.at(self.cache), self._key(view)
-        made = cache.get(key)
-        if made is None:
-            made = edit(self.request(), view.picture.rgb8(), self.affected(view, draw))
-            cache.put(key, made)
-        pixels = made if view.picture.order == "rgb" else made[..., ::-1]
+        edited = cache.get(key)
+        if edited is None:
+            edited = edit(self.request(), view.picture.rgb8(), self.affected(view, draw))
+            cache.put(key, edited)
+        pixels = edited if view.picture.order == "rgb" else edited[..., ::-1]
         where = self.affected(view, draw)
         if where is None:
             return np.ascontiguousarray(pixels)
         return np.where(where[..., None] != 0, pixels, view.picture.pixels)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look for the edit where it should be; what it shows, no measure of ours can tell."""
+        """Check that the edit changes the affected area; no measure here can tell what it shows."""
         where: Mask | None = self.affected(old, draw)
-        apart = measures.mean_difference(old.picture, new.picture, where)
-        return None if apart >= 0.01 else f"samples differ by {apart:.4f} of full scale on average, expected 0.01"
+        difference = measures.mean_difference(old.picture, new.picture, where)
+        return (
+            None
+            if difference >= 0.01
+            else f"samples differ by {difference:.4f} of full scale on average, expected 0.01"
+        )
 
     def _key(self, view: View) -> str:
         picture: Picture = view.picture
@@ -84,9 +88,9 @@ class Edited(EachImage):
 
 @dataclass(frozen=True)
 class ImageInstructed(Edited):
-    """Has a model of the InstructPix2Pix kind edit the whole picture as a sentence says ("make it night").
+    """Edits the whole picture by a sentence ("make it night") with a model like InstructPix2Pix.
 
-    What AutoMT does for "replaces". Whether the picture shows what was asked for, is not proven: look at it.
+    AutoMT's "replaces". It is not proven that the picture shows what was requested: look at it.
 
     Guaranteed: samples differ by 1 % of full scale or more on average; size, stamp and encoding stay.
     """
@@ -102,16 +106,16 @@ class ImageInstructed(Edited):
         )
 
 
-#: Least width and height of what is painted, in pixels; less would show nothing.
+#: Least width and height of the painted area, in pixels; less would show nothing.
 _LEAST_PX = 16
 
 
 @dataclass(frozen=True)
 class ImageInpainted(Edited):
-    """Has a model of the FLUX.1-Fill kind paint what a sentence names, into the place where it would stand.
+    """Paints the object that a sentence names, where it would stand, with a model like FLUX.1-Fill.
 
-    What AutoMT does for "adds". The place is a box on flat ground, given by range and offset from the vehicle's path;
-    the model paints within it as it likes: camera alone, no cloud shows it.
+    AutoMT's "adds". The place is a box on flat ground, given by range and offset from the vehicle's path; the model
+    paints freely within it. Camera only: no cloud shows the object.
 
     Guaranteed: within the box samples differ by 1 % of full scale or more on average, outside of it every pixel stayed.
     """
@@ -141,7 +145,7 @@ class ImageInpainted(Edited):
         return mask
 
     def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
-        """Say where it is expected to be seen."""
+        """Report where it is expected to be seen."""
         boxes = {topic: np.array(self._box_px(view), np.float64) for topic, view in views.items()}
         return Effects(image_boxes=tuple(ImageBox(t, tuple(box.tolist()), 1.0, self.label) for t, box in boxes.items()))
 
@@ -163,7 +167,7 @@ class ImageInpainted(Edited):
             x1, y1 = np.clip(high, -1, (width - 1, height - 1)).astype(int).tolist()
             if min(x1 - x0, y1 - y0) >= _LEAST_PX:
                 return x0, y0, x1, y1
-        where = f"{self.range_m:g} m ahead and {aside(self.left_m, 1)}"
+        where = f"{self.range_m:g} m ahead and {lateral_text(self.left_m, 1)}"
         raise NotApplicable(f"{view.image.topic}: a place {where} is not seen at {_LEAST_PX} pixels or more each way")
 
     def _corners(self) -> npt.NDArray[np.float64]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that change each image of a bundle have in common, alone or beside clouds."""
+"""Base classes of mutations that change each image of a bundle, alone or together with clouds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.model import CameraModel, rectified
 
-#: A follow-up whose every pixel differs by less than this share of full scale shows nothing new.
+#: A follow-up whose pixels all differ by less than this share of full scale shows nothing new.
 LEAST_VISIBLE = 1.0 / 255.0
-#: In a draw: this image stays the very message it was, because what changes is out of its sight.
+#: Key of a draw: this image stays the same message, because the change is out of its sight.
 UNTOUCHED = "untouched"
-#: Pictures with less between their darkest and their brightest pixel show nothing.
+#: A picture with less contrast between its darkest and brightest pixel shows nothing.
 LEAST_CONTRAST = 8.0 / 255.0
-#: Every so many rows and columns tell at once of most pictures that they show something.
+#: Stride of the rows and columns that are checked first, which suffices for most pictures.
 _PROBED_PX = 16
-#: Smaller pictures show nothing that could be told from its neighbours.
+#: In smaller pictures nothing can be told from its surroundings.
 LEAST_SIZE_PX = 16
-#: What the loss of a JPEG coded again may be exceeded by where nothing was changed, in shares of full scale.
+#: Tolerance for the loss of a re-encoded JPEG in unchanged areas, in shares of full scale.
 _CODEC_SLACK = 2.0 / 255.0
 
 
@@ -62,9 +62,9 @@ class View:
 
     @property
     def info(self) -> CameraInfo | None:
-        """The image's calibration: of its frame, or of a topic beside its own; None when there is none."""
-        beside = self.image.topic.rpartition("/")[0]
-        found = [i for i in self.bundle.camera_infos if i.topic.rpartition("/")[0] == beside]
+        """The image's calibration: by frame, or by a topic next to its own; None if there is none."""
+        namespace = self.image.topic.rpartition("/")[0]
+        found = [i for i in self.bundle.camera_infos if i.topic.rpartition("/")[0] == namespace]
         found += [i for i in self.bundle.camera_infos if i.frame_id == self.image.frame_id]
         return found[0] if found else None
 
@@ -85,16 +85,16 @@ class View:
 
 
 class ChangesImages(Mutation):
-    """Draws, changes and proves image by image; a draw is kept under ``<topic>|<name>``.
+    """Draws, changes and proves image by image; draws have keys ``<topic>|<name>``.
 
-    Of each image topic, stamp, frame, size and encoding stay, and outside of what is affected every pixel (but for
-    the loss of a JPEG coded again, measured on this very image): this class proves that, so that subclasses prove
-    only that what they promise is to be seen.
+    Topic, stamp, frame, size and encoding of each image stay, and so do all pixels outside of the affected area (except
+    for the loss of a re-encoded JPEG, measured on this very image): this class proves that, so that subclasses prove
+    only that the promised change is visible.
     """
 
     @abstractmethod
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Make every random choice of one image; :data:`UNTOUCHED` says that it stays as it is.
+        """Make every random choice for one image; :data:`UNTOUCHED` leaves it as it is.
 
         Raises:
             NotApplicable: there is no honest follow-up of it.
@@ -102,32 +102,32 @@ class ChangesImages(Mutation):
 
     @abstractmethod
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Return the new pixels, shape and dtype as before; the very same array where nothing is to change.
+        """Return the new pixels, shape and dtype as before; the same array if nothing changes.
 
         Never writes into the picture.
         """
 
     @abstractmethod
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Measure both pictures (:mod:`mt_nodes.world.camera.measures`); return what is not as promised, or None."""
+        """Measure both pictures (:mod:`mt_nodes.world.camera.measures`); return the broken promise, or None."""
 
     def affected(self, view: View, draw: Draw) -> Mask | None:
-        """Return where (H, W) pixels may change, not zero there; None: everywhere, all zero: the image is to stay."""
+        """Return where (H, W) pixels may change, nonzero there; None: everywhere; all zero: the image stays."""
         return None
 
     def change_info(self, view: View, draw: Draw) -> CameraInfo | None:
-        """Return the calibration of the changed picture; the very same object where it stays."""
+        """Return the calibration of the changed picture; the same object if it stays."""
         return view.info
 
     def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
-        """Return what the change means for the world, from the source's views and the draws by topic."""
+        """Return the effects on the world, from the source's views and the draws by topic."""
         return Effects()
 
     def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every image, one after the other.
 
         Raises:
-            NotApplicable: there is no honest follow-up of one, or one shows nothing that a change could be seen by.
+            NotApplicable: an image has no valid follow-up, or no visible content.
         """
         draws: Draw = {}
         for image in bundle.images:
@@ -137,7 +137,7 @@ class ChangesImages(Mutation):
         return draws
 
     def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
-        """Change every image, and its calibration if that changes, too."""
+        """Change every image, and its calibration where needed."""
         views = {image.topic: View.of(bundle, image) for image in bundle.images}
         draws = {topic: of_image(draw, view.image) for topic, view in views.items()}
         changing = {topic: view for topic, view in views.items() if UNTOUCHED not in draws[topic]}
@@ -150,16 +150,16 @@ class ChangesImages(Mutation):
             for topic, view in changing.items()
             if (changed := self.change_info(view, draws[topic])) is not None
         }
-        kept = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
-        return replace(bundle, images=images, camera_infos=kept), self.describe_images(changing, draws)
+        camera_infos = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
+        return replace(bundle, images=images, camera_infos=camera_infos), self.describe_images(changing, draws)
 
-    def prove_images(self, source: Bundle, made: Bundle, draw: Draw) -> str | None:
+    def prove_images(self, source: Bundle, followup: Bundle, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""
-        after = {image.topic: image for image in made.images}
+        after = {image.topic: image for image in followup.images}
         for image in source.images:
             if image.topic not in after:
                 return f"{image.topic}: the image is gone"
-            old, new = View.of(source, image), View.of(made, after[image.topic])
+            old, new = View.of(source, image), View.of(followup, after[image.topic])
             drawn = of_image(draw, image)
             if UNTOUCHED in drawn:
                 if after[image.topic] is not image:
@@ -171,7 +171,7 @@ class ChangesImages(Mutation):
         return None
 
     def _confined(self, old: View, new: View, draw: Draw) -> str | None:
-        """Prove that something is to be seen where pixels may change, and nothing where they may not."""
+        """Prove that something changed visibly where pixels may change, and nothing elsewhere."""
         where = self.affected(old, draw)
         if where is not None and not where.any():
             return None if new.image is old.image else "the image changed, it was to stay"
@@ -180,13 +180,17 @@ class ChangesImages(Mutation):
         if where is None:
             return None
         outside = _outside(where, spread_px(old.image))
-        apart = measures.largest_difference(old.picture, new.picture, outside)
+        difference = measures.largest_difference(old.picture, new.picture, outside)
         bound = _loss(old, outside) + _CODEC_SLACK if lossy(old.image) else 0.0
-        return None if apart <= bound else f"a pixel that was to stay differs by {apart:.2%}, allowed {bound:.2%}"
+        return (
+            None
+            if difference <= bound
+            else f"a pixel that was to stay differs by {difference:.2%}, allowed {bound:.2%}"
+        )
 
 
 class EachImage(ChangesImages):
-    """Changes images alone: clouds and everything else pass untouched."""
+    """Base of mutations that change images alone: clouds and everything else stay."""
 
     sensors = ("camera",)
 
@@ -198,8 +202,8 @@ class EachImage(ChangesImages):
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every image."""
-        made, effects = self.apply_to_images(bundle, draw)
-        return Followup(((0, made),), effects)
+        changed, effects = self.apply_to_images(bundle, draw)
+        return Followup(((0, changed),), effects)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""
@@ -212,13 +216,13 @@ class EachImage(ChangesImages):
 
 
 def of_image(draw: Draw, image: Image) -> Draw:
-    """Return the part of a draw that is about one image, by the names given in ``draw_image``."""
+    """Return the part of a draw for one image, with the names of ``draw_image``."""
     head = f"{image.topic}|"
     return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
 
 
 def _refuse_blank(view: View) -> None:
-    """Refuse a picture all of whose pixels look alike: a covered lens, a sensor in the dark or full of light."""
+    """Refuse a picture whose pixels are all alike: a covered lens, a sensor in the dark or saturated."""
     some = np.ascontiguousarray(view.picture.pixels[::_PROBED_PX, ::_PROBED_PX])
     least, largest = measures.ends(view.picture.with_pixels(some))
     if largest - least < LEAST_CONTRAST:
@@ -229,7 +233,7 @@ def _refuse_blank(view: View) -> None:
 
 
 def _coded(view: View, pixels: Pixels) -> Image:
-    """Return the image of new pixels; the very same one for the very same pixels."""
+    """Return the image encoded from new pixels; the same image for the same pixels."""
     return view.image if pixels is view.picture.pixels else encode(view.picture.with_pixels(pixels), view.image)
 
 
@@ -245,13 +249,13 @@ def _same_kind(old: View, new: View) -> str | None:
 
 
 def _outside(where: Mask, margin_px: int) -> Mask:
-    """Return a mask (H, W) of the pixels that are not affected, nor within a margin of one that is."""
+    """Return a mask (H, W) of the pixels outside of the affected area and a margin around it."""
     if margin_px:
         where = np.asarray(cv2.dilate(where, np.ones((2 * margin_px + 1,) * 2, np.uint8)))
     return np.asarray(where == 0, np.uint8)
 
 
 def _loss(view: View, outside: Mask) -> float:
-    """Return by how much, as a share of full scale, coding the unchanged picture again changes a pixel at most."""
+    """Return the largest change of a pixel by re-encoding the unchanged picture, as a share of full scale."""
     again = decode(encode(view.picture, view.image))
     return measures.largest_difference(view.picture, again, outside)

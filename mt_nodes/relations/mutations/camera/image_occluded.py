@@ -19,22 +19,22 @@ from mt_nodes.world.camera.measures import Mask
 
 #: Corners of the polygon that is drawn.
 _CORNERS = 9
-#: What the thing reflects towards the camera: near black, as it stands in its own shadow (an assumption).
+#: Reflectance of the object towards the camera: near black, as it is in its own shadow (an assumption).
 _BLACK = 0.04
 
 
 @dataclass(frozen=True)
 class ImageOccluded(EachImage):
-    """Covers a part of the picture with something dark and opaque, a leaf or a strip of tape, over a segment.
+    """Covers part of the picture with something dark and opaque, such as a leaf or tape, throughout a segment.
 
-    Guaranteed: what is covered has the share of the picture asked for, within a tenth of it or what the edges of the
-    picture cut off, is uniformly dark, and outside of it every pixel stayed.
+    Guaranteed: the covered share of the picture is as requested, within a tenth of it or what the picture's edges cut
+    off; it is uniformly dark; outside of it every pixel stays.
     """
 
     share: float = param(0.1, low=0.005, high=0.6, neutral=0.005, help="share of the picture that is covered")
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose what covers the lens over a segment: a key."""
+        """Choose the cover of a segment: a key."""
         return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
@@ -62,7 +62,7 @@ class ImageOccluded(EachImage):
         return np.asarray(cv2.fillPoly(mask, [np.rint(draw["corners_px"]).astype(np.int32)], (255,)))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Measure the covered area, and what is left to be seen in it."""
+        """Measure the covered area, and the remaining contrast in it."""
         where = self.affected(old, draw)
         share = float(np.count_nonzero(where)) / where.size
         inside = cv2.erode(where, np.ones((2 * spread_px(old.image) + 1,) * 2, np.uint8))

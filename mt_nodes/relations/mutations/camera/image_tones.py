@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with other brightness, contrast, exposure, tone curve or colours."""
+"""Pictures with changed brightness, contrast, exposure, tone curve or colours."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mt_nodes.data.images.codecs import Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, looked_up, table, values_of
+from mt_nodes.world.camera.light import Curve, colour_of_temperature, light_of, mapped_by_table, table, values_of
 
 
 class Pointwise(EachImage):
-    """Sends samples through a curve, the same for all channels, or one for red, green and blue each."""
+    """Base: maps samples by a curve, one for all channels, or one each for red, green and blue."""
 
     random: ClassVar[bool] = False
 
     @abstractmethod
     def curves(self) -> tuple[Curve, ...]:
-        """Return one curve, or those of red, green and blue; from values to values, 0 to 1."""
+        """Return one curve, or those of red, green and blue; each maps values 0 to 1 to values."""
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose."""
+        """Nothing is random."""
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
@@ -37,18 +37,19 @@ class Pointwise(EachImage):
         pixels, curves = view.picture.pixels, self.curves()
         tables = [table(curve, pixels.dtype) for curve in curves]
         if len(tables) == 3:
-            # Without colour, green is nearest to what the eye calls bright.
+            # For a single channel, the green curve is nearest to perceived brightness.
             tables = [tables["rgb".index(c)] for c in view.picture.order] if pixels.ndim == 3 else [tables[1]]
-        return looked_up(pixels, *tables)
+        return mapped_by_table(pixels, *tables)
 
 
 @dataclass(frozen=True)
 class BrightnessChanged(Pointwise):
-    """Adds the same to every sample, cut off at black and white: what a display's brightness knob does.
+    """Adds a constant to every sample, clipped at black and white, like a display's brightness control.
 
-    For what a camera's aperture, gain or time do, which multiply light, see ``exposure_changed``.
+    Aperture, gain and exposure time of a camera multiply light instead: see ``exposure_changed``.
 
-    Guaranteed: the mean brightness moved the way asked for, by at most what was added and at least a tenth of that.
+    Guaranteed: the mean brightness changes in the requested direction, by at most the constant and at least a tenth of
+    it.
     """
 
     offset: float = param(
@@ -60,7 +61,7 @@ class BrightnessChanged(Pointwise):
         return (lambda values: values + self.offset,)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Add whole samples: what the curve says to half of one, eight times as fast as looking every sample up."""
+        """Add integers: the curve to within half a step, and eight times as fast as a lookup."""
         added = round(abs(self.offset) * view.picture.full_scale)
         change = cv2.add if self.offset > 0.0 else cv2.subtract
         return np.asarray(change(view.picture.pixels, (added,) * 4))
@@ -77,7 +78,7 @@ class BrightnessChanged(Pointwise):
 
 @dataclass(frozen=True)
 class ContrastChanged(Pointwise):
-    """Multiplies every sample's distance from a middle grey, cut off at black and white.
+    """Multiplies every sample's distance from a mid grey, clipped at black and white.
 
     Guaranteed: the standard deviation of the brightness fell with a gain below 1, to at most 2 % more than gain times
     its old value, or rose with one above 1, to no more than that.
@@ -103,12 +104,12 @@ class ContrastChanged(Pointwise):
 
 @dataclass(frozen=True)
 class ExposureChanged(Pointwise):
-    """Multiplies the light by a power of two, as another time, aperture or gain does; what is too bright is white.
+    """Multiplies the light by a power of two, as exposure time, aperture or gain do; overexposed pixels are white.
 
-    Light is that of the sRGB transfer function (IEC 61966-2-1): a camera's own curve is not known. White stays white
-    when the picture darkens less than it did in the scene: how much brighter it was, is not in a picture.
+    Light follows the sRGB transfer function (IEC 61966-2-1), because the camera's own curve is unknown. White stays
+    white in a darkened picture: the picture does not tell how bright it was.
 
-    Guaranteed: the mean brightness rose or fell as asked for, and over-exposed pictures have no less white.
+    Guaranteed: the mean brightness rises or falls as requested, and overexposed pictures have no less white.
     """
 
     stops: float = param(1.5, low=-6.0, high=6.0, unit="EV", neutral=0.0, help="power of two; below 0: under-exposed")
@@ -129,10 +130,10 @@ class ExposureChanged(Pointwise):
 
 @dataclass(frozen=True)
 class GammaChanged(Pointwise):
-    """Raises every sample to a power: black and white stay, what lies between darkens (above 1) or brightens.
+    """Raises every sample to a power: black and white stay, values between darken (above 1) or brighten.
 
-    Guaranteed: the mean brightness fell for a gamma above 1 and rose below it, and where there was black or white,
-    there still is, within a tenth of full scale.
+    Guaranteed: the mean brightness falls for a gamma above 1 and rises below it; black and white areas stay so, within
+    a tenth of full scale.
     """
 
     gamma: float = param(1.5, low=0.2, high=5.0, neutral=1.0, help="the power; above 1: darker between black and white")
@@ -159,10 +160,10 @@ _WHITE_K = 6504.0
 
 @dataclass(frozen=True)
 class WhiteBalanceShifted(Pointwise):
-    """Shows the scene as if its light had another colour temperature than the camera was balanced for.
+    """Shows the scene as if the light's colour temperature differed from the camera's white balance.
 
-    The light of red, green and blue is multiplied by what a black body of that temperature has of it, over what one of
-    6,504 K has; green stays. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
+    The red, green and blue light is multiplied by the ratio of a black body of that temperature to one of 6,504 K,
+    normalised to green. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
 
     Guaranteed: red over blue rose for a lower temperature and fell for a higher one.
     """
@@ -182,7 +183,7 @@ class WhiteBalanceShifted(Pointwise):
         return tuple(_times(gain) for gain in self.gains())
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
             NotApplicable: the picture has no colours.
@@ -205,7 +206,7 @@ def _times(gain: float) -> Curve:
 
 @dataclass(frozen=True)
 class SaturationChanged(EachImage):
-    """Multiplies every colour's distance from the grey of its brightness (BT.601); 0 takes all colour away.
+    """Multiplies every colour's distance from the grey of its brightness (BT.601); 0 removes all colour.
 
     Guaranteed: the spread of red, green and blue changed by the factor where it falls, and rose where it is to rise;
     the mean brightness stayed, within 2 % of full scale where colours are cut off.
@@ -215,7 +216,7 @@ class SaturationChanged(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
             NotApplicable: the picture has no colours.
@@ -232,7 +233,7 @@ class SaturationChanged(EachImage):
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare spreads of the channels and mean brightnesses."""
         before, after = measures.saturation(old.picture), measures.saturation(new.picture)
-        # Mosaics and shared colours show false ones of their own along edges.
+        # Mosaics and shared colours add false colours along edges.
         slack = 4.0 if spread_px(old.image) else 1.5
         most = self.factor * before + slack / 255.0
         if after > most or not (after < before if self.factor < 1.0 else after > before):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations have in common that carry every pixel of a picture to another place."""
+"""Base of mutations that move every pixel of a picture."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 
 Floats = npt.NDArray[np.float64]
-#: By name, what OpenCV shows where there is nothing.
+#: OpenCV's border modes by name.
 BORDERS = {"black": cv2.BORDER_CONSTANT, "edge": cv2.BORDER_REPLICATE, "mirror": cv2.BORDER_REFLECT_101}
 _PROBES = 48
 _ROUNDING = 1.0
-#: A picture carried by half a pixel less or more than told is no proof: half of what a whole pixel makes.
+#: The proof must notice a displacement that is wrong by half a pixel: half of the effect of a whole pixel.
 _SHARE_OF_A_PIXEL = 0.5
 
 
 @dataclass(frozen=True)
 class ImageWarped(EachImage):
-    """Base: every pixel goes where one 3×3 matrix takes it; size, encoding and stamp stay.
+    """Base: a 3×3 matrix moves every pixel; size, encoding and stamp stay.
 
-    ``Effects.image_transforms`` is that matrix, so checks expect every box where it was carried.
+    ``Effects.image_transforms`` is that matrix, so that checks move every expected box along.
     """
 
     border: str = param("black", choices=tuple(BORDERS), help="what is shown where the picture had nothing")
@@ -42,64 +42,64 @@ class ImageWarped(EachImage):
 
     @abstractmethod
     def matrix(self, size: tuple[int, int]) -> Matrix:
-        """Return the 3×3 that takes a pixel (x, y, 1) of a picture (height, width) to where it is shown."""
+        """Return the 3×3 matrix that takes a pixel (x, y, 1) of a picture (height, width) to its new place."""
 
     @abstractmethod
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
-        """Return where pixels (N, 2) of the new picture were before, by other means than :meth:`matrix`."""
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
+        """Return the old places of pixels (N, 2) of the new picture, computed independently of :meth:`matrix`."""
 
     def follows(self) -> bool:
-        """Whether the calibration is carried along."""
+        """Whether the calibration follows the picture."""
         return False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is left to chance."""
+        """Nothing is random."""
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Carry every pixel, with bilinear interpolation."""
+        """Move every pixel, with bilinear interpolation."""
         height, width = size = view.picture.size
         there, how = self.matrix(size)[:2], BORDERS[self.border]
         return np.asarray(cv2.warpAffine(view.picture.pixels, there, (width, height), borderMode=how))
 
     def change_info(self, view: View, draw: Draw) -> CameraInfo | None:
-        """Carry the calibration along, if asked."""
+        """Adapt the calibration, if it follows the picture."""
         info = view.info
         return info if info is None or not self.follows() else carried(info, self.matrix(view.picture.size), view)
 
     def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
-        """Say where pixels went."""
+        """Report the movement of the pixels."""
         matrices = {topic: self.matrix(view.picture.size) for topic, view in views.items()}
         mirrored = any(np.linalg.det(matrix) < 0.0 for matrix in matrices.values())
         return Effects(image_transforms=matrices, image_mirrored=mirrored)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare the brightness of a grid of places with that of the places they came from, averaged over 3 x 3.
+        """Compare the brightness on a grid with that of the original places, averaged over 3 x 3.
 
-        What is more than the rounding, half of what a shift by one pixel makes, and the loss of coding is broken.
+        Differences may be at most the rounding, half of the effect of a shift by one pixel, and the loss of encoding.
         """
         height, width = old.picture.size
         x, y = np.linspace(1.0, width - 2.0, _PROBES), np.linspace(1.0, height - 2.0, _PROBES)
-        shown = np.rint(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
-        came = self.origin(shown, (height, width))
+        new_px = np.rint(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
+        came = self.origin(new_px, (height, width))
         inside = ((came >= 2.0) & (came <= (width - 3.0, height - 3.0))).all(axis=1)
         if not inside.any():
             return "nothing of the picture is left"
         before, after = _averaged(old.picture), _averaged(new.picture)
-        is_now, was, beside = (
-            _at(luma, places[inside]) for luma, places in ((after, shown), (before, came), (before, came + 1.0))
+        is_now, was, neighbour = (
+            _at(luma, places[inside]) for luma, places in ((after, new_px), (before, came), (before, came + 1.0))
         )
-        off, pixel = float(np.abs(is_now - was).mean()), float(np.abs(beside - was).mean())
+        off, pixel = float(np.abs(is_now - was).mean()), float(np.abs(neighbour - was).mean())
         unit = old.picture.full_scale / 255.0
         bound = _ROUNDING * unit + _SHARE_OF_A_PIXEL * pixel + _loss(old)
         return None if off <= bound else f"places differ from where they came from by {off:.1f}, allowed {bound:.1f}"
 
 
 def carried(info: CameraInfo, matrix: Matrix, view: View) -> CameraInfo:
-    """Return the calibration of a picture whose pixels a matrix of scale, shift and mirroring carried.
+    """Return the calibration of a picture whose pixels were moved by a matrix of scale, shift and mirroring.
 
-    k' = A k, p' = A p; a mirror also turns the camera's own x axis round, in which radial distortion is the same,
-    while tangential and thin-prism terms along x (and a tilt about y) change their sign: OpenCV's model with x as -x.
+    k' = A k, p' = A p; a mirror also flips the camera's own x axis, which leaves radial distortion unchanged and flips
+    the sign of tangential and thin-prism terms along x (and of a tilt about y): OpenCV's model with -x for x.
     """
     there = _in_calibrated_pixels(matrix, info, view.picture.size)
     if there[0, 0] > 0.0:
@@ -113,7 +113,7 @@ def carried(info: CameraInfo, matrix: Matrix, view: View) -> CameraInfo:
 
 
 def _in_calibrated_pixels(matrix: Matrix, info: CameraInfo, size: tuple[int, int]) -> Matrix:
-    """Return the matrix for pixels of the size that the calibration is of; its pictures may have been scaled."""
+    """Return the matrix in the pixel units of the calibration; its pictures may have been scaled."""
     scale = info.width / size[1] if info.width else 1.0
     shift = (scale - 1.0) / 2.0  # pixel centres lie at whole numbers, the picture's corner at -0.5
     to_calibrated = np.array([[scale, 0.0, shift], [0.0, scale, shift], [0.0, 0.0, 1.0]])
@@ -130,7 +130,7 @@ def _at(luma: npt.NDArray[np.float32], pixels: Floats) -> npt.NDArray[np.float32
 
 
 def _loss(view: View) -> float:
-    """Return by how much coding changes this picture's averaged brightness when it lies elsewhere, on average."""
+    """Return how much encoding changes this picture's averaged brightness after a shift, on average."""
     if not (lossy(view.image) or spread_px(view.image)):
         return 0.0
     shifted = view.picture.with_pixels(np.roll(view.picture.pixels, (3, 5), (0, 1)))

@@ -19,14 +19,14 @@ from mt_nodes.relations.mutations.camera.image_warped import BORDERS, Floats, Im
 
 @dataclass(frozen=True)
 class ImageMirrored(ImageWarped):
-    """Swaps left and right of each picture: a stack steers to the other side.
+    """Swaps left and right of each picture: a stack should steer to the other side.
 
-    x' = W - 1 - x. With ``intrinsics: follow`` the principal point goes along (cx' = W - 1 - cx), and what distortion
-    and stereo base have along x changes its sign: this is the picture that a camera takes of the mirrored world. Where
-    the camera stands is left as it is, so it is a picture of that world only for a camera in the middle of the vehicle
-    that looks straight ahead. Text and signs are mirrored, too.
+    x' = W - 1 - x. With ``intrinsics: follow`` the principal point is mirrored (cx' = W - 1 - cx), and terms of
+    distortion and stereo baseline along x change sign: this is the picture of a camera in the mirrored world. The
+    camera's mount is unchanged, so this holds only for a camera in the middle of the vehicle that looks straight ahead.
+    Text and signs are mirrored, too.
 
-    Guaranteed: every pixel has the value of the one on the other side, as exactly as the encoding holds it.
+    Guaranteed: every pixel has the value of the one on the other side, within the precision of the encoding.
     """
 
     intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is mirrored, too")
@@ -35,10 +35,10 @@ class ImageMirrored(ImageWarped):
         """Return the reflection."""
         return np.array([[-1.0, 0.0, size[1] - 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Count columns from the other side."""
         columns = np.arange(size[1])[::-1]
-        return np.column_stack([columns[shown[:, 0].astype(np.int64)], shown[:, 1]]).astype(np.float64)
+        return np.column_stack([columns[new_px[:, 0].astype(np.int64)], new_px[:, 1]]).astype(np.float64)
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
@@ -51,13 +51,12 @@ class ImageMirrored(ImageWarped):
 
 @dataclass(frozen=True)
 class ImageRotated(ImageWarped):
-    """Turns each picture about its middle, as a camera that is mounted with a little roll.
+    """Rotates each picture about its centre, as a camera mounted with a small roll.
 
-    CameraInfo stays: no intrinsics of a straight camera tell of a roll, which is a matter of the mount. Where the
-    principal point is the middle and pixels are square, the picture is exactly that of the rolled camera, whose
-    transform nobody corrected.
+    CameraInfo stays: a roll is part of the mount, not of the intrinsics. If the principal point is the centre and
+    pixels are square, this is exactly the picture of the rolled camera with an uncorrected transform.
 
-    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
     """
 
     angle_deg: float = param(
@@ -73,23 +72,23 @@ class ImageRotated(ImageWarped):
         middle = (size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0
         return np.vstack([cv2.getRotationMatrix2D(middle, self.angle_deg, 1.0), [0.0, 0.0, 1.0]])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
-        """Turn clockwise, as complex numbers (y points down)."""
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
+        """Rotate clockwise, as complex numbers (y points down)."""
         middle = complex((size[1] - 1.0) / 2.0, (size[0] - 1.0) / 2.0)
-        arms = shown[:, 0] + 1j * shown[:, 1] - middle
+        arms = new_px[:, 0] + 1j * new_px[:, 1] - middle
         came = middle + arms * np.exp(1j * np.radians(self.angle_deg))
         return np.column_stack([came.real, came.imag])
 
 
 @dataclass(frozen=True)
 class ImageTranslated(ImageWarped):
-    """Shifts each picture by a share of its own size.
+    """Shifts each picture by a share of its size.
 
-    x' = x + right · W, y' = y + down · H. With ``intrinsics: follow`` the principal point goes along, and the picture
-    is exactly that of a camera with a shifted sensor: a stack that reads CameraInfo finds everything where it was.
-    With ``kept`` it is a camera that is told wrongly, as after a knock.
+    x' = x + right · W, y' = y + down · H. With ``intrinsics: follow`` the principal point is shifted, too: exactly the
+    picture of a camera with a shifted sensor, in which a stack that reads CameraInfo finds everything at its place.
+    With ``kept`` the calibration is wrong, as after a knock.
 
-    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
     """
 
     right: float = param(0.02, low=-0.5, high=0.5, neutral=0.0, help="shift to the right, as a share of the width")
@@ -106,43 +105,43 @@ class ImageTranslated(ImageWarped):
         return np.array([[1.0, 0.0, right], [0.0, 1.0, down], [0.0, 0.0, 1.0]])
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Put what the border shows on the sides that the picture leaves, and cut off as much on the others."""
+        """Fill the vacated sides with the border, and cut off the others."""
         height, width = view.picture.size
         right, down = map(int, self._shift_px((height, width)))
         above, below, left, beyond = max(0, down), max(0, -down), max(0, right), max(0, -right)
         wide = cv2.copyMakeBorder(view.picture.pixels, above, below, left, beyond, BORDERS[self.border])
         return np.asarray(wide[below : below + height, beyond : beyond + width])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Go back."""
-        return np.asarray(shown - np.array(self._shift_px(size)))
+        return np.asarray(new_px - np.array(self._shift_px(size)))
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
         return self.intrinsics == "follow"
 
     def _shift_px(self, size: tuple[int, int]) -> tuple[float, float]:
-        """Return whole pixels, of which there is at least one where a shift is asked: nothing is interpolated."""
+        """Return whole pixels, at least one if a shift is requested: nothing is interpolated."""
         shifts = ((self.right, size[1]), (self.down, size[0]))
         right, down = (float(np.copysign(max(1.0, round(abs(s) * n)), s)) if s else 0.0 for s, n in shifts)
         return right, down
 
 
-#: Places may be off by so many pixels, as in OpenCV's general way, which rounds them to the 32nd of one.
+#: Tolerance of places in pixels, as in OpenCV's general method, which rounds to 1/32 pixel.
 _FINEST_PX = 1.0 / 64.0
-#: So many places to cut the picture at are tried.
+#: How many places to cut the picture are tried.
 _CUTS = 64
 
 
 @dataclass(frozen=True)
 class ImageScaled(ImageWarped):
-    """Enlarges or reduces what each picture shows, about its middle; its size in pixels stays.
+    """Enlarges or reduces the content of each picture about its centre; its size in pixels stays.
 
     x' - m = factor · (x - m). With ``intrinsics: follow`` focal lengths are multiplied by the factor and the principal
-    point is carried along: exactly the picture of a longer or shorter lens (of the same distortion). With ``kept``
-    everything seems nearer or farther than it is by the factor.
+    point is adapted: exactly the picture of a longer or shorter lens (of the same distortion). With ``kept`` everything
+    appears nearer or farther by the factor.
 
-    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
     """
 
     factor: float = param(1.05, low=0.5, high=2.0, neutral=1.0, help="above 1: larger")
@@ -159,7 +158,7 @@ class ImageScaled(ImageWarped):
         return np.array([[self.factor, 0.0, x], [0.0, self.factor, y], [0.0, 0.0, 1.0]])
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Resize a cut of the picture, which takes half the time of carrying pixels one by one, where one fits."""
+        """Resize a cut of the picture, if one fits: half the time of moving pixels one by one."""
         height, width = view.picture.size
         down, across = _cut(height, self.factor), _cut(width, self.factor)
         if down is None or across is None:
@@ -172,10 +171,10 @@ class ImageScaled(ImageWarped):
         large = cv2.resize(part, None, fx=self.factor, fy=self.factor)
         return np.asarray(large[row : row + height, column : column + width])
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Shrink distances from the middle."""
         middle = np.array([size[1] - 1.0, size[0] - 1.0]) / 2.0
-        return middle + (shown - middle) / self.factor
+        return middle + (new_px - middle) / self.factor
 
     def follows(self) -> bool:
         """Whether the calibration is carried along."""
@@ -183,11 +182,11 @@ class ImageScaled(ImageWarped):
 
 
 def _cut(side: int, factor: float) -> tuple[int, int, int] | None:
-    """Return what of a side (begin, end), enlarged, shows the new picture beginning with a whole pixel, and which.
+    """Return the part of a side (begin, end) whose enlargement starts the new picture at a whole pixel, and that pixel.
 
-    Pixel x of an enlarged cut from a on comes from (x + 0.5) / factor - 0.5 + a, that of a picture enlarged about its
-    middle m from m + (x - m) / factor: the latter begins at factor (side / 2 - a) - side / 2 of the former. None where
-    that is next to a whole number for no a.
+    Pixel x of an enlarged cut that starts at a comes from (x + 0.5) / factor - 0.5 + a; pixel x of a picture enlarged
+    about its centre m comes from m + (x - m) / factor: the latter begins at factor (side / 2 - a) - side / 2 of the
+    former. None if that is close to an integer for no a.
     """
     begins = int(np.floor((side - side / factor) / 2.0)) - 1 - np.arange(_CUTS)
     first = factor * (side / 2.0 - begins) - side / 2.0
@@ -199,12 +198,12 @@ def _cut(side: int, factor: float) -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True)
 class ImageSheared(ImageWarped):
-    """Shifts each row of a picture in proportion to its distance from the middle one, so that uprights lean.
+    """Shifts each row of a picture in proportion to its distance from the middle row, so that vertical edges lean.
 
-    x' = x - shear · (y - m): the top goes to the right. Shear is one of the affine changes of DeepTest (Tian et al.,
-    ICSE 2018). CameraInfo stays: its intrinsics have no skew, and no real camera of today has one worth mention.
+    x' = x - shear · (y - m): the top moves to the right. Shear is one of the affine changes of DeepTest (Tian et al.,
+    ICSE 2018). CameraInfo stays: its intrinsics have no skew, and that of today's cameras is negligible.
 
-    Guaranteed: places have the brightness of those they came from, within half of what one pixel of shift makes.
+    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
     """
 
     shear: float = param(
@@ -221,7 +220,7 @@ class ImageSheared(ImageWarped):
         return np.array([[1.0, -self.shear, self.shear * middle], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Shift row by row, with linear interpolation: within a row every pixel lies as far between two of the old."""
+        """Shift row by row, with linear interpolation: all pixels of a row have the same fractional shift."""
         pixels = view.picture.pixels
         height, width = view.picture.size
         came = self.shear * (np.arange(height) - (height - 1.0) / 2.0)
@@ -230,11 +229,11 @@ class ImageSheared(ImageWarped):
         new, samples = np.empty_like(pixels), pixels[0, 0].size
         begin, length = ((first + reach) * samples).tolist(), width * samples
         for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
-            here, beside = old[:, at : at + length], old[:, at + samples : at + samples + length]
-            cv2.addWeighted(here, 1.0 - share, beside, share, 0.0, dst=row)
+            here, neighbour = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(here, 1.0 - share, neighbour, share, 0.0, dst=row)
         return new
 
-    def origin(self, shown: Floats, size: tuple[int, int]) -> Floats:
+    def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:
         """Shift rows back."""
-        above = (size[0] - 1.0) / 2.0 - shown[:, 1]
-        return np.column_stack([shown[:, 0] - self.shear * above, shown[:, 1]])
+        above = (size[0] - 1.0) / 2.0 - new_px[:, 1]
+        return np.column_stack([new_px[:, 0] - self.shear * above, new_px[:, 1]])

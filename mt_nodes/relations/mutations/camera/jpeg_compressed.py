@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture that went through a JPEG of low quality."""
+"""Pictures after JPEG compression of low quality."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.world.camera import measures
 
 @dataclass(frozen=True)
 class JpegCompressed(EachImage):
-    """Codes every picture as a JPEG and decodes it again, as a slow link to the camera would have it.
+    """Encodes every picture as a JPEG and decodes it again, as over a slow link to the camera.
 
     Guaranteed: the picture lost detail, or shows the edges of blocks more than before; its brightness stayed within
     2 % of full scale, and on average no sample is off by more than a fifth of full scale.
@@ -29,7 +29,7 @@ class JpegCompressed(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
             NotApplicable: samples of 16 bits, which JPEG does not hold.
@@ -52,5 +52,9 @@ class JpegCompressed(EachImage):
                 f"detail went from {detail[0]:.4f} to {detail[1]:.4f}, blocks from {blocks[0]:.3f} to {blocks[1]:.3f}"
             )
         moved = abs(measures.brightness(new.picture) - measures.brightness(old.picture))
-        apart = measures.mean_difference(old.picture, new.picture)
-        return f"brightness moved by {moved:.3f}, samples by {apart:.3f}" if moved > 0.02 or apart > 0.2 else None
+        difference = measures.mean_difference(old.picture, new.picture)
+        return (
+            f"brightness moved by {moved:.3f}, samples by {difference:.3f}"
+            if moved > 0.02 or difference > 0.2
+            else None
+        )

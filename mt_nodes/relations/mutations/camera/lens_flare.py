@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flare of a bright light in the picture."""
+"""Lens flare from a bright light in the picture."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 
 Singles = npt.NDArray[np.float32]
-#: The map of light that is added is coarser than the picture by this; flare has no edges.
+#: Scale of the map of added light relative to the picture; flare has no edges.
 _COARSE = 8
 #: A light is at least this many pixels wide and high.
 _CELL = 8
-#: Ghosts: place on the line from the light through the picture's middle (0 the light, 1 the middle, 2 opposite),
-#: radius as a share of the picture's width, and red, green and blue. A made-up lens: no two lenses are alike.
+#: Ghosts: position on the line from the light through the picture's centre (0 the light, 1 the centre, 2 opposite),
+#: radius as a share of the picture's width, and red, green and blue. An invented lens: no two lenses are alike.
 _GHOSTS = (
     (0.55, 0.030, (0.9, 0.5, 0.3)),
     (1.25, 0.018, (0.4, 0.9, 0.5)),
@@ -34,10 +34,10 @@ _GHOSTS = (
 
 @dataclass(frozen=True)
 class LensFlare(EachImage):
-    """Adds the veil and the ghosts that the brightest spot of the picture would raise in a lens.
+    """Adds the veiling glare and the ghosts that the picture's brightest spot would cause in a lens.
 
     The veil falls with the distance from the light; the ghosts, reflections between the lens's surfaces, lie on the
-    line through the picture's middle. Their places, sizes and colours are made up: every lens has its own.
+    line through the picture's centre. Their places, sizes and colours are invented: every lens has its own.
 
     Guaranteed: the picture is brighter on average, and no 8 x 8 pixels of it are darker by 2 % of full scale.
     """
@@ -54,7 +54,7 @@ class LensFlare(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Find the light: the middle of the brightest spot, in pixels.
+        """Find the light: the centre of the brightest spot, in pixels.
 
         Raises:
             NotApplicable: nothing is bright enough.
@@ -85,7 +85,7 @@ class LensFlare(EachImage):
         return f"a part of the picture is darker by {darker:.3f}" if darker > 0.02 else None
 
     def _added(self, view: View, draw: Draw) -> Singles:
-        """Return what is added (h, w[, 3]), as shares of full scale, coarsely."""
+        """Return the added light (h, w[, 3]), in shares of full scale, at coarse resolution."""
         height, width = view.picture.size
         y, x = (np.arange(0.5, n / _COARSE) * _COARSE / width for n in (height, width))
         light = np.asarray(draw["light_px"], np.float32) / np.float32(width)
@@ -103,7 +103,7 @@ class LensFlare(EachImage):
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any], place: npt.NDArray[Any]) -> Singles:
-    """Return how far (h, w) from a place (2,) the crossings of columns x and rows y lie."""
+    """Return the distance (h, w) from a place (2,) at the crossings of columns x and rows y."""
     across, down = (np.square((side - at).astype(np.float32)) for side, at in ((x, place[0]), (y, place[1])))
     return np.asarray(np.sqrt(across[None, :] + down[:, None]))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dusk and night: less light of another colour, and the sensor's noise."""
+"""Dusk and night: less light, in other colours, with sensor noise."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Singles = npt.NDArray[np.float32]
 
 
 class LowLight(EachImage):
-    """Gives each cell another light, and adds the noise of the few electrons that are left."""
+    """Base: changes the light of each cell, and adds the noise of the few electrons that are left."""
 
     @abstractmethod
     def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return gain and offset (h, w, 3) of the light of cells, and how many pixels wide a cell is."""
+        """Return gain and offset (h, w, 3) of the light of cells, and the width of a cell in pixels."""
 
     @abstractmethod
     def noise(self) -> SensorNoise:
-        """Return the noise of a sensor that is exposed for this light."""
+        """Return the noise of a sensor exposed for this light."""
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Choose the noise's field."""
@@ -46,13 +46,13 @@ class LowLight(EachImage):
         return self.noise().draw_image(rng, view, state)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Give it the light, then the noise."""
+        """Apply the light, then the noise."""
         gain, offset, cell_px = self.light(view)
         dark = relit(view.picture, gain, offset, cell_px)
         return self.noise().change_image(View(view.bundle, view.image, view.picture.with_pixels(dark)), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look for less brightness."""
+        """Check that the brightness falls."""
         before, after = measures.brightness(old.picture), measures.brightness(new.picture)
         return None if after < before else f"the mean brightness went from {before:.3f} to {after:.3f}, it was to fall"
 
@@ -62,11 +62,10 @@ _CELL_PX = 8
 
 @dataclass(frozen=True)
 class Dusk(LowLight):
-    """Shows the scene after sunset, by the light of the sky alone: less of it, and bluer, with some noise.
+    """Shows the scene after sunset, by the light of the sky alone: darker, bluer and slightly noisy.
 
-    Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` over that of 6,504 K;
-    the sky's own glow and lamps that people light are left out, shadows of the day stay. Only cameras see it: a LiDAR
-    brings its own light.
+    Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K;
+    afterglow and switched-on lamps are left out, shadows of the day stay. Camera only: a LiDAR brings its own light.
 
     Guaranteed: the mean brightness fell.
     """
@@ -82,7 +81,7 @@ class Dusk(LowLight):
     )
 
     def noise(self) -> SensorNoise:
-        """Return that of a sensor at some gain."""
+        """Return the noise of a sensor at some gain."""
         return SensorNoise(self.full_well_e, 4.0)
 
     def light(self, view: View) -> tuple[Singles, Singles, int]:
@@ -94,21 +93,21 @@ class Dusk(LowLight):
         return np.ascontiguousarray(everywhere), np.zeros((height, width, 3), np.float32), _CELL_PX
 
 
-#: Red, green and blue of what a clear night leaves of day: it is seen blue.
+#: Red, green and blue of daylight that remain in a clear night, which appears blue.
 _BLUE = np.array([0.55, 0.75, 1.25], np.float32)
-#: What is this bright, and no sky, is taken for a lamp; it keeps its light, and blooms.
+#: A pixel this bright that is not sky counts as a lamp; it keeps its light, and blooms.
 _LAMP, _BLOOM = 0.85, 0.35
 
 
 @dataclass(frozen=True)
 class Night(LowLight):
-    """Takes the light of day away: the moon's is left, blue, the ego's headlights, lamps that are lit, and noise.
+    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise are left.
 
-    Light is multiplied by 2^(−``stops``), less of it red; the sky gets six times less. Headlights add to what each
-    cell would reflect by day: a beam of two Gaussians of the angle, falling with the square of the range that clouds
-    tell. What is near white and no sky is taken for a lamp, keeps its light and blooms: white paint and the sun's
-    reflections in cars are taken for lamps, too. Shadows of the day stay. Shape, colour and strength of headlights
-    and moon are assumptions. Only cameras see it: a LiDAR brings its own light.
+    Light is multiplied by 2^(−``stops``), more so in red; the sky gets six times less. Headlights add to each cell's
+    daylight reflection: a beam of two Gaussians of the angle, falling with the square of the range from the clouds.
+    Near-white pixels that are not sky count as lamps, keep their light and bloom; so do white paint and reflections of
+    the sun in cars. Shadows of the day stay. Shape, colour and strength of headlights and moon are assumptions. Camera
+    only: a LiDAR brings its own light.
 
     Guaranteed: the mean brightness fell.
     """
@@ -128,7 +127,7 @@ class Night(LowLight):
         return SensorNoise(self.full_well_e, 6.0)
 
     def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return the moon's gain, the headlights', and the bloom of lamps."""
+        """Return the gain of moonlight and headlights, and the bloom of lamps."""
         around = surroundings_of(view.bundle, view.image, view.camera())
         day = coarse_light(view.picture, around.shape, around.depth.step_px)
         moon = np.where(around.sky, 1.0 / 6.0, 1.0).astype(np.float32) * np.float32(2.0**-self.stops)

@@ -21,24 +21,24 @@ from mt_nodes.world.camera.relight import relit
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 Singles = npt.NDArray[np.float32]
-#: The ground is told in squares of this size, so far ahead and to each side.
+#: Size of the squares of the ground map, and its extent ahead and to each side.
 _CELL_M, _AHEAD_M, _ASIDE_M = 0.15, 60.0, 30.0
-#: Things lower than this cast no shadow that is worth drawing.
+#: Lower objects cast no noticeable shadow.
 _LEAST_M = 0.3
-#: Share of light that a shadow leaves: the sky's (assumed).
+#: Share of light in a shadow: the sky's (assumed).
 _SKY_SHARE = 0.35
 _LEAST_SHADOW = 0.002
 
 
 @dataclass(frozen=True)
 class LowSun(EachImage):
-    """Lowers the sun: its light is warmer, and what clouds measured above the ground casts long shadows over it.
+    """Lowers the sun: its light is warmer, and whatever clouds measured above the ground casts long shadows.
 
-    Every cell above the ground darkens the square of ground that lies behind it as the sun sees it; squares in between
-    are closed. Only sides that LiDAR and camera see cast shadows, things do not shade each other, and shadows of the
-    sun that the picture was taken with stay. A LiDAR sees nothing of it.
+    Every cell above the ground darkens the square of ground behind it as seen from the sun; gaps between squares are
+    closed. Only sides visible to LiDAR and camera cast shadows, objects do not shade each other, and original shadows
+    stay. A LiDAR is not affected.
 
-    Guaranteed: red over blue rose, and the ground in the new shadows is darker than it was.
+    Guaranteed: red over blue rises, and the ground in the new shadows gets darker.
     """
 
     azimuth_rad: float = param(
@@ -51,10 +51,10 @@ class LowSun(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
-            NotApplicable: how far away what is seen is, is not known; or no shadow falls into the picture.
+            NotApplicable: depth is unknown, or no shadow falls into the picture.
         """
         share = float((self._shadow(view) > 0.5).mean())
         if share < _LEAST_SHADOW:
@@ -64,11 +64,11 @@ class LowSun(EachImage):
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Warm the light, and take the sun's away where shadows lie."""
+        """Warm the light, and remove sunlight in the shadows."""
         here, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
         warm = (here / white / (here / white)[1]).astype(np.float32)
         lit = 1.0 - np.float32(1.0 - _SKY_SHARE) * self._shadow(view)
-        # What is lit by the sky alone stays bluer.
+        # Areas lit by the sky alone stay bluer.
         gain = lit[..., None] * (1.0 + (warm - 1.0) * lit[..., None])
         return relit(view.picture, gain, np.zeros_like(gain), self._around(view).depth.step_px)
 
@@ -90,7 +90,7 @@ class LowSun(EachImage):
         return surroundings_of(view.bundle, view.image, view.camera())
 
     def _shadow(self, view: View) -> Singles:
-        """Return how much (h, w) of the sun's light each cell of ground lacks, 0 to 1; none elsewhere."""
+        """Return the share (h, w) of sunlight that each ground cell lacks, 0 to 1; 0 elsewhere."""
         around = self._around(view)
         points = around.points()
         tall = ~around.sky & ~around.ground & (points[..., 2] > _LEAST_M) & around.depth.measured
@@ -109,7 +109,7 @@ class LowSun(EachImage):
 def _square(
     xy_m: npt.NDArray[np.float64], shape: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return row and column of the squares of ground that places (…, 2) lie in, and whether there is one."""
+    """Return row and column of the ground squares that contain places (…, 2), and whether there is one."""
     row, column = np.floor(xy_m[..., 0] / _CELL_M), np.floor((xy_m[..., 1] + _ASIDE_M) / _CELL_M)
     inside = (row >= 0) & (row < shape[0]) & (column >= 0) & (column < shape[1])
     return np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64), np.asarray(inside)

@@ -21,13 +21,13 @@ from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
 Singles = npt.NDArray[np.float32]
-#: What covers less than half a step of a byte is not there.
+#: A cover below half a step of 8 bits is invisible.
 _LEAST_COVER = 0.5 / 255.0
 
 
 @dataclass(frozen=True, eq=False)
 class Spot:
-    """One thing on the lens: where it is in the picture, and which share of the light of each pixel it stops.
+    """A spot on the lens: its place in the picture, and the share of each pixel's light that it blocks.
 
     Attributes:
         rows, columns: its rectangle of the picture.
@@ -40,10 +40,10 @@ class Spot:
 
 
 class OnTheLens(EachImage):
-    """Covers round spots of the picture; places and sizes are drawn at a segment's first frame and stay."""
+    """Base: covers round spots of the picture; places and sizes are drawn at a segment's first frame and stay."""
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose what lies on the lens for a segment: a key."""
+        """Choose the spots of a segment: a key."""
         return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
@@ -59,7 +59,7 @@ class OnTheLens(EachImage):
 
     @abstractmethod
     def spots_drawn(self) -> int:
-        """Return how many spots there are."""
+        """Return the number of spots."""
 
     @abstractmethod
     def radii(self) -> tuple[float, float]:
@@ -70,11 +70,11 @@ class OnTheLens(EachImage):
         """Return the share of light stopped (h, w) at distances from a spot's middle, in its radii."""
 
     @abstractmethod
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
-        """Return what is seen in place of ``part`` (h, w[, 3]) of the picture where a spot covers it fully."""
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+        """Return what replaces ``part`` (h, w[, 3]) of the picture where a spot covers it fully."""
 
     def spots(self, view: View, draw: Draw) -> Iterator[Spot]:
-        """Yield what is in the picture of the spots drawn."""
+        """Yield the drawn spots that lie in the picture."""
         height, width = view.picture.size
         for x, y, radius in np.asarray(draw["spots"], dtype=np.float64) * width:
             rows = slice(max(0, int(y - radius)), min(height, int(y + radius) + 2))
@@ -86,11 +86,11 @@ class OnTheLens(EachImage):
                 yield Spot(rows, columns, np.where(cover < _LEAST_COVER, np.float32(0.0), cover))
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Cover spot after spot."""
+        """Cover one spot after the other."""
         new = view.picture.pixels.copy()
         for spot in self.spots(view, draw):
             part = new[spot.rows, spot.columns]
-            over = np.ascontiguousarray(self.shown(part, view, spot), dtype=part.dtype)
+            over = np.ascontiguousarray(self.replacement(part, view, spot), dtype=part.dtype)
             part[...] = _mixed(part, over, spot.cover)
         return new
 
@@ -103,7 +103,7 @@ class OnTheLens(EachImage):
 
 
 def _mixed(under: Pixels, over: Pixels, cover: Singles) -> Pixels:
-    """Return what is seen of both, the shares of ``over`` (h, w) given; what is not covered stays as it was."""
+    """Return the blend of both, by the shares of ``over`` (h, w); uncovered pixels stay."""
     if under.dtype == np.uint8:
         mixed = np.asarray(cv2.blendLinear(np.ascontiguousarray(under), over, np.float32(1.0) - cover, cover))
     else:
@@ -112,13 +112,13 @@ def _mixed(under: Pixels, over: Pixels, cover: Singles) -> Pixels:
     return np.asarray(cv2.copyTo(under, (cover == 0.0).astype(np.uint8), mixed))
 
 
-#: Dry mud, red, green and blue of full scale: an assumption.
+#: Dry mud, red, green and blue in shares of full scale: an assumption.
 _MUD = (0.23, 0.19, 0.15)
 
 
 @dataclass(frozen=True)
 class LensDirt(OnTheLens):
-    """Puts blots of mud on the lens: far out of focus, so soft at their edges, and at one place over a segment.
+    """Puts blots of mud on the lens: far out of focus, so with soft edges, and at fixed places throughout a segment.
 
     Number, size and opacity are the user's; the softness (half of the radius) and the colour are assumptions.
 
@@ -136,11 +136,11 @@ class LensDirt(OnTheLens):
     )
 
     def spots_drawn(self) -> int:
-        """As many as asked for."""
+        """The requested number."""
         return self.blots
 
     def radii(self) -> tuple[float, float]:
-        """As asked for."""
+        """The requested radii."""
         return min(self.radius_min, self.radius_max), max(self.radius_min, self.radius_max)
 
     def cover(self, distance: Singles) -> Singles:
@@ -148,7 +148,7 @@ class LensDirt(OnTheLens):
         edge = np.clip(np.float32(2.0) - np.float32(2.0) * distance, 0.0, 1.0)
         return np.asarray(edge * edge * (np.float32(3.0) - np.float32(2.0) * edge) * np.float32(self.opacity))
 
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """Mud everywhere."""
         colours = [_MUD["rgb".index(c)] for c in view.picture.order] if part.ndim == 3 else _MUD[1]
         return np.broadcast_to(np.array(colours) * view.picture.full_scale, part.shape)
@@ -157,10 +157,10 @@ class LensDirt(OnTheLens):
         """Compare contrast where blots are."""
         where = self.affected(old, draw)
         before, after = measures.contrast(old.picture, where), measures.contrast(new.picture, where)
-        apart = measures.mean_difference(old.picture, new.picture, where)
-        if after < before or apart > 0.02:
+        difference = measures.mean_difference(old.picture, new.picture, where)
+        if after < before or difference > 0.02:
             return None
-        return f"within the blots contrast went from {before:.4f} to {after:.4f}, samples by {apart:.4f}"
+        return f"within the blots contrast went from {before:.4f} to {after:.4f}, samples by {difference:.4f}"
 
 
 #: Darkening of a drop's rim, where it sends light away from the lens.
@@ -171,9 +171,9 @@ _RIM = 0.35
 class LensDrops(OnTheLens):
     """Puts drops of water on the lens: each shows the surroundings upside down, small and out of focus.
 
-    A drop is a strong, short lens: it is taken as one that shows ``view_widths`` of its own width, turned by half a
-    turn, blurred, and darker at its rim. Places, sizes and that picture of a drop are assumptions, not a measured
-    drop's optics; drops stay where they are over a segment.
+    A drop is a strong, short lens, modelled as showing ``view_widths`` of its own width, rotated by half a turn,
+    blurred, and darker at its rim. Places, sizes and appearance are assumptions, not measured optics; drops stay in
+    place throughout a segment.
 
     Guaranteed: within the drops samples differ by 1 % of full scale or more on average, outside of them every pixel
     stayed.
@@ -191,22 +191,22 @@ class LensDrops(OnTheLens):
     )
 
     def spots_drawn(self) -> int:
-        """As many as asked for."""
+        """The requested number."""
         return self.drops
 
     def radii(self) -> tuple[float, float]:
-        """As asked for."""
+        """The requested radii."""
         return min(self.radius_min, self.radius_max), max(self.radius_min, self.radius_max)
 
     def cover(self, distance: Singles) -> Singles:
         """Full, with an edge of a tenth of the radius."""
         return np.asarray(np.clip((np.float32(1.0) - distance) * np.float32(10.0), 0.0, 1.0))
 
-    def shown(self, part: Pixels, view: View, spot: Spot) -> Pixels:
+    def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """The picture around, turned by half a turn, blurred, with a dark rim."""
         pixels = view.picture.pixels
         height, width = part.shape[:2]
-        # Column 0 shows what is farthest to the right, the last one what is farthest to the left; so do rows.
+        # Column 0 shows the rightmost part, the last column the leftmost; the same for rows.
         right, bottom = (
             (part.start + part.stop) / 2.0 + self.view_widths * side / 2.0
             for part, side in ((spot.columns, width), (spot.rows, height))
@@ -214,7 +214,7 @@ class LensDrops(OnTheLens):
         left, top = right - self.view_widths * (width - 1), bottom - self.view_widths * (height - 1)
         first_row, first_column = (max(0, int(end) - 8) for end in (top, left))
         near = pixels[first_row : int(bottom) + 8, first_column : int(right) + 8]
-        # Without this, picking one pixel in four would sparkle.
+        # Without the blur, subsampling by four would alias.
         soft = cv2.blur(near, (2 * int(self.view_widths) + 1,) * 2)
         back = np.array([[-self.view_widths, 0.0, right - first_column], [0.0, -self.view_widths, bottom - first_row]])
         how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
@@ -224,5 +224,9 @@ class LensDrops(OnTheLens):
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare samples where drops are."""
-        apart = measures.mean_difference(old.picture, new.picture, self.affected(old, draw))
-        return None if apart >= 0.01 else f"within the drops samples differ by {apart:.4f} of full scale, expected 0.01"
+        difference = measures.mean_difference(old.picture, new.picture, self.affected(old, draw))
+        return (
+            None
+            if difference >= 0.01
+            else f"within the drops samples differ by {difference:.4f} of full scale, expected 0.01"
+        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pixels that are dead, hot, or hit by salt and pepper."""
+"""Dead and hot pixels, and salt-and-pepper noise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mt_nodes.world.camera.measures import Mask
 
 @dataclass(frozen=True)
 class ImpulseNoise(EachImage):
-    """Turns single pixels white or black, others at every frame: bits lost on the way from the sensor.
+    """Turns single pixels white or black, other ones in every frame: bit errors between sensor and stack.
 
     Guaranteed: the pixels drawn and no others changed, each to black or white (but for what a lossy encoding does).
     """
@@ -56,7 +56,7 @@ class ImpulseNoise(EachImage):
         return mask
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look whether there is more black and more white than before."""
+        """Check whether there is more black and more white than before."""
         for what, level in (("white", 0.9), ("not black", 0.1)):
             count = draw["white"] if what == "white" else draw["count"] - draw["white"]
             shares = [measures.share_at_least(view.picture, level, self.affected(old, draw)) for view in (old, new)]
@@ -67,7 +67,7 @@ class ImpulseNoise(EachImage):
 
 
 def _places(view: View, draw: Draw) -> npt.NDArray[np.int64]:
-    """Return the pixels (n,) drawn, as numbers in reading order; a place may come twice, the first of them counts."""
+    """Return the drawn pixels (n,) as indices in reading order; of repeated ones the first counts."""
     height, width = view.picture.size
     rng = np.random.default_rng(draw["places_key"])
     return rng.integers(0, height * width, size=int(draw["count"]))
@@ -75,7 +75,7 @@ def _places(view: View, draw: Draw) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class PixelsDead(EachImage):
-    """Leaves pixels and whole rows black, and other pixels white, the same ones at every frame of a segment.
+    """Turns pixels and whole rows black, and other pixels white, the same ones in every frame of a segment.
 
     Guaranteed: those pixels and no others changed, each is black or white now (but for what a lossy encoding does).
     """
@@ -120,7 +120,7 @@ class PixelsDead(EachImage):
         return mask
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look at the broken rows: nothing is to be seen there."""
+        """Check that the broken rows show nothing."""
         rows = np.zeros(old.picture.size, np.uint8)
         rows[draw["rows"]] = 255
         left = measures.brightness(new.picture, rows) if len(draw["rows"]) else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sham of cameras: a change of pictures that no stack may care about."""
+"""The camera sham: a change of pictures that must not matter to any stack."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View, of_image
 from mt_nodes.world.camera import measures
 
-#: Length of the line of random bytes that rows take theirs from.
+#: Length of the line of random bytes from which rows take theirs.
 _LINE = 1 << 18
-#: Where pixels share samples (Bayer, YUV 4:2:2), a step in one shows as so many in its neighbours, by rounding.
+#: If pixels share samples (Bayer, YUV 4:2:2), one step in a sample gives up to so many steps in its neighbours, by
+#: rounding.
 _STEPS_SHARED = 4
-#: A JPEG coded again at the best quality, without sub-sampling, is off by rounding only: of colours to luma and back,
-#: and of 64 coefficients a block. Noise, and a street, coded before at qualities 50, 90 and 95: 5 steps at most, on
-#: average 0.5.
+#: A JPEG re-encoded at the best quality, without subsampling, is off by rounding only: colours to luma and back, and 64
+#: coefficients per block. For noise, and a street, encoded at qualities 50, 90 and 95: 5 steps at most, on average 0.5.
 _BEST = (cv2.IMWRITE_JPEG_QUALITY, 100, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444)
 _STEPS_CODED, _MEAN_STEPS_CODED = 6, 1.0
 
@@ -33,13 +33,13 @@ _STEPS_CODED, _MEAN_STEPS_CODED = 6, 1.0
 class PixelsDithered(EachImage):
     """Changes a random share of samples by one step of 8 bits up or down, far below any sensor's noise.
 
-    A camera that looks twice at one scene gives two pictures that differ by more: read noise alone is of the order of a
-    step, and light comes in photons (shot noise; EMVA 1288 adds both). A step is 1/255 of full scale, whatever the
-    depth; what would leave the scale stays. A JPEG is coded again at the best quality: as it was coded before, a step
-    could become a coarser one.
+    Two pictures of the same scene by a real camera differ by more: read noise alone is about one step, and light comes
+    in photons (shot noise; EMVA 1288 adds both). A step is 1/255 of full scale, at any depth; samples that would leave
+    the scale stay. A JPEG is re-encoded at the best quality, because at its original quality one step could become a
+    larger one.
 
-    Guaranteed: no sample differs by more than one step (four where the encoding makes pixels share samples; six, and
-    one on average, of a JPEG).
+    Guaranteed: no sample differs by more than one step (four if pixels share samples; six, and one on average, for a
+    JPEG).
     """
 
     role = "sham"
@@ -49,14 +49,14 @@ class PixelsDithered(EachImage):
     )
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the key of the pattern: the pattern itself is as large as the picture."""
+        """Draw the key of the pattern, which is as large as the picture itself."""
         return {"pattern_key": int(rng.integers(2**62))}
 
     def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
-        """Change samples where pixels share them; elsewhere colours, which are the samples."""
+        """Change samples if pixels share them, else colours, which are the samples."""
         own = {image.topic: self._own(image, of_image(draw, image)["pattern_key"]) for image in bundle.images}
-        kept = replace(bundle, images=tuple(image for image in bundle.images if own[image.topic] is None))
-        plain = {image.topic: image for image in super().apply_to_images(kept, draw)[0].images}
+        rest = replace(bundle, images=tuple(image for image in bundle.images if own[image.topic] is None))
+        plain = {image.topic: image for image in super().apply_to_images(rest, draw)[0].images}
         return replace(bundle, images=tuple(own[i.topic] or plain[i.topic] for i in bundle.images)), Effects()
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
@@ -64,7 +64,7 @@ class PixelsDithered(EachImage):
         return self._dithered(view.picture.pixels, draw["pattern_key"])
 
     def _own(self, image: Image, key: int) -> Image | None:
-        """Return an image changed in a way of its encoding; None where its samples are its colours."""
+        """Return an image changed in the manner of its encoding; None if its samples are its colours."""
         if lossy(image):
             coded = cv2.imencode(".jpg", self._dithered(decode(image).pixels, key), _BEST)[1]
             return replace(image, compressed=coded.tobytes())
@@ -85,7 +85,7 @@ class PixelsDithered(EachImage):
         return np.asarray(cv2.subtract(cv2.add(old, up), down))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look at how much samples differ; that some do is proved of every mutation."""
+        """Check the size of the differences; the base class proves that there are some."""
         coded = lossy(old.image)
         steps = _STEPS_CODED if coded else _STEPS_SHARED if spread_px(old.image) else 1
         most = measures.largest_difference(old.picture, new.picture)
@@ -98,7 +98,7 @@ class PixelsDithered(EachImage):
 
 
 def _chance(shape: tuple[int, ...], key: int) -> npt.NDArray[np.uint8]:
-    """Return random bytes in the shape of a picture: each row is a piece of one long line of them."""
+    """Return random bytes in the shape of a picture: each row is a piece of one long line of bytes."""
     generator = np.random.Generator(np.random.PCG64(key))
     wide = int(np.prod(shape[1:]))
     line = np.frombuffer(generator.bytes(_LINE + wide), np.uint8)

@@ -24,12 +24,12 @@ from mt_nodes.world.scene.road_marks import MARKS, MarkPlace
 
 Singles = npt.NDArray[np.float32]
 Quads = npt.NDArray[np.float64]
-#: Points that each side of a stripe is projected by: a wide lens bends it.
+#: Points per side of a stripe in the projection: a wide lens bends it.
 _PER_SIDE = 6
 _SHIFT = 4
-#: Less paint than this in sight is not seen.
+#: Less visible paint than this does not count.
 _LEAST_PX = 60
-#: What yellow paint leaves of the red, green and blue that white paint sends.
+#: Red, green and blue of yellow paint relative to white paint.
 _YELLOW = (1.0, 0.66, 0.1)
 
 
@@ -37,11 +37,10 @@ _YELLOW = (1.0, 0.66, 0.1)
 class RoadPainted(EachImage):
     """Paints lines, a crosswalk, or the symbols of a lane on the flat ground ahead.
 
-    Paint multiplies the light that the road sends by ``contrast``, so that shadows lie on it as on the road; what
-    stands before it, as clouds tell, hides it. Stripes of a crosswalk are 0.5 m wide with as much between them, a stop
-    line is 0.5 m deep, lines are 0.12 m wide: the usual sizes of German roads. Lanes for bicycles, for vehicles with
-    several people in them, shared ones and those to turn left from have the symbols of Californian roads, by eye. A
-    LiDAR does not see it here, although paint reflects more of its light, too.
+    Paint multiplies the road's light by ``contrast``, so that shadows lie on it as on the road; objects in front, as
+    known from clouds, hide it. Stripes of a crosswalk are 0.5 m wide with equal gaps, a stop line is 0.5 m deep, lines
+    are 0.12 m wide: usual sizes on German roads. Bicycle, carpool, shared and left-turn lanes have the symbols of
+    Californian roads, by eye. The LiDAR is unaffected here, although real paint reflects more of its light, too.
 
     Guaranteed: painted pixels are brighter than they were, outside of the paint every pixel stayed.
     """
@@ -61,7 +60,7 @@ class RoadPainted(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
             NotApplicable: the camera does not see the place, or how far away what it shows is, is not known.
@@ -101,7 +100,7 @@ class RoadPainted(EachImage):
         return None if after > before else f"the paint went from a brightness of {before:.3f} to {after:.3f}"
 
     def _cover(self, view: View) -> tuple[Singles, Singles]:
-        """Return which share (h, w) of each pixel is painted road in sight, and which share of the paint is yellow."""
+        """Return the painted, visible share (h, w) of each pixel, and the yellow share of the paint."""
         camera = view.camera()
         around = surroundings_of(view.bundle, view.image, camera)
         to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))

@@ -20,31 +20,31 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of, values_of
 
-#: Rows that share one place in the field of noise; few enough for the processor's cache.
+#: Rows per position in the noise field; few enough for the processor's cache.
 _STRIPE = 32
-#: What the field of normal numbers is larger than a stripe by, in pixels: so many places there are to begin.
+#: How much larger than a stripe the field of normal numbers is, in pixels: the number of possible positions.
 _PLAY = 128
-#: One standard deviation in the field, in its whole numbers.
+#: One standard deviation in the field's integers.
 _UNIT = 32.0
-#: Parts of a sample that the standard deviation of bytes is told in.
+#: Resolution of standard deviations for bytes, in parts of a sample.
 _FINE = 64.0
-#: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by some more where what is there is
-#: not normal: a rise of its noise by this share and so many times the former can be told.
+#: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by more if the existing noise is not
+#: normal: a rise by this share, and by so many times the former, is detectable.
 _TOLD, _TOLD_APART = 0.05, 4.0
-#: Luma's share of the noise of three channels, each noisy by itself (ITU-R BT.601's weights).
+#: Luma's share of the noise of three independent channels (ITU-R BT.601's weights).
 _OF_LUMA = float(np.sqrt(0.299**2 + 0.587**2 + 0.114**2))
-#: Noise is told from a square of so many pixels a side.
+#: Side of the square, in pixels, from which noise is estimated.
 _ENOUGH_PX = 256
 
 
 @dataclass(frozen=True)
 class SensorNoise(EachImage):
-    """Adds the noise of counted electrons (shot noise) and of reading them out, another at every frame.
+    """Adds the noise of counted electrons (shot noise) and of reading them out, different in every frame.
 
-    Of a sample that stands for e electrons, the count is off by sqrt(e + read²) (Poisson's variance, taken as normal,
+    The count of a sample that stands for e electrons is off by sqrt(e + read²) (Poisson's variance, taken as normal,
     and a normal read noise: EMVA 1288's linear camera model); electrons are proportional to the light of the sRGB
-    transfer function. Each channel is noisy by itself. Stripes of 32 rows take their noise from one field of normal
-    numbers at a place of their own: repetitions do not line up.
+    transfer function. Channels are independent. Stripes of 32 rows take their noise from one field of normal numbers,
+    each at its own position: repetitions do not line up.
 
     Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rose, and the mean
     brightness stayed within 2 % of full scale but for what black and white cut off.
@@ -70,7 +70,7 @@ class SensorNoise(EachImage):
         """Choose where in the field each stripe begins.
 
         Raises:
-            NotApplicable: the picture is so noisy, and so small, that more noise could not be told.
+            NotApplicable: the picture is so noisy, and so small, that more noise would not be detectable.
         """
         middle = view.picture.with_pixels(_middle(view.picture.pixels))
         before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))
@@ -93,21 +93,21 @@ class SensorNoise(EachImage):
             part = pixels[i * _STRIPE : (i + 1) * _STRIPE]
             flat = part.reshape(len(part), -1)
             own = field[down : down + len(part), right * channels : right * channels + flat.shape[1]]
-            noise = _looked_up(flat, deviations)
+            noise = _mapped(flat, deviations)
             cv2.multiply(noise, own.astype(deviations.dtype, copy=False), dst=noise, scale=unit)
-            _put_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
+            _write_sum(flat, noise, out[i * _STRIPE : (i + 1) * _STRIPE].reshape(flat.shape))
         return out
 
     def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return the standard deviations of samples of some values, all in shares of full scale."""
+        """Return the standard deviations of samples by value, all in shares of full scale."""
         light = light_of(value)
         sigma = np.sqrt(light * self.full_well_e + self.read_noise_e**2) / self.full_well_e
         return np.asarray((values_of(light + sigma) - values_of(light - sigma)) / 2.0)
 
     def _deviations(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], float]:
-        """Return the standard deviation of each sample value, and what a product with the field is to be divided by.
+        """Return the standard deviation for each sample value, and the divisor of its product with the field.
 
-        Whole numbers where samples are bytes: they are quicker, and fine enough.
+        Integers for samples that are bytes: faster, and precise enough.
         """
         top = int(np.iinfo(dtype).max)
         of_values = top * self._deviation(np.arange(top + 1) / top)
@@ -125,23 +125,23 @@ class SensorNoise(EachImage):
 
 
 def _middle(pixels: Pixels) -> Pixels:
-    """Return the middle of a picture, as much of it as tells how noisy it is."""
+    """Return the centre of a picture, as large as the noise estimate needs."""
     rows, columns = (
         slice(max(0, n - _ENOUGH_PX) // 2, max(0, n - _ENOUGH_PX) // 2 + _ENOUGH_PX) for n in pixels.shape[:2]
     )
     return np.ascontiguousarray(pixels[rows, columns])
 
 
-def _looked_up(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _mapped(samples: Pixels, of_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(cv2.LUT(samples, of_values)) if samples.dtype == np.uint8 else of_values[samples]
 
 
-def _put_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
-    """Put samples with noise, black and white cut off, into ``out``; the noise is lost."""
+def _write_sum(samples: Pixels, noise: npt.NDArray[Any], out: Pixels) -> None:
+    """Write the sum of samples and noise, clipped, into ``out``; overwrites the noise."""
     if samples.dtype != np.uint8:
         cv2.add(samples, noise, dst=out, dtype=cv2.CV_16U)
         return
-    # Twice as quick as adding bytes and words in one go.
+    # Twice as fast as adding bytes and words in one step.
     noise += samples
     np.clip(noise, 0, 255, out=out, casting="unsafe")
 

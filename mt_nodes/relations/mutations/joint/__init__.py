@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the air, the light and the road that every sensor sees."""
+"""Changes of air, light and road that affect every sensor."""

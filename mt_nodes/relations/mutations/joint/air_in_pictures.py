@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What air that weakens and scatters light does to pictures: Koschmieder's law over depth, in linear light."""
+"""Effect of attenuating and scattering air on pictures: Koschmieder's law over depth, in linear light."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from mt_nodes.world.camera.relight import blended, coarse_light, grey
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
-#: Light of the horizon where a picture shows no sky: that of an overcast day, exposed as usual (assumed).
+#: Light of the horizon if a picture shows no sky: that of an overcast day at usual exposure (assumed).
 _NO_SKY = 0.6
-#: Bounds of the light taken for the air's: a night's sky lends no veil of black, a burnt-out one none of full scale.
+#: Bounds of the air light: the night sky must not give a black veil, an overexposed sky not one of full scale.
 _DARKEST, _BRIGHTEST = 0.02, 0.85
-#: Bands of the share of light that arrives, and what a band must hold to tell something.
+#: Bins of the transmitted share of light, for the proof.
 _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
@@ -31,7 +31,7 @@ _SLACK, _ROUNDING = 0.15, 0.01
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
-    """Return the light (3,), red, green, blue, that endless air of a tint sends, relative to the picture's own sky."""
+    """Return the light (3,), red, green, blue, of optically thick air of a tint, relative to the picture's own sky."""
     around = surroundings(view)
     light = grey(coarse_light(view.picture, around.range_m.shape, around.depth.step_px))
     sky = light[around.sky]
@@ -41,10 +41,10 @@ def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
 
 
 def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = None) -> npt.NDArray[Any]:
-    """Return the pixels of a view of which a share ``passing`` (h, w) of each cell's light arrives, the rest is air's.
+    """Return the pixels of a view through air of which a share ``passing`` (h, w) of each cell's light arrives.
 
-    I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). Of what
-    cells show, a share ``white`` (h, w) is covered by something as bright as the air is at last.
+    I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). A share
+    ``white`` (h, w) of each cell is covered by something as bright as the thickest air.
     """
     around = surroundings(view)
     share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
@@ -53,15 +53,15 @@ def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = Non
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
-    """Look at the contrast of bands of range: it is to fall as the light that arrives does, and far things turn to air.
+    """Check the contrast by transmission: it falls with the transmitted light, and far objects fade into the air.
 
-    In every band of cells with much the same share of light, the deviation of the light's brightness is compared with
-    share × its old one; bands that held too little contrast to tell say nothing.
+    For each bin of cells with similar transmission, the deviation of the brightness is compared with transmission × its
+    old value; bins with too little contrast do not count.
     """
     around = surroundings(old)
     shape, step = around.range_m.shape, around.depth.step_px
     before, after = (grey(coarse_light(v.picture, shape, step)) for v in (old, new))
-    # Where range jumps within a cell or beside it, a cell shows both.
+    # Where range jumps within or next to a cell, a cell shows both.
     size = np.ones((3, 3), np.uint8)
     steady = cv2.dilate(passing, size) - cv2.erode(passing, size) < _STEADY
     whole = steady & (after < 0.9) & (before < 0.9)
@@ -77,9 +77,9 @@ def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | 
 
 
 def proof_of_mean(old: View, new: View, passing: Floats, air: Singles, white: Floats) -> str | None:
-    """Look at the mean light of bands of range: it is to be what arrives of the old one, and the air's for the rest.
+    """Check the mean light by transmission: the transmitted share of the old light, and the air's for the rest.
 
-    Single particles add contrast of their own, so that contrast tells nothing here.
+    Single particles add contrast of their own, so contrast is no measure here.
     """
     around = surroundings(old)
     before, after = (grey(coarse_light(v.picture, around.range_m.shape, around.depth.step_px)) for v in (old, new))
@@ -97,7 +97,7 @@ def proof_of_mean(old: View, new: View, passing: Floats, air: Singles, white: Fl
 
 
 def around_lidar(view: View) -> Cloud:
-    """Return the cloud that the air is told around, so that camera and LiDAR look into the same patches of it.
+    """Return the cloud at whose LiDAR the air is centred, so that camera and LiDAR look into the same patches.
 
     Raises:
         NotApplicable: there is none.
@@ -108,7 +108,7 @@ def around_lidar(view: View) -> Cloud:
 
 
 def polar(view: View) -> tuple[Floats, Floats, Floats]:
-    """Return bearing, range over ground, and range (h, w) of what cells show: the first two around the LiDAR."""
+    """Return bearing, range over ground, and range (h, w) of cells: the first two around the LiDAR."""
     around = surroundings(view)
     to_lidar = np.asarray(view.bundle.transforms.lookup(around_lidar(view).frame_id, "base_link"))
     at = around.points() @ to_lidar[:3, :3].T + to_lidar[:3, 3]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a LiDAR still receives through bad air: signals over its noise floor, and what weakens them.
+"""LiDAR reception in bad air: signals over the noise floor, and their attenuation.
 
-The received power of a return goes with ρ / R² (LiDAR equation for a target that fills the beam). A target of 90 % is
-just seen at the sensor's full range, which is the noise floor (V. Kilic et al., Lidar Light Scattering Augmentation,
-2021), and through air of extinction α the light goes out and back: e^(−2αR) (Bouguer, Lambert and Beer).
+The received power of a return is proportional to ρ / R² (LiDAR equation for a target that fills the beam). A target of
+90 % is just detected at the sensor's full range, which defines the noise floor (V. Kilic et al., Lidar Light Scattering
+Augmentation, 2021); through air of extinction α light travels out and back: e^(−2αR) (Bouguer, Lambert and Beer).
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ Singles = npt.NDArray[np.float32]
 Powers = TypeVar("Powers", bound=npt.NDArray[Any])
 
 REFERENCE_REFLECTIVITY = 0.9
-#: No surface is darker at 905 nm: assumed, and that intensities below it are the scale's rounding (KITTI rounds to 0).
+#: Least reflectivity of surfaces at 905 nm: assumed; intensities below it are rounding of the scale (KITTI rounds to
+#: 0).
 DARKEST = 0.05
-#: A return that was reported had at least 3 dB over the floor, whatever its intensity says (assumed).
+#: A reported return has at least 3 dB over the floor, whatever its intensity says (assumed).
 LEAST_SIGNAL = 2.0
-#: Ranges outside are no sensor's: single precision and the air's own limits end there.
+#: Ranges outside of these limits belong to no sensor: single precision and the air's own limits end there.
 NEAREST_M, FARTHEST_M = 0.01, 1e4
 #: Range noise of an echo at the noise floor, LISA: σ = 0.09 m / √(2 SNR).
 RANGE_NOISE_M = 0.09
@@ -36,16 +37,16 @@ RANGE_NOISE_M = 0.09
 
 @dataclass(frozen=True)
 class Receiver:
-    """A LiDAR's receiver: where its noise floor is, and from where on an echo gets no stronger by being nearer.
+    """A LiDAR's receiver: its noise floor, and the range below which echoes get no stronger.
 
-    That there is such a range is geometry: near by the spot is out of focus, and what the lens gathers more falls
-    beside the detector, which can turn the law of 1 / R² into a nearly constant signal ("Geometrical compression of
-    lidar return signals"). Where it is depends on the sensor's optics, which no data sheet
-    tells: every value is an assumption. What it computes keeps the precision of its arguments.
+    That such a range exists is geometry: at close range the spot is out of focus, and part of the collected light
+    misses the detector, which can turn the law of 1 / R² into a nearly constant signal ("Geometrical compression of
+    lidar return signals"). The range depends on the sensor's optics, which no data sheet gives: every value is an
+    assumption. Results have the precision of the arguments.
 
     Attributes:
-        max_range_m: a target of the reflectivity ``sensitivity`` is just seen there.
-        focus_m: nearer echoes are out of focus; 0 where only echoes from farther away are asked for.
+        max_range_m: a target of the reflectivity ``sensitivity`` is just detected there.
+        focus_m: nearer echoes are out of focus; 0 if all echoes are farther away.
     """
 
     max_range_m: float
@@ -59,26 +60,26 @@ class Receiver:
         return power
 
     def received(self, reflectivity: Powers, range_m: Powers) -> Powers:
-        """Return the signal (n,) that reported returns had; none is taken for darker than :data:`DARKEST`."""
+        """Return the signal (n,) of reported returns; none counts as darker than :data:`DARKEST`."""
         with np.errstate(over="ignore"):
             power: Powers = self.signal(np.maximum(reflectivity, DARKEST), range_m)
         np.maximum(power, LEAST_SIGNAL, out=power)
         return power
 
     def reflectivity(self, signal: Powers, range_m: Powers) -> Powers:
-        """Return the reflectivity (n,) of a target that gives this signal at this range in clear air."""
+        """Return the reflectivity (n,) of a target with this signal at this range in clear air."""
         found: Powers = signal / self.signal(np.ones_like(range_m), range_m)
         return found
 
-    def just_seen(self, range_m: Powers) -> Powers:
-        """Return the reflectivity (n,) of the darkest target that is seen at ranges (n,)."""
+    def threshold_reflectivity(self, range_m: Powers) -> Powers:
+        """Return the reflectivity (n,) of the darkest detected target at ranges (n,)."""
         ratio: Any = np.maximum(range_m, self.focus_m) / self.max_range_m
         found: Powers = self.sensitivity * np.square(ratio)
         return found
 
 
 def transmission(depth: npt.ArrayLike) -> Singles:
-    """Return the share (n,) of the light that is left after going out and back through optical depths (n,)."""
+    """Return the share (n,) of light left after the way out and back through optical depths (n,)."""
     return np.asarray(np.exp(np.float32(-2.0) * np.asarray(depth, np.float32)))
 
 
@@ -121,7 +122,7 @@ def single_ranges_m(cloud: Cloud, at: At) -> Singles:
 
 
 def refuse_odd_ranges(cloud: Cloud, at: At) -> None:
-    """Raise NotApplicable where a return is where no sensor's is."""
+    """Raise NotApplicable for a return at a range that no sensor measures."""
     range_m = single_ranges_m(cloud, at)
     near, far = float(range_m.min()), float(range_m.max())
     if not NEAREST_M <= near <= far <= FARTHEST_M:
@@ -131,12 +132,12 @@ def refuse_odd_ranges(cloud: Cloud, at: At) -> None:
 
 
 def all_returns(cloud: Cloud) -> At:
-    """Return the rows of a cloud's returns, a slice when every point is one."""
+    """Return the rows of a cloud's returns, a slice if every point is one."""
     rows = returns(cloud)
     return slice(None) if len(rows) == len(cloud) else rows
 
 
 def noise_sigma_m(clear: Singles, weakened: Singles) -> Singles:
-    """Return the standard deviation (n,) of the range noise that returns gain by weakening (signals ≥ 1)."""
+    """Return the standard deviation (n,) of the range noise added by attenuation (signals ≥ 1)."""
     gained = np.float32(0.5) / weakened - np.float32(0.5) / clear
     return np.asarray(np.float32(RANGE_NOISE_M) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which beams meet a particle: returns sorted into cells of bearing and height, looked up by direction.
+"""Which beams meet a particle: returns sorted into cells of bearing and height, for lookup by direction.
 
-Height is the sine of elevation: the z of a unit vector, which costs no arc sine. An angle changes it by no more than
-itself.
+Height is the sine of elevation, the z of a unit vector, which needs no arc sine. It changes by no more than the angle.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Ints = npt.NDArray[np.int32]
 _BEARINGS = 960
 _LEVELS = 68
 _CELL_RAD = 2.0 * np.pi / _BEARINGS
-#: From this height on a particle's width spans more bearings than the lookup of the weakest return allows for.
+#: Above this height a particle's width spans more bearings than the lookup of the weakest return allows for.
 _STEEP = 0.866
 
 
@@ -59,13 +58,13 @@ class BeamGrid:
         return cls(unit, order, start, _spread(weakest.reshape(_LEVELS, _BEARINGS)), low, high, step)
 
     def weakest_near(self, bearing: Singles, height: Singles) -> Singles:
-        """Return the signal (k,) that an echo in these directions must at least have to be reported by any beam."""
+        """Return the least signal (k,) with which an echo in these directions is reported by any beam."""
         level = np.clip((height - np.float32(self.lowest)) * np.float32(1.0 / self.step), 0, _LEVELS - 1)
         cell = level.astype(np.int32) * _BEARINGS + _bearing_cell(bearing)
         return np.where(np.abs(height) > _STEEP, np.float32(1.0), self.weakest.reshape(-1).take(cell))
 
     def near(self, bearing: Singles, height: Singles, width_rad: Singles) -> tuple[Ints, Ints]:
-        """Return pairs (m,) of a direction's number and a return within its half width, and some a little beyond."""
+        """Return pairs (m,) of a direction's index and a return within its half width, plus a few just beyond."""
         rows = np.arange(len(bearing), dtype=np.int32)
         first, last = (
             np.clip(np.floor((height + side * width_rad - self.lowest) / self.step), 0, _LEVELS - 1)
@@ -84,7 +83,7 @@ class BeamGrid:
 
 
 def ragged(owner: Ints, first: npt.ArrayLike, count: npt.ArrayLike) -> tuple[Ints, Ints]:
-    """Return every whole number from ``first`` (k,) on, ``count`` (k,) of them, each beside its owner."""
+    """Return all integers from ``first`` (k,) on, ``count`` (k,) of them, each with its owner."""
     count = np.asarray(count).astype(np.int64)
     ends = np.cumsum(count)
     within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count, count)
@@ -97,7 +96,7 @@ def _bearing_cell(bearing: Singles) -> Ints:
 
 
 def _spread(weakest: Singles) -> Singles:
-    """Return the least of each cell and its neighbours: one up and down, two to the sides, all around."""
+    """Return the least of each cell and its neighbours: one up and down, two to each side."""
     wide = weakest
     for turn in (-2, -1, 1, 2):
         wide = np.minimum(wide, np.roll(weakest, turn, axis=1))

@@ -22,16 +22,16 @@ Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 Cells = npt.NDArray[np.bool_]
 
-#: Scraps of leaves are e times fewer when larger by this, and none is larger than that.
+#: Leaf fragments are e times fewer when larger by the first size, and none is larger than the second.
 _FOLD_MM, _MOST_MM = 15.0, 90.0
-#: Light may be off its mean by rounding of samples and by the loss of a JPEG.
+#: Tolerance of the mean light for rounding of samples and the loss of a JPEG.
 _SLACK = 0.03
 _BROWN = (0.27, 0.16, 0.055)
 
 
 @dataclass(frozen=True)
 class BlownLeaves(Precipitation):
-    """Shows a strong wind by what it carries: leaves and scraps of them, blown across the road and sinking slowly.
+    """Shows a strong wind by leaves and leaf fragments that blow across the road and sink slowly.
 
     The wind itself is nothing that a sensor shows, nor is what it does to the vehicle; trees, wires and masts, which
     it moves, too, stay as they are. The default, 15 m/s from the right, is a near gale, 7 on Beaufort's scale (28 to 33
@@ -41,7 +41,7 @@ class BlownLeaves(Precipitation):
     "Physical and Physiological Basis for the Reflectance of Visible and Near-Infrared Radiation from Vegetation",
     1970), and remain so as they dry. All else is as of snow: leaves are those of a segment and go on with the time.
 
-    Pictures get no veil: the air is as clear as it was.
+    Pictures get no veil: the air stays clear.
 
     Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
     the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays; in
@@ -60,7 +60,7 @@ class BlownLeaves(Precipitation):
 
     @property
     def spectrum(self) -> Spectrum:
-        """An exponential law of the leaves that are asked for."""
+        """An exponential law with the requested leaves."""
         return Spectrum(self.leaves_per_m3 / _FOLD_MM, 1.0 / _FOLD_MM, _MOST_MM)
 
     @property
@@ -74,7 +74,7 @@ class BlownLeaves(Precipitation):
         return float(np.mean(_BROWN))
 
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """All alike."""
+        """The same for all."""
         return np.ones(len(diameter_mm))
 
     def affected(self, view: View, draw: Draw) -> Mask:
@@ -90,7 +90,7 @@ class BlownLeaves(Precipitation):
         return with_streaks(view, self.veil(view, draw), self._layer(view, draw), _colour(draw))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look at the light where leaves are: it moved towards theirs, by the share that they cover."""
+        """Check the light of the leaves: it moves towards their colour, by the share that they cover."""
         layer = self._layer(old, draw)
         if not layer.any():
             return None

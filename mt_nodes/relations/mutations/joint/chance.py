@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers by counting: a pure function of a key and of a number each, for noise of every point."""
+"""Counter-based random numbers: pure functions of a key and an index, for the noise of every point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Words = npt.NDArray[np.uint64]
 
 
 def words(key: int, count: int, first: int = 0) -> Words:
-    """Return random 64-bit words (count,) of the counters from ``first`` on under a key (finaliser of SplitMix64)."""
+    """Return random 64-bit words (count,) for the counters from ``first`` on under a key (finaliser of SplitMix64)."""
     mixed = np.arange(first, first + count, dtype=np.uint64)
     mixed *= np.uint64(0x9E3779B97F4A7C15)
     mixed += np.uint64(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Air that is thicker in some places: a lattice of densities over ground that drifts past the sensor."""
+"""Air of varying density: a lattice of densities over the ground that drifts past the sensor."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Patches:
     a vehicle's LiDAR sees of them in height (assumed).
 
     Attributes:
-        key: what the nodes are made of, so that a draw need not hold them.
+        key: seed of the nodes, so that a draw need not hold them.
         size_m: distance between nodes.
-        moved_m: how far the air has moved along x and y.
+        moved_m: drift of the air along x and y.
     """
 
     key: int
@@ -52,7 +52,7 @@ class Patches:
     def mean_to(self, azimuth_rad: Singles, range_m: Singles, farthest_m: float) -> Singles:
         """Return the mean density (n,) of beams from the sensor to ranges (n,), the farthest one's beyond it.
 
-        From a table over bearing and range, bilinear. ``range_m`` is measured over ground here, as in the proof.
+        From a table over bearing and range, bilinear. ``range_m`` is measured over ground, as in the proof.
         """
         table = _table(self, farthest_m)
         steps = table.shape[1] - 1
@@ -77,7 +77,7 @@ def _table(patches: Patches, farthest_m: float) -> Singles:
     bearing = -np.pi + 2.0 * np.pi * np.arange(_BEARINGS) / _BEARINGS
     range_m = _STEP_M * np.arange(int(np.ceil(farthest_m / _STEP_M)) + 1)
     table = np.empty((_BEARINGS, len(range_m)), np.float32)
-    # Some bearings at a time: every frame has a table of its own, since the air drifts.
+    # Some bearings at a time: every frame has its own table, because the air drifts.
     for start in range(0, _BEARINGS, _BEARINGS_AT_ONCE):
         some = slice(start, start + _BEARINGS_AT_ONCE)
         along = patches.at(np.cos(bearing[some, None]) * range_m, np.sin(bearing[some, None]) * range_m)

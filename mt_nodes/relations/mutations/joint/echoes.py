@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns that became weaker, were overtaken by a nearer echo on their beam, or fell below the noise.
+"""Returns that became weaker, were replaced by a nearer echo on their beam, or fell below the noise.
 
-Power is told by what the cloud holds: an intensity over its full scale is taken for the target's reflectivity times
-cosine of incidence, compensated for range, as Velodyne's calibrated intensity is; what is still seen of it is the
-:class:`~mt_nodes.relations.mutations.joint.attenuation.Receiver`'s to say.
+Power follows from the cloud: intensity over full scale is taken as the target's reflectivity times cosine of incidence,
+compensated for range, as Velodyne's calibrated intensity is; the
+:class:`~mt_nodes.relations.mutations.joint.attenuation.Receiver` decides what is detected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import marked, proof_of_changes, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.relations.mutations.lidar.placement import empty_returns, finite_range
+from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     Floats,
@@ -34,13 +34,13 @@ from mt_nodes.relations.mutations.lidar.rays import (
 
 @dataclass(frozen=True, eq=False)
 class Echoes:
-    """What became of some returns of a cloud; every other stays.
+    """Changes of some returns of a cloud; all others stay.
 
     Attributes:
-        rows: (n,) returns with another intensity, rising. intensity: (n,) that intensity, on the cloud's own scale.
-        moved: (m,) returns that a nearer echo on the beam took the place of, rising, all among ``rows``.
-        range_m: (m,) where that echo is.
-        lost: (k,) returns that nothing took the place of, rising, none among ``rows``.
+        rows: (n,) returns with changed intensity, ascending. intensity: (n,) new value, on the cloud's own scale.
+        moved: (m,) returns replaced by a nearer echo on the beam, ascending, a subset of ``rows``.
+        range_m: (m,) range of that echo.
+        lost: (k,) returns lost without replacement, ascending, disjoint from ``rows``.
     """
 
     rows: Rows
@@ -77,7 +77,7 @@ def reflectivity(cloud: Cloud, rows: At) -> tuple[Floats, float]:
 
 
 def rows_at(cloud: Cloud, at: At) -> Rows:
-    """Return points of a cloud as row numbers (n,)."""
+    """Return points of a cloud as row indices (n,)."""
     return np.arange(*at.indices(len(cloud))) if isinstance(at, slice) else at
 
 
@@ -91,7 +91,7 @@ def with_echoes(cloud: Cloud, echoes: Echoes) -> Cloud:
 
 
 def moved_points(bundle: Bundle, draws: Mapping[str, Draw]) -> dict[str, Floats]:
-    """Return where the drawn echoes are (m, 3), by topic: ``rows`` and ``range_m`` of each draw."""
+    """Return the places (m, 3) of the drawn echoes, by topic: ``rows`` and ``range_m`` of each draw."""
     moved = {cloud.topic: (cloud, draws[cloud.topic]["rows"]) for cloud in bundle.clouds}
     return {
         topic: cloud.xyz[rows] * (draws[topic]["range_m"] / ranges_m(cloud, rows))[:, None]
@@ -99,23 +99,14 @@ def moved_points(bundle: Bundle, draws: Mapping[str, Draw]) -> dict[str, Floats]
     }
 
 
-def count_lost(bundle: Bundle, clouds: Mapping[str, Cloud]) -> float:
-    """Return how many returns the changed clouds of a bundle have less than its own."""
-    return float(sum(_held(cloud) - _held(clouds[cloud.topic]) for cloud in bundle.clouds))
-
-
-def _held(cloud: Cloud) -> int:
-    return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
-
-
 def as_field(cloud: Cloud, intensity: Floats) -> npt.NDArray[Any]:
-    """Return intensities (n,) as the cloud's field holds them: whole numbers are rounded."""
+    """Return intensities (n,) in the type of the cloud's field: rounded for integers."""
     kind = cloud.points.dtype[str(cloud.intensity_field)]
     return np.asarray((intensity if kind.kind == "f" else np.rint(intensity)).astype(kind))
 
 
 def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None, Cloud]:
-    """Prove that only those returns changed, that moved ones are nearer and on their beams, and lost ones gone.
+    """Prove that only those returns changed, moved ones are nearer and on their beams, and lost ones gone.
 
     Also returns the new cloud with the old rows: lost returns are put back, so that rows can be compared.
     """
@@ -123,7 +114,7 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     changed = marked(len(old), rows)
     if changed[lost].any() or not changed[moved].all():
         return "a return is both lost and changed, or moved without a new intensity", new
-    whole = _put_back(old, new, lost)
+    whole = _with_lost(old, new, lost)
     if whole is None:
         return f"{len(new)} points, expected {len(old)} of which {len(lost)} are lost", new
     changes = (moved, place_fields(old)), (rows, (old.intensity_field,))
@@ -134,7 +125,7 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     return broken, whole
 
 
-def _put_back(old: Cloud, new: Cloud, lost: Rows) -> Cloud | None:
+def _with_lost(old: Cloud, new: Cloud, lost: Rows) -> Cloud | None:
     """Return the new cloud with the old points at the lost rows, or None when the number of points is wrong."""
     if len(new) != len(old) - (0 if old.organised else len(lost)):
         return None

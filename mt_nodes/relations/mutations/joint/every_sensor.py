@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations of the world have in common: clouds and images are changed by one draw."""
+"""Base of mutations of the world: one draw changes clouds and images."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 
 class EverySensor(ChangesImages, EachCloud):
-    """Changes every cloud and every image that there is, of one state: the world is the same for all sensors.
+    """Changes every cloud and every image from one state: the world is the same for all sensors.
 
-    A bundle without images is changed as its clouds alone would be, byte for byte; one without clouds of the stack's
-    own takes the range of what its cameras see from clouds beside. Sensors more than 50 ms apart are refused.
+    A bundle without images is changed as its clouds alone would be, byte for byte; without clouds of the stack's own,
+    the depth of images comes from additional clouds. Sensors more than 50 ms apart are refused.
     """
 
     sensors = ("lidar", "camera")
@@ -30,7 +30,7 @@ class EverySensor(ChangesImages, EachCloud):
         """Draw for every cloud, then for every image.
 
         Raises:
-            NotApplicable: there is neither, or no honest follow-up of one of them.
+            NotApplicable: there is neither, or one of them has no valid follow-up.
         """
         if not bundle.clouds and not bundle.images:
             raise NotApplicable(f"bundle {bundle.index} has no cloud and no image")
@@ -45,25 +45,25 @@ class EverySensor(ChangesImages, EachCloud):
         if not bundle.images:
             return followup
         pictures, effects = self.apply_to_images(bundle, draw)
-        made = replace(followup.first, images=pictures.images, camera_infos=pictures.camera_infos)
-        return Followup(((0, made),), followup.effects.merged(effects))
+        changed = replace(followup.first, images=pictures.images, camera_infos=pictures.camera_infos)
+        return Followup(((0, changed),), followup.effects.merged(effects))
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud."""
         return EachCloud.apply(self, bundle, draw)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove clouds and images, each as if they were alone."""
+        """Prove clouds and images, each separately."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        made = followup.first
-        clouds = replace(made, images=source.images, camera_infos=source.camera_infos)
+        changed = followup.first
+        clouds = replace(changed, images=source.images, camera_infos=source.camera_infos)
         broken = EachCloud.guarantee(self, source, Followup(((0, clouds),), followup.effects), draw)
-        return broken or (self.prove_images(source, made, draw) if source.images else None)
+        return broken or (self.prove_images(source, changed, draw) if source.images else None)
 
 
 def surroundings(view: View) -> Surroundings:
-    """Return what a view's cells show.
+    """Return depth and directions of a view's cells.
 
     Raises:
         NotApplicable: the camera is not calibrated, or no depth or transform is known.

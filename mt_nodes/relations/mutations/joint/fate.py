@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the returns of a cloud in air that weakens and scatters."""
+"""What happens to the returns of a cloud in attenuating and scattering air."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Fate:
-    """What becomes of the returns of one cloud.
+    """What happens to the returns of one cloud.
 
     Attributes:
         at: which points they are. scale: full scale of their intensities, None without.
         old_m, new_m: their ranges (n,) before and after.
-        passing: share (n,) of the light that the air leaves of each.
-        reflectivity: what an echo of the air reads as (n,), where there is one.
-        scattered: returns (n,) that an echo of the air took the place of. lost: returns (n,) that nothing did.
+        passing: share (n,) of the light that the air transmits.
+        reflectivity: apparent reflectivity of an echo of the air (n,), where there is one.
+        scattered: returns (n,) replaced by an echo of the air. lost: returns (n,) without replacement.
     """
 
     at: At
@@ -45,8 +45,8 @@ class Fate:
         rows, share = self.rows(self.scattered), (self.new_m / self.old_m)[self.scattered]
         return np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
 
-    def rows_kept(self, cloud: Cloud) -> At:
-        """Return where the returns that are left are in the new cloud."""
+    def remaining_rows(self, cloud: Cloud) -> At:
+        """Return the rows of the remaining returns in the new cloud."""
         if cloud.organised:
             return self.rows(~self.lost)
         if isinstance(self.at, slice):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fog, dust and smoke: air that every sensor sees less far in."""
+"""Fog, dust and smoke: air that reduces visibility for every sensor."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ class Dust(HazyAir):
         return (1.0, 0.8, 0.55)
 
 
-#: Wavelengths of what is seen and of LiDARs, in nanometres.
+#: Wavelengths of visible light and of LiDARs, in nanometres.
 _SEEN_NM, _LIDAR_NM = 550.0, 905.0
 
 
 @dataclass(frozen=True)
 class Smoke(HazyAir):
-    """Fills the air with smoke of a visibility: cameras see less of what is behind it than LiDARs do.
+    """Fills the air with smoke of a visibility, which affects cameras more than LiDARs.
 
     α = ln 20 / visibility for what is seen. Smoke's particles are smaller than the wavelength: α falls with it as
     (550 / 905)^a for a LiDAR, and β = α / S. Backscatter of forest-fire smoke fell with exponents of 0.9 to 1.1 between
@@ -118,14 +118,14 @@ class Smoke(HazyAir):
     )
 
     @property
-    def seen_extinction_per_m(self) -> float:
+    def visible_extinction_per_m(self) -> float:
         """ln 20 over visibility."""
         return LN_20 / self.visibility_m
 
     @property
     def extinction_per_m(self) -> float:
         """That of the LiDAR's longer wavelength."""
-        return float(self.seen_extinction_per_m * (_SEEN_NM / _LIDAR_NM) ** self.exponent)
+        return float(self.visible_extinction_per_m * (_SEEN_NM / _LIDAR_NM) ** self.exponent)
 
     @property
     def backscatter_per_m_sr(self) -> float:
@@ -134,10 +134,10 @@ class Smoke(HazyAir):
 
     @property
     def tint(self) -> Colour:
-        """Grey, a little brown."""
+        """Grey, slightly brown."""
         return (1.0, 0.96, 0.9)
 
     @property
     def brightness(self) -> float:
-        """What it does not keep."""
+        """The light that it does not absorb."""
         return 1.0 - self.darkness

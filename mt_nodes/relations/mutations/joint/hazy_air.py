@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Air that weakens and scatters everywhere, thicker in some places: what fog and dust have in common."""
+"""Base of fog, dust and smoke: air that attenuates and scatters everywhere, denser in some places."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class HazyAir(JointWeather):
         return int(rng.integers(2**62))
 
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Say which lattice, and how far it has come."""
+        """Draw the lattice and its drift."""
         key = int(rng.integers(2**62)) if state is None else state
         moved = self.drift_mps(bundle, cloud) * (cloud.stamp_ns * 1e-9)
         return {"air_key": key, "moved_x_m": float(moved[0]), "moved_y_m": float(moved[1])}
 
     def patches(self, draw: Draw) -> Patches:
-        """Return the density of the air of a draw."""
+        """Return the density of the air for a draw."""
         return Patches(draw["air_key"], self.patchiness, self.patch_m, (draw["moved_x_m"], draw["moved_y_m"]))
 
     def table(self) -> SoftReturn:
@@ -85,7 +85,7 @@ class HazyAir(JointWeather):
     def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
         """Return the peak of the soft return before each target, blurred by noise over the pulse's length.
 
-        Its strength goes with the density of the air up to there.
+        Its strength is proportional to the density of the air up to there.
         """
         table = self.table()
         echo_m, signal = table.before(part.range_m)
@@ -93,7 +93,7 @@ class HazyAir(JointWeather):
             return echo_m, np.zeros_like(signal)
         if self.patchiness:
             signal = signal * self._mean_density(cloud, part, echo_m, draw)
-        # LISA's range noise, with the pulse's own length for the resolution of an echo that is as long as the pulse.
+        # LISA's range noise, with the pulse length as the resolution of an echo as long as the pulse.
         blur = normals(draw["noise_key"] + 1, len(echo_m), part.first)
         blur *= np.float32(table.width_m / 2.0) / np.sqrt(2.0 * np.maximum(signal, 1.0))
         blur += echo_m
@@ -101,7 +101,7 @@ class HazyAir(JointWeather):
         return np.clip(blur, np.float32(OVERLAP_M[1]), farthest, out=blur), signal
 
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
-        """Sum the density up along each beam, by the midpoint rule."""
+        """Integrate the density along each beam by the midpoint rule."""
         x, y, z = columns(cloud, rows)
         over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
         reached = np.minimum(1.0, np.ceil(self.max_range_m) / np.maximum(over_ground, 1e-9))
@@ -119,16 +119,16 @@ class HazyAir(JointWeather):
 
     @property
     def brightness(self) -> float:
-        """Light that thick air scatters, over that of the sky."""
+        """Brightness of thick air relative to the sky."""
         return 1.0
 
     @property
-    def seen_extinction_per_m(self) -> float:
+    def visible_extinction_per_m(self) -> float:
         """Mean extinction coefficient of the air for light that is seen, 1/m."""
         return self.extinction_per_m
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Say which air, as around the first LiDAR, and which light it scatters."""
+        """Draw the air, centred at the first LiDAR, and the light that it scatters."""
         air = self.draw_air(rng, view.bundle, around_lidar(view), state)
         return {**air, "air_light": air_light(view, self.tint, self.brightness)}
 
@@ -136,19 +136,19 @@ class HazyAir(JointWeather):
         """Draw the veil over what each cell shows."""
         bearing_rad, over_ground_m, range_m = polar(view)
         density = self._density(bearing_rad, over_ground_m, draw)
-        return veiled(view, np.exp(-self.seen_extinction_per_m * range_m * density), draw["air_light"])
+        return veiled(view, np.exp(-self.visible_extinction_per_m * range_m * density), draw["air_light"])
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Sum the air's density up along each cell's ray by the midpoint rule, and look for the veil of that."""
+        """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
         bearing_rad, over_ground_m, range_m = polar(old)
-        # Air is smooth: one cell in four each way tells its mean density for all sixteen.
+        # Air is smooth: one cell of 4 x 4 gives the mean density for all sixteen.
         bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.max_range_m))[::4, ::4]
         ahead, left = np.cos(bearing_rad) * reached, np.sin(bearing_rad) * reached
         shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
         patches = self.patches(draw)
         sparse = np.mean([patches.at(ahead * share, left * share) for share in shares], axis=0)
         mean = np.repeat(np.repeat(sparse, 4, axis=0), 4, axis=1)[: range_m.shape[0], : range_m.shape[1]]
-        return proof_of_veil(old, new, np.exp(-self.seen_extinction_per_m * range_m * mean), draw["air_light"])
+        return proof_of_veil(old, new, np.exp(-self.visible_extinction_per_m * range_m * mean), draw["air_light"])
 
     def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
         if not self.patchiness:

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether what the sensors of a bundle saw can be taken for one instant."""
+"""Whether the sensors of a bundle are close enough in time to count as one instant."""
 
 from __future__ import annotations
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle
 
-#: What a car does in 50 ms at 20 m/s, a metre, is more than what is added to a scene may be out of place. Drives at
-#: 10 Hz join no further apart than this anyway: half a period.
+#: At 20 m/s a car moves a metre in 50 ms, more than an added object may be out of place. Drives at 10 Hz are joined
+#: within half a period anyway.
 SYNC_NS = 50_000_000
 
 
 def refuse_out_of_sync(bundle: Bundle, bound_ns: int = SYNC_NS) -> None:
     """Refuse a bundle in which any two sensors are further apart in time than a bound.
 
-    Clouds that are looked at only (``bundle.beside``) count, too.
+    Clouds that serve as additional input only (``bundle.beside``) count, too.
 
     Raises:
         NotApplicable: naming both topics, how far apart they are, and the bound.

@@ -13,7 +13,7 @@ from mt_nodes.relations.mutations.joint.weather import Weather
 
 @dataclass(frozen=True)
 class JointWeather(EverySensor, Weather):
-    """Weather (see :class:`Weather`) whose air cameras look through, too."""
+    """Weather (see :class:`Weather`) in LiDAR clouds and camera images."""
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud as its weather does."""

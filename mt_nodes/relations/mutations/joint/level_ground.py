@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground that a cloud shows, as one plane."""
+"""The ground of a cloud as a plane."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.joint.echoes import rows_at
-from mt_nodes.relations.mutations.lidar.blocks import blocks
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, ranges_m, returns
+from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, blocks, columns, ranges_m, returns
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 
 _NEAR_M, _SAMPLE = 30.0, 4000
-#: Less than this of the returns nearby on the plane: it is not the ground that the vehicle stands on.
+#: With less than this share of nearby returns on the plane, it is not the ground under the vehicle.
 _LEAST_SHARE = 0.1
 
 
@@ -23,7 +22,7 @@ def plane_of(bundle: Bundle, cloud: Cloud, ego_frame_id: str, tolerance_m: float
     """Return the ground (4,): its unit normal in the cloud's frame, and the height of that frame's origin over it.
 
     Raises:
-        NotApplicable: the returns nearby show none, or where the sensor stands on the vehicle is not known.
+        NotApplicable: the nearby returns show no ground, or the sensor's mount is unknown.
     """
     rows = returns(cloud)
     near = rows[ranges_m(cloud, rows) < _NEAR_M]

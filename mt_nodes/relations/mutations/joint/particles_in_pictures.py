@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drops and flakes as cameras see them: streaks of the particles near by, which persist from frame to frame.
+"""Drops and flakes in pictures: streaks of near particles, which persist from frame to frame.
 
-Only particles wide enough to be told from the veil of all the others are drawn; they fill periodic boxes before the
-camera and move as one by fall, wind and the ego's speed, so that where one is depends on the time alone.
+Only particles wide enough to stand out from the veil are drawn; they fill periodic boxes before the camera and move
+together by fall, wind and the ego's speed, so that their places depend on time alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST_WIDTH_PX = 0.3
 #: Nothing is drawn nearer than the windscreen or farther than this.
 _NEAR_M, _FAR_M = 0.4, 12.0
 _CLASSES = 8
-#: So many are drawn at most: of more, only the widest.
+#: Largest number that is drawn: of more, only the widest.
 _MOST = 2000
 #: Steps of cover; most streaks stop one or two hundredths of the light.
 _ALPHAS = 200
@@ -40,11 +40,11 @@ _SHIFT = 4
 
 @dataclass(frozen=True, eq=False)
 class Streaks:
-    """What particles draw on a picture while the shutter is open.
+    """Streaks of particles on a picture during the exposure.
 
     Attributes:
-        begin_px, end_px: (k, 2) where they are when it opens and when it closes.
-        width_px: (k,) of the particle. cover: (k,) share of the light behind it that a streak stops.
+        begin_px, end_px: (k, 2) positions when the shutter opens and closes.
+        width_px: (k,) of the particle. cover: (k,) share of the background light that a streak blocks.
     """
 
     begin_px: Floats
@@ -54,17 +54,17 @@ class Streaks:
 
     def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
         """Return the cover (h, w) of a picture, 0 to 255."""
-        made = np.zeros(size, np.uint8)
+        layer = np.zeros(size, np.uint8)
         lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
         thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
         level = np.rint(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
         kinds = thick * (_ALPHAS + 1) + level
-        # Faint ones first, so that they do not wipe out strong ones.
+        # Faint ones first, so that they do not overwrite strong ones.
         for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
             shade = round(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
             some = list(lines[kinds == kind])
-            cv2.polylines(made, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
-        return made
+            cv2.polylines(layer, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        return layer
 
 
 def streaks(
@@ -76,16 +76,15 @@ def streaks(
 ) -> Streaks:
     """Return the streaks in a view.
 
-    A streak is as long as its particle moves while the shutter is open, and stops as much light as the particle does
-    there for a share of that time: cover goes with the transit time over the exposure (K. Garg, S. Nayar, "Vision and
-    Rain", IJCV 75, 2007).
+    A streak is as long as the particle's motion during the exposure, and blocks the particle's share of light for part
+    of that time: cover is the transit time over the exposure (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007).
 
     Args:
-        view: what is seen without.
+        view: the original view.
         key: of the particles of a segment.
-        spectrum: how many of which size there are.
+        spectrum: of particle sizes.
         velocity_mps: from diameters D (n,) to velocities (n, 3) of particles in ``base_link``.
-        exposure_s: time that the shutter is open.
+        exposure_s: exposure time.
     """
     camera, around = view.camera(), surroundings(view)
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
@@ -109,7 +108,7 @@ def streaks(
 
 
 def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:
-    """Return pixels behind a layer of streaks that send this light (3,), red, green, blue; mixed in linear light."""
+    """Return pixels behind a layer of streaks of this light (3,), red, green, blue; blended in linear light."""
     cell = np.flatnonzero(layer != 0)
     if not cell.size:
         return pixels
@@ -125,9 +124,9 @@ def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light
 def _near(
     camera: CameraModel, to_camera: Floats, swell: float, at: Singles, diameter_mm: Singles
 ) -> tuple[Rows, Singles]:
-    """Return which particles (k,), of places (n, 3), can be told from the veil, and their widths in pixels (k,).
+    """Return which particles (k,) at places (n, 3) stand out from the veil, and their widths in pixels (k,).
 
-    Those that are surely out of the picture are none of them: of a box around what the camera sees, they are most.
+    Particles that are surely outside of the picture are excluded: they are most of a box around the field of view.
     """
     turn = to_camera.astype(np.float32)
     ahead_m = turn[2] @ at.T
@@ -144,14 +143,14 @@ def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, floa
     """Return the least and largest x / z and y / z along the edge of what a camera sees."""
     x, y = (np.linspace(0.0, end, 17) for end in (camera.width, camera.height))
     edge = [(a, b) for a in x for b in (0.0, camera.height)] + [(a, b) for a in (0.0, camera.width) for b in y]
-    looking = camera.directions(np.array(edge))
-    slopes = looking[:, :2] / np.maximum(looking[:, 2:], 1e-3)
+    directions = camera.directions(np.array(edge))
+    slopes = directions[:, :2] / np.maximum(directions[:, 2:], 1e-3)
     (left, top), (right, bottom) = slopes.min(axis=0).tolist(), slopes.max(axis=0).tolist()
     return (left, right), (top, bottom)
 
 
 def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Floats, Floats, Floats]:
-    """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest of several classes' particles.
+    """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest particles of several classes.
 
     Args:
         near: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
@@ -185,7 +184,7 @@ def _particles(
         sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
         first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
         unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()))
-        # A class moves as one: what is larger falls faster by less than the class is wide.
+        # A class moves together: fall speeds differ little within a class.
         moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds
         turned = (moved - first) / side
         places = unit + (turned - np.floor(turned)).astype(np.float32)[:, None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plume of droplets in the wake of a vehicle: how dense it is where, patchy, and carried along by time."""
+"""A plume of droplets in the wake of a vehicle: its density over space and time, with patches."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack
 
 Floats = npt.NDArray[np.floating[Any]]
 
-#: Edge of a patch, and patches after which the pattern comes again, powers of 2: behind, aside, up.
+#: Edge of a patch, and period of the pattern in patches, powers of 2: behind, aside, up.
 PATCH_M, PATCHES = 0.3, (64, 16, 16)
-#: The plume ends after so many decay lengths behind, and so many above; it is this much wider than the vehicle.
+#: The plume ends after so many decay lengths behind, and so many above; it is wider than the vehicle by this factor.
 _BEHIND, _ABOVE, _WIDER = 2.5, 2.5, 1.5
 #: Shares of a distance and weights of the Gauss-Legendre rule, exact to 1e-4 here.
 _NODES, _WEIGHTS = ((a + s) / 2.0 for a, s in zip(np.polynomial.legendre.leggauss(6), (1.0, 0.0), strict=True))
@@ -29,10 +29,10 @@ class Plume:
     """A plume in a frame on the road (x ahead, y left, z up), behind a vehicle, towards the ego.
 
     Attributes:
-        vehicle: whose wake it is. extinction_per_m: at the vehicle's back, on the ground.
-        length_m, height_m: after which the extinction has fallen to 1/e, behind and upwards.
-        drift_m: how far the vehicle has gone since the pattern began: patches rest in the air, so that much farther
-            behind it they are. key: of the pattern.
+        vehicle: the vehicle. extinction_per_m: at the vehicle's back, on the ground.
+        length_m, height_m: decay lengths (1/e) of the extinction, behind and upwards.
+        drift_m: distance that the vehicle has gone since the pattern began: patches rest in the air, so they fall back
+            behind it by as much. key: of the pattern.
     """
 
     vehicle: VehicleBack
@@ -44,7 +44,7 @@ class Plume:
 
     @property
     def box_m(self) -> tuple[Floats, Floats]:
-        """Lowest and highest corner (3,) of what the plume fills."""
+        """Lowest and highest corner (3,) of the plume's box."""
         v = self.vehicle
         low = [v.rear_x_m - _BEHIND * self.length_m, v.middle_y_m - _WIDER * v.half_width_m, v.ground_z_m]
         high = [v.rear_x_m, v.middle_y_m + _WIDER * v.half_width_m, v.ground_z_m + _ABOVE * self.height_m]
@@ -58,7 +58,7 @@ class Plume:
         return np.asarray(self.extinction_per_m * np.exp(-exponent))
 
     def patchiness(self, x: Floats, y: Floats, z: Floats) -> Floats:
-        """Return by what factor the plume is denser than its mean at places: exponentially distributed, mean 1."""
+        """Return the density relative to the mean at places: exponentially distributed, mean 1."""
         v, (_, wide, high) = self.vehicle, PATCHES
         ahead_m = v.rear_x_m - self.drift_m % (PATCHES[0] * PATCH_M)
         behind, aside, up = (
@@ -68,7 +68,7 @@ class Plume:
         return np.asarray(self._pattern.take((behind * wide + aside) * high + up))
 
     def along(self, origin: Floats, direction: Floats) -> PlumeRays:
-        """Return the plume as rays (3, n) from a place meet it, in the type of the rays."""
+        """Return the plume along rays (3, n) from a place, in the type of the rays."""
         v, wide_m, kind = self.vehicle, math.sqrt(2.0) * self.vehicle.half_width_m, direction.dtype
         x, y, z = origin.tolist()
         side = (y - v.middle_y_m) / wide_m
@@ -77,7 +77,8 @@ class Plume:
         slope = direction[2] / kind.type(self.height_m) - direction[0] / kind.type(self.length_m)
         slope += direction[1] * kind.type(2.0 * side / wide_m)
         ahead_m = v.rear_x_m - self.drift_m % (PATCHES[0] * PATCH_M)
-        # Two turns of the pattern more: within the plume no number is negative then, and cut off to a whole one right.
+        # Two more periods of the pattern: numbers within the plume are then positive, and truncation to integers is
+        # correct.
         starts_m = ahead_m - x, y - v.middle_y_m, z - v.ground_z_m
         first = tuple(m / PATCH_M + 2 * n for m, n in zip(starts_m, PATCHES, strict=True))
         patches = direction * np.array([[-1.0], [1.0], [1.0]], kind) / kind.type(PATCH_M)
@@ -91,7 +92,7 @@ class Plume:
 
 @dataclass(frozen=True, eq=False)
 class PlumeRays:
-    """A plume along rays: its extinction is that of an exponent of second degree in the distance from their origin.
+    """A plume along rays: its extinction is the exponential of a quadratic in the distance from their origin.
 
     Attributes:
         start: logarithm of the extinction at the origin. slope, bend: (n,) how it falls, per metre and metre squared.
@@ -123,15 +124,15 @@ class PlumeRays:
 
 
 def within(origin: Floats, direction: Floats, box_m: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return where rays (3, n) from a place enter and leave a box, in lengths of their direction (n,).
+    """Return where rays (3, n) from a place enter and leave a box, in units of their direction (n,).
 
-    A miss leaves before it enters.
+    A ray that misses leaves before it enters.
     """
     enter, leave = np.zeros_like(direction[0]), np.full_like(direction[0], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         for along, low, high in zip(direction, *((side - origin).tolist() for side in box_m), strict=True):
             first, second = low / along, high / along
-            # NaN says that a ray runs within a wall: fmax and fmin let the other walls decide.
+            # NaN: the ray runs within a face; fmax and fmin let the other faces decide.
             enter = np.fmax(enter, np.fmin(first, second), out=enter)
             leave = np.fmin(leave, np.fmax(first, second), out=leave)
     return enter, leave

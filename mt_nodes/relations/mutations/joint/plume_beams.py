@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beams that go through a plume before their return, and how much of their power it leaves."""
+"""Beams through a plume, and the share of their power that it transmits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.joint.echoes import rows_at
 from mt_nodes.relations.mutations.joint.plume import Plume, depth, places, within
-from mt_nodes.relations.mutations.lidar.blocks import blocks
-from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns
+from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, blocks, columns
 
 Singles = npt.NDArray[np.float32]
 Ways = tuple[Rows, Singles]
 
-#: An echo nearer than this to the beam's return is one with it.
+#: An echo nearer than this to the beam's return merges with it.
 _APART_M = 0.2
-#: Places on a beam where the proof measures what the plume takes away, and beams that are looked at at a time.
+#: Sampling points on a beam in the proof, and beams per block.
 _STEPS, _PART, _PROOF_PART = 32, 8192, 512
 
 
@@ -43,28 +42,28 @@ class PlumeBeams:
         return cls(*(np.concatenate(column, axis=-1) for column in columns_))
 
     def parts(self) -> Iterator[PlumeBeams]:
-        """Yield the beams some thousands at a time, so that what is computed of them stays in the processor's cache."""
+        """Yield the beams in blocks of some thousands, which fit the processor's cache."""
         for start in range(0, len(self.rows), _PART):
             of = slice(start, start + _PART)
             yield PlumeBeams(self.rows[of], self.direction[:, of], self.own_m[of], self.enter_m[of], self.leave_m[of])
 
     def passed(self, plume: Plume, origin: Floats) -> Floats:
-        """Return which share (n,) of the power of each beam's return is left after the way there and back."""
+        """Return the share (n,) of the power of each beam's return left after the way out and back."""
         depths = [depth(plume, origin, part.direction, part.enter_m, part.leave_m) for part in self.parts()]
         return np.asarray(np.exp(-2.0 * np.concatenate([np.empty(0), *depths])))
 
 
 def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:
-    """Return rows (n,) of the returns, some thousands at a time, and the way (3, n) to each in the ego's frame.
+    """Return rows (n,) of the returns, in blocks of some thousands, and the vector (3, n) to each in the ego's frame.
 
-    Single precision: a beam's way through a plume need not be known to better than a tenth of a millimetre.
+    Single precision suffices: a tenth of a millimetre does not matter here.
     """
     turn = to_ego[:3, :3].astype(np.float32)
     return [(rows_at(cloud, at), turn @ _singles(cloud, at)) for at in blocks(cloud)]
 
 
 def passed_by_steps(cloud: Cloud, rows: Rows, plume: Plume, to_ego: Matrix, least_m: float) -> Floats:
-    """Return what :meth:`PlumeBeams.passed` does of returns (n,), in double precision and by the midpoint rule."""
+    """Return the same as :meth:`PlumeBeams.passed` for returns (n,), in double precision and by the midpoint rule."""
     cuts = np.arange(_PROOF_PART, len(rows), _PROOF_PART)
     return np.concatenate([_passed_part(cloud, part, plume, to_ego, least_m) for part in np.split(rows, cuts)])
 
@@ -74,7 +73,7 @@ def _singles(cloud: Cloud, at: At) -> Singles:
 
 
 def _through(rows: Rows, way: Singles, origin: Floats, plume: Plume, least_m: float) -> PlumeBeams:
-    # Most beams end before the plume or go past it: a look at the box around each way saves the rest.
+    # Most beams end before the plume or miss it: a test of the box around each beam saves the rest.
     near = np.ones(len(rows), dtype=bool)
     for end, low, high in zip(way, *((side - origin).tolist() for side in plume.box_m), strict=True):
         if low >= 0.0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What falls through the air: extinction by all particles, echoes of those that a beam meets."""
+"""Precipitation: extinction by all particles, echoes of those that a beam meets."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from mt_nodes.relations.mutations.joint.scatterers import (
 from mt_nodes.relations.mutations.joint.weather import CloudPart
 from mt_nodes.relations.mutations.lidar.rays import Rows, ranges_m, smallest
 
-#: Classes of size: particles of one fall alike.
+#: Size classes: particles of a class fall at the same speed.
 CLASSES = 12
 #: Large particles take twice their cross-section out of a beam (extinction paradox: geometric limit of Mie's theory).
 _EXTINCTION_EFFICIENCY = 2.0
@@ -59,7 +59,7 @@ class Precipitation(JointWeather):
 
     Beams are round cones. The default divergence is the larger one of a Velodyne VLS-128: 3.0 mrad along its scan, half
     of that across it (its manual, table F-1). ``aperture_mm`` is an assumption, of the order of a LiDAR's windows and
-    lenses: no data sheet was found that tells it. A wider beam has less of its power on one particle.
+    lenses: no data sheet was found that gives it. A wider beam puts less of its power on one particle.
     """
 
     divergence_mrad: float = param(
@@ -86,7 +86,7 @@ class Precipitation(JointWeather):
     @property
     @abstractmethod
     def spectrum(self) -> Spectrum:
-        """How many particles of which size there are."""
+        """Size distribution of the particles."""
 
     @property
     @abstractmethod
@@ -117,7 +117,7 @@ class Precipitation(JointWeather):
         return Falling(boxes(rng, self.spectrum, self.detection, falls, CLASSES), int(rng.integers(2**62)))
 
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the particles that beams meet at this instant, the strongest of each beam that outshines its return."""
+        """Find the particles that beams meet at this instant: for each beam the strongest that exceeds its return."""
         particles = (self.begin(rng, bundle) if state is None else state).boxes
         at = all_returns(cloud)
         range_m = single_ranges_m(cloud, at)
@@ -128,10 +128,10 @@ class Precipitation(JointWeather):
         unit = np.stack([(cloud.points[name][at] / range_m).astype(np.float32) for name in "xyz"])
         grid = BeamGrid.of(unit, least)
         nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
-        found = [self._met(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
+        found = [self._hits(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
         found.append(nothing)
-        met, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
-        rows = met if isinstance(at, slice) else at[met]
+        hit_rows, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
+        rows = hit_rows if isinstance(at, slice) else at[hit_rows]
         return {"rows": smallest(rows), "echo_m": echo_m, "echo": echo}
 
     @property
@@ -140,27 +140,27 @@ class Precipitation(JointWeather):
         """Light that a particle sends to a camera, relative to that of the horizon."""
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Say which particles are about, and which light the air scatters."""
+        """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
         return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the veil of all particles, then those near by one by one."""
+        """Draw the veil of all particles, then near ones one by one."""
         return with_streaks(
             view, self.veil(view, draw), self._layer(view, draw), draw["air_light"] * np.float32(self.shine)
         )
 
     def veil(self, view: View, draw: Draw) -> Pixels:
-        """Return the pixels of a view behind all the particles that are too small to be seen one by one."""
+        """Return the pixels of a view behind all particles that are too small to be drawn one by one."""
         passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
         return veiled(view, passing, draw["air_light"], self.cover(view))
 
     def cover(self, view: View) -> npt.NDArray[np.float64]:
-        """Return which share (h, w) of each cell is covered by what has fallen before."""
+        """Return the share (h, w) of each cell that is covered by earlier precipitation."""
         return np.zeros(surroundings(view).shape)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look for the veil in bands of range, and for streaks where there are any."""
+        """Check the veil by range, and the streaks if there are any."""
         passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
         return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
 
@@ -179,7 +179,7 @@ class Precipitation(JointWeather):
         return part.range_m * np.float32(self.extinction_per_m)
 
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
-        """Sum the cross-sections up over diameters instead of by the closed form."""
+        """Integrate the cross-sections over diameters instead of using the closed form."""
         law = self.spectrum
         diameter_mm = np.linspace(0.0, 40.0 / law.slope_per_mm, 4001)
         shadow_mm2 = _EXTINCTION_EFFICIENCY * np.pi / 4.0 * np.square(law.swell * diameter_mm)
@@ -188,7 +188,7 @@ class Precipitation(JointWeather):
         return np.asarray(area_mm2_per_m3 * 1e-6 * ranges_m(cloud, rows))
 
     def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
-        """Put the drawn echoes beside their returns."""
+        """Assign the drawn echoes to their returns."""
         rows = np.arange(len(cloud))[part.at] if isinstance(part.at, slice) else part.at
         first, last = np.searchsorted(draw["rows"], [rows[0], rows[-1] + 1])
         place = np.searchsorted(rows, draw["rows"][first:last])
@@ -197,7 +197,7 @@ class Precipitation(JointWeather):
         return echo_m, echo
 
     def _in_sight(self, box: ParticleBox, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
-        """Return places (3, k) and diameters (k,) of a box's particles that beams may meet and the sensor would see."""
+        """Return places (3, k) and diameters (k,) of a box's particles that a beam may meet and detect."""
         far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
         low, high = grid.lowest - beyond, grid.highest + beyond
         moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
@@ -209,10 +209,10 @@ class Precipitation(JointWeather):
         rows = np.flatnonzero(seen)
         return place.take(rows, axis=1), size.take(rows)
 
-    def _met(
+    def _hits(
         self, grid: BeamGrid, range_m: Singles, least: Singles, place: Singles, diameter: Singles
     ) -> tuple[Rows, Singles, Singles]:
-        """Return returns (m,) whose beams meet a particle that echoes more than they do, its range and signal."""
+        """Return returns (m,) whose beams meet a particle with a stronger echo, its range and signal."""
         away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
         signal = self.detection.signal(diameter, away_m) * transmission(away_m * np.float32(self.extinction_per_m))
         bearing, height = np.arctan2(place[1], place[0]), place[2] / away_m
@@ -222,7 +222,7 @@ class Precipitation(JointWeather):
         which = bright[owner]
         better = (signal[which] > least[beam]) & (away_m[which] < range_m[beam])
         which, beam = which[better], beam[better]
-        # What a particle is off the beam's axis, by the cross product: a scalar product would drown in rounding.
+        # Distance of a particle from the beam's axis, by the cross product: a scalar product would lose it in rounding.
         (a, b, c), (x, y, z) = grid.unit[:, beam], place[:, which]
         off2 = np.square(b * z - c * y) + np.square(c * x - a * z) + np.square(a * y - b * x)
         hit = (a * x + b * y + c * z > 0.0) & (off2 <= np.square(half_m[which]))
@@ -231,7 +231,7 @@ class Precipitation(JointWeather):
 
 
 def strongest(beam: Rows, range_m: Singles, signal: Singles) -> tuple[Rows, Singles, Singles]:
-    """Return beams (m,), each once and rising, with range and signal of the strongest echo of each."""
+    """Return beams (m,), unique and ascending, with range and signal of the strongest echo of each."""
     order = np.lexsort((-signal, beam))
     first = order[np.flatnonzero(np.diff(beam[order], prepend=-1))]
     return beam[first], range_m[first], signal[first]

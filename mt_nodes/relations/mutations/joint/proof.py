@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The second look at a cloud in bad weather: power in decibels, beams, ranges and intensities of every return."""
+"""Proof for clouds in bad weather: power in decibels, beams, ranges and intensities of every return."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, pieces, proof_
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
-#: Single precision, and a table instead of the integral, may be off by this much and by this share of the depth.
+#: Tolerances for single precision, and for a table instead of the integral: absolute, and as a share of the depth.
 _SLACK_DB, _SLACK_SHARE = 0.01, 0.01
-#: Returns that are looked at in power: each costs an integration along its beam.
-_LOOKED_AT = 1000
+#: Returns whose power is checked: each needs an integration along its beam.
+_SAMPLE_SIZE = 1000
 #: Irwin and Hall's normals end at 3.47.
 _MOST_SIGMAS = 3.5
 _NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
 
 
 class Air(Protocol):
-    """What the proof asks of a weather; see :class:`mt_nodes.relations.mutations.joint.weather.Weather`."""
+    """What the proof needs of a weather; see :class:`mt_nodes.relations.mutations.joint.weather.Weather`."""
 
     @property
     def max_range_m(self) -> float:
@@ -50,19 +50,19 @@ class Air(Protocol):
 
 
 def proof_of_weather(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
-    """Return what is not as promised, or None."""
+    """Return the broken promise, or None."""
     return _places(weather, old, new, fate) or _powers(weather, old, new, fate, draw)
 
 
 def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
-    left, at = without(old, fate.rows(fate.lost)), fate.rows_kept(old)
+    left, at = without(old, fate.rows(fate.lost)), fate.remaining_rows(old)
     if len(new) != len(left):
         return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
     broken = proof_on_beam(left, new, at, also=(old.intensity_field,))
     if broken is not None:
         return broken
     scattered, first = fate.scattered[~fate.lost], 0
-    # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+    # In blocks of some thousands: in double precision all of them would take more memory than the cloud.
     for part in pieces(at, len(left)):
         before, after = ranges_m(left, part), ranges_m(new, part)
         echoes = scattered[first : first + len(before)]
@@ -100,12 +100,12 @@ def _intensities(
 
 
 def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
-    """Compare with the noise floor what some of the returns have left, and their intensities with the law."""
-    lost, kept, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.rows_kept(old)
+    """Compare the remaining power of some returns with the noise floor, and their intensities with the law."""
+    lost, remaining, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
     hard = np.flatnonzero(~fate.scattered[~fate.lost])
-    hard = hard[:: max(1, len(hard) // _LOOKED_AT)]
-    gone = lost[:: max(1, len(lost) // _LOOKED_AT)]
-    for rows, sign, says in ((gone, -1.0, "lost"), (kept[hard], 1.0, "kept")):
+    hard = hard[:: max(1, len(hard) // _SAMPLE_SIZE)]
+    lost_sample = lost[:: max(1, len(lost) // _SAMPLE_SIZE)]
+    for rows, sign, says in ((lost_sample, -1.0, "lost"), (remaining[hard], 1.0, "kept")):
         depths = weather.proof_depths(old, rows, draw)
         over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)
         wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
@@ -117,7 +117,7 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str
     if name is None:
         return None
     places = hard if isinstance(at, slice) else at[hard]
-    expected = old.points[name][kept[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
+    expected = old.points[name][remaining[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
     after = new.points[name][places].astype(np.float64)
     grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0
     off = np.abs(after - expected) > grain + (1e-4 + 2.0 * _SLACK_SHARE * depths) * expected + 1e-30
@@ -125,7 +125,7 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str
 
 
 def _clear_db(weather: Air, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
-    """Return how far (k,) returns were over the noise floor in clear air, in dB."""
+    """Return the signal (k,) of returns over the noise floor in clear air, in dB."""
     bright = np.full(len(rows), weather.unknown_reflectivity)
     if scale is not None:
         bright = np.maximum(cloud.points[cloud.intensity_field][rows].astype(np.float64) / scale, DARKEST)

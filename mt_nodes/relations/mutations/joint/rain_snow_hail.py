@@ -20,7 +20,7 @@ _WATER = 1.33
 
 @dataclass(frozen=True)
 class Rain(Precipitation):
-    """Lets it rain: returns weaken, the weakest vanish, and drops near the sensor are seen instead of what is behind.
+    """Lets it rain: returns weaken, the weakest vanish, and drops near the sensor hide what is behind them.
 
     Drops: N(D) = 8000 e^(−4.1 R^−0.21 D) m⁻³ mm⁻¹ (J. S. Marshall, W. Palmer, J. Meteorol. 5, 1948), falling at
     9.65 − 10.3 e^(−0.6 D) m/s (D. Atlas et al., 1973). Extinction: 1e-6 (π/4) ∫ D² Q N dD with Q = 2, echo of a drop
@@ -53,7 +53,7 @@ class Rain(Precipitation):
 
     @property
     def shine(self) -> float:
-        """A drop shows nearly the whole of the world before it, sky and all: 94 % of its light (K. Garg, S. Nayar)."""
+        """A drop shows nearly all of the scene before it, sky included: 94 % of its light (K. Garg, S. Nayar)."""
         return 0.94
 
     @property
@@ -62,7 +62,7 @@ class Rain(Precipitation):
         return float(self.range_noise * np.expm1(-self.rain_mm_per_h) ** 2)
 
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Atlas's fit; the least drops hang in the air."""
+        """Atlas's fit; the smallest drops float."""
         return np.maximum(9.65 - 10.3 * np.exp(-0.6 * diameter_mm), 0.0)
 
 
@@ -72,7 +72,7 @@ _DENSITY = 0.1
 
 @dataclass(frozen=True)
 class Snow(Precipitation):
-    """Lets it snow: returns weaken, the weakest vanish, and flakes near the sensor are seen instead of what is behind.
+    """Lets it snow: returns weaken, the weakest vanish, and flakes near the sensor hide what is behind them.
 
     Flakes: N(D) = 2500 R^−0.94 e^(−2.29 R^−0.45 D) m⁻³ mm⁻¹ of melted diameters D (R. S. Sekhon, R. C. Srivastava,
     "Snow Size Spectra and Radar Reflectivity", J. Atmos. Sci. 27, 1970), 2.15 times as large in the air, falling at
@@ -121,19 +121,19 @@ class Snow(Precipitation):
         return 1.0
 
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """All alike."""
+        """The same for all."""
         return np.ones(len(diameter_mm))
 
 
 #: Hail is 5 to 50 mm across (A. Heymsfield et al., J. Atmos. Sci. 75(11), 2018, after the AMS Glossary of Meteorology).
 _LEAST_MM, _MOST_MM = 5.0, 50.0
-#: A stone of 1 cm falls so fast; speed goes with the square root of the diameter.
+#: Fall speed of a stone of 1 cm; speed is proportional to the square root of the diameter.
 _OF_1_CM_MPS = 13.9
 
 
 @dataclass(frozen=True)
 class Hail(Precipitation):
-    """Lets it hail: lumps of ice, fewer than drops and larger, near the sensor are seen instead of what is behind.
+    """Lets it hail: lumps of ice, fewer and larger than drops, near the sensor hide what is behind them.
 
     Stones fall at 13.9 √(D / 1 cm) m/s (Munich Re, 1984, as quoted by the Physics Factbook's "Speed of a Falling
     Hailstone"; speeds that go with the square root were measured by R. Matson, A. Huggins, "The Direct Measurement of
@@ -156,7 +156,7 @@ class Hail(Precipitation):
 
     @property
     def spectrum(self) -> Spectrum:
-        """An exponential law that has the stones of 5 mm and more that are asked for."""
+        """An exponential law with the requested number of stones of 5 mm and more."""
         slope = 1.0 / self.fold_mm
         return Spectrum(self.stones_per_m3 * slope * float(np.exp(_LEAST_MM * slope)), slope, _MOST_MM)
 

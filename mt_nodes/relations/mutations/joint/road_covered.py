@@ -17,25 +17,24 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.covered_road_in_pictures import CoveredRoadInPictures
 from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
     Echoes,
     as_field,
-    count_lost,
     proof_of_echoes,
     reflectivity,
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, Cover, share_at
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel
+from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures, fresnel
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 
-#: So many returns of about one range tell what the bare road gives back there.
+#: Number of returns at similar ranges that give the level of bare road.
 _GROUP = 256
 
 
@@ -87,16 +86,16 @@ class RoadCovered(CoveredRoadInPictures):
         return self.cover
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
+        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, height of its origin above it."""
         reflectivity(cloud, returns(cloud))
         return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Weaken or strengthen, and lose."""
+        """Change intensities, and drop weak returns."""
         return with_echoes(cloud, self.echoes(bundle, cloud, draw))
 
     def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
-        """Return what becomes of the ground's returns."""
+        """Return the changes of the ground's returns."""
         rows, range_m, cosine = on_plane(cloud, draw["plane"], self.tolerance_m)
         rho, scale = reflectivity(cloud, rows)
         share = self._shares(bundle, cloud, rows)
@@ -107,13 +106,13 @@ class RoadCovered(CoveredRoadInPictures):
         return Echoes(rows[~lost], (new * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def times(self, cosine: Floats) -> Floats:
-        """Return how many times what bare road gives back the cover does, at cosines of incidence (n,)."""
+        """Return the cover's return relative to bare road, at cosines of incidence (n,)."""
         own, index = self.lying.reflectivity, self.lying.index
         mirrored = fresnel(cosine, index) if index > 1.0 else np.zeros_like(cosine)
         return np.asarray(own * np.square(1.0 - mirrored) / (1.0 - own * mirrored) / self.road_reflectivity)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at every touched return's height and power again."""
+        """Check every changed return's height and power."""
         echoes = self.echoes(bundle, old, draw)
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
@@ -132,7 +131,7 @@ class RoadCovered(CoveredRoadInPictures):
         return self._powers(old, whole, touched, (range_m, times, share), lost)
 
     def _times_by_angles(self, angle: Floats) -> Floats:
-        """Return what :meth:`times` does, from Fresnel's sine and tangent laws."""
+        """Return the same as :meth:`times`, from Fresnel's sine and tangent laws."""
         own, angle = self.lying.reflectivity, np.maximum(angle, 1e-4)
         mean = np.zeros_like(angle)
         if self.lying.index > 1.0:
@@ -142,14 +141,14 @@ class RoadCovered(CoveredRoadInPictures):
         return np.asarray(own * (1.0 - mean) ** 2 / (1.0 - own * mean) / self.road_reflectivity)
 
     def _powers(
-        self, old: Cloud, whole: Cloud, rows: Rows, told: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
+        self, old: Cloud, whole: Cloud, rows: Rows, powers: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
     ) -> str | None:
-        """Compare the intensities of touched returns and the noise floor with what was promised.
+        """Compare the intensities of changed returns and the noise floor with the promise.
 
         Args:
-            told: (n,) of each return its range, how much more the cover gives back than bare road, and its share.
+            powers: (n,) of each return its range, the cover's return relative to bare road, and its share.
         """
-        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), told
+        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), powers
         group = np.empty(len(rows), np.int64)
         group[np.argsort(range_m, kind="stable")] = np.arange(len(rows)) // _GROUP
         np.minimum(group, max(len(rows) // _GROUP - 1, 0), out=group)
@@ -165,7 +164,7 @@ class RoadCovered(CoveredRoadInPictures):
         return None if (off <= grain).all() else "an intensity is not that of what lies on the road"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say how many returns are lost."""
+        """Report the number of lost returns."""
         return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
 
     @property
@@ -173,14 +172,14 @@ class RoadCovered(CoveredRoadInPictures):
         return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _shares(self, bundle: Bundle, cloud: Cloud, rows: Rows) -> Floats:
-        """Return which share of the ground is covered at returns (n,)."""
+        """Return the covered share of the ground at returns (n,)."""
         to_ego = ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
         at = move(to_ego, cloud.xyz[rows].astype(np.float64))[:, :2]
         return share_at(at[:, 0], at[:, 1], self.cover).astype(np.float64)
 
 
 def _levels(rho: Floats, range_m: Floats) -> Floats:
-    """Return what bare ground gives back at the ranges of returns (n,): the median of those of about that range."""
+    """Return the level of bare ground at the ranges of returns (n,): the median of returns at similar ranges."""
     order = np.argsort(range_m, kind="stable")
     groups = max(len(rho) // _GROUP, 1)
     full = (groups - 1) * _GROUP

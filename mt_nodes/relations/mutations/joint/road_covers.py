@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may lie on a road: what LiDARs and cameras get back from it, and in which patches it lies.
+"""Covers of a road: their reflectance for LiDARs and cameras, and their patches.
 
 Albedos and patches are chosen to look like what one meets. Reflectivities at LiDARs' wavelengths near 0.9 µm: snow 0.9
 (M. Hahner et al., CVPR 2022); that of snow that has aged falls in the near infrared, by how much depends on its history
@@ -21,7 +21,7 @@ Singles = npt.NDArray[np.float32]
 Rgb = tuple[float, float, float]
 WATER, ICE = 1.33, 1.31
 
-#: A pattern repeats itself after so many metres, and is kept in so many steps each way.
+#: Period of the pattern in metres, and its resolution.
 TILE_M, _STEPS = 32.0, 512
 #: Correlation lengths of patches along and across the road, and of their finer grain; how soft a patch's edge is.
 _PATCH_M, _GRAIN_M, _SOFT = (3.0, 0.7), (0.16, 0.09), 0.25
@@ -29,7 +29,7 @@ _PATCH_M, _GRAIN_M, _SOFT = (3.0, 0.7), (0.16, 0.09), 0.25
 
 @dataclass(frozen=True)
 class Cover:
-    """One thing that covers roads.
+    """A kind of road cover.
 
     Attributes:
         reflectivity: diffuse, of what lies there, at LiDARs' wavelengths. albedo: red, green, blue.
@@ -54,13 +54,13 @@ COVERS: dict[str, Cover] = {
 
 
 def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amount: float) -> Singles:
-    """Return which share of the ground is covered at places, when ``amount`` of it is in the mean.
+    """Return the covered share of the ground at places, if ``amount`` of it is covered on average.
 
     Args:
         x_m, y_m: (n,) or (h, w), along and across the road. amount: 0 to 1; everything is covered at 1.
     """
     edge = amount * (1.0 + _SOFT) - _SOFT / 2.0
-    found = looked_up(_patches(), x_m, y_m)
+    found = tile_values(_patches(), x_m, y_m)
     np.subtract(np.float32(edge), found, out=found)
     found *= np.float32(1.0 / _SOFT)
     found += np.float32(0.5)
@@ -68,14 +68,14 @@ def share_at(x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating], amoun
 
 
 def grain_at(x_m: Singles, y_m: Singles) -> Singles:
-    """Return how light the grain is at places (h, w): of mean 0 and deviation 1."""
-    return looked_up(_grain(), x_m, y_m)
+    """Return the relative lightness of the grain at places (h, w): mean 0 and deviation 1."""
+    return tile_values(_grain(), x_m, y_m)
 
 
-def looked_up(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Singles:
+def tile_values(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Singles:
     """Return the values of a periodic tile at places (n,) or (h, w), interpolated."""
     shape, per_m = x_m.shape, np.float32(_STEPS / TILE_M)
-    # cv2.remap takes no more than 32,767 rows or columns, and wants each of them in one piece.
+    # cv2.remap takes at most 32,767 rows or columns, and needs contiguous rows.
     width = shape[1] if len(shape) == 2 else 4096
     at = [np.asarray(m, np.float32).reshape(-1) for m in (x_m, y_m)]
     missing = -len(at[0]) % width
@@ -90,7 +90,7 @@ def looked_up(tile: Singles, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.
 
 @lru_cache(maxsize=1)
 def _patches() -> Singles:
-    """Return a tile whose values are uniform in 0 to 1: as large a share lies below any value as that value."""
+    """Return a tile with values uniform in 0 to 1: the share of values below any value is that value."""
     noise = _noise(1, _PATCH_M) + 0.35 * _noise(2, _GRAIN_M)
     ranks = np.empty(noise.size, np.float32)
     ranks[np.argsort(noise.reshape(-1))] = (np.arange(noise.size) + 0.5) / noise.size
@@ -108,5 +108,5 @@ def _noise(seed: int, length_m: tuple[float, float]) -> Floats:
     frequency = 2.0 * np.pi * np.fft.fftfreq(_STEPS, TILE_M / _STEPS)
     along, across = (np.exp(-0.25 * np.square(frequency * m)) for m in length_m)
     white = np.random.default_rng(seed).standard_normal((_STEPS, _STEPS))
-    made = np.fft.ifft2(np.fft.fft2(white) * across[:, None] * along[None]).real
-    return np.asarray((made - made.mean()) / made.std())
+    smooth = np.fft.ifft2(np.fft.fft2(white) * across[:, None] * along[None]).real
+    return np.asarray((smooth - smooth.mean()) / smooth.std())

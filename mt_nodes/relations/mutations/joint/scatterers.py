@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Particles in the air that persist: seeded once, carried along together, seen where a beam meets one.
+"""Persistent particles in the air: seeded once, moved together, detected where a beam meets one.
 
-Only particles that can ever be detected are kept: those of a diameter are seen up to some range, and fill a periodic
-box with twice that side around the sensor. A box moves as one, so that where a particle is depends on the time alone.
+Only particles that can ever be detected are stored: those of a diameter are detected up to some range, and fill a
+periodic box of twice that side around the sensor. A box moves as one, so that places depend on time alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
 
-#: Places are kept as whole numbers that wrap around at the box: 2**16 to its side, below half a millimetre.
+#: Places are integers that wrap around at the box: 2**16 per side, a resolution below half a millimetre.
 _TURN = 1 << 16
 #: The sensor reports nothing nearer.
 NEAREST_M = 1.0
@@ -26,7 +26,7 @@ NEAREST_M = 1.0
 class Spectrum:
     """Particles by diameter: ``intercept_per_m3_mm`` e^(−``slope_per_mm`` D) in m⁻³ mm⁻¹, D in mm, up to ``most_mm``.
 
-    ``swell`` is a particle's diameter in the air over the D that the law is about (snow is told by melted diameters).
+    ``swell`` is a particle's diameter in the air over the D of the law (melted diameters for snow).
     """
 
     intercept_per_m3_mm: float
@@ -47,7 +47,7 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Detection:
-    """How a beam sees one particle: the share of its cross-section that the particle fills is a target of ``strength``.
+    """Detection of one particle by a beam: the filled share of its cross-section is a target of ``strength``.
 
     That is ρ min((D/d)², 1) / R² with the beam's diameter d = ``aperture_m`` + ``divergence_rad`` R (V. Kilic et al.,
     LISA, 2021, with a beam that does not begin as a point).
@@ -68,8 +68,8 @@ class Detection:
         filled = np.minimum(np.square(diameter_m / self.beam_m(range_m)), np.float32(1.0))
         return self.receiver.signal(filled * np.float32(self.strength), range_m)
 
-    def seen_to_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the range (n,) up to which particles are seen, to 1 cm; 0 where they never are."""
+    def detection_range_m(self, diameter_m: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the range (n,) up to which particles are detected, to 1 cm; 0 if they never are."""
         range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
         filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
         faintest = (self.beam_m(range_m) / np.sqrt(filled)).astype(np.float64)
@@ -79,12 +79,12 @@ class Detection:
 
 @dataclass(frozen=True, eq=False)
 class ParticleBox:
-    """Particles of like size in a periodic cube.
+    """Particles of similar size in a periodic cube.
 
     Attributes:
-        places: (3, n) where they were at the beginning, in 2**16ths of ``side_m``; rising in z.
-        diameter_m: (n,) each one's own, in the air.
-        fall_mps: how fast they fall.
+        places: (3, n) initial places, in 2**16ths of ``side_m``; ascending in z.
+        diameter_m: (n,) in the air.
+        fall_mps: fall speed.
     """
 
     side_m: float
@@ -93,7 +93,7 @@ class ParticleBox:
     diameter_m: Singles
 
     def at(self, moved_m: npt.NDArray[np.float64], low_z_m: float, high_z_m: float) -> tuple[Singles, Singles]:
-        """Return places (3, k) and diameters (k,) of those between two heights, after all have moved by (3,) metres."""
+        """Return places (3, k) and diameters (k,) of particles between two heights, all moved by (3,) metres."""
         grain_m = self.side_m / _TURN
         offset = np.rint(moved_m / grain_m) % _TURN
         half = _TURN // 2
@@ -115,35 +115,35 @@ class ParticleBox:
 def boxes(
     rng: np.random.Generator, spectrum: Spectrum, detection: Detection, fall_mps: npt.NDArray[np.float64], classes: int
 ) -> tuple[ParticleBox, ...]:
-    """Seed the particles that a sensor can ever see, in ``classes`` classes of size, each falling at its ``fall_mps``.
+    """Seed the particles that a sensor can ever detect, in ``classes`` size classes with fall speeds ``fall_mps``.
 
-    The same generator gives a heavier shower of the same law the same particles and more of them.
+    With the same generator, a heavier shower of the same law has the same particles and more.
     """
-    made = []
+    result = []
     edges = class_edges_mm(spectrum, detection, classes)
     for low_mm, high_mm, speed_mps in zip(edges[:-1], edges[1:], fall_mps, strict=True):
         own = np.random.Generator(np.random.PCG64(rng.integers(2**63)))
-        side_m = 2.0 * float(detection.seen_to_m(high_mm * spectrum.swell * 1e-3))
+        side_m = 2.0 * float(detection.detection_range_m(high_mm * spectrum.swell * 1e-3))
         count = int(np.ceil(special.pdtrik(own.random(), spectrum.per_m3(low_mm, high_mm) * side_m**3)))
         if not side_m or count <= 0:
             continue
         unit, places = _particles(own, count)
         order = np.argsort(places[2], kind="stable")
         diameter = spectrum.diameters_mm(unit, low_mm, high_mm)[order] * (spectrum.swell * 1e-3)
-        made.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
-    return tuple(made)
+        result.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
+    return tuple(result)
 
 
 def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:
-    """Return the diameters D (classes + 1,) between which classes lie, from the least that is seen; equal for none."""
+    """Return the diameters D (classes + 1,) at class limits, from the smallest detectable one; all equal for none."""
     trial_mm = np.geomspace(0.01, spectrum.most_mm, 2000)
-    seen = detection.seen_to_m(trial_mm * spectrum.swell * 1e-3) > 0.0
+    seen = detection.detection_range_m(trial_mm * spectrum.swell * 1e-3) > 0.0
     least_mm = float(trial_mm[seen].min()) if seen.any() else spectrum.most_mm
     return np.geomspace(least_mm, spectrum.most_mm, classes + 1)
 
 
 def _particles(own: np.random.Generator, count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint16]]:
-    """Return numbers (n,) uniform in 0 to 1 and places (3, n), of which fewer are the first of more."""
+    """Return numbers (n,) uniform in 0 to 1 and places (3, n); fewer of them are the first of more."""
     raw = own.integers(0, 2**63, (count, 2), dtype=np.int64)
     places = np.stack([(raw[:, 0] >> shift).astype(np.uint16) for shift in (0, 16, 32)])
     return raw[:, 1] / 2.0**63, places

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The echo of the air itself: the peak of what fog or dust scatters back, as a table over the range of what is behind.
+"""Echo of the air itself: the peak of the backscatter of fog or dust, as a table over the target's range.
 
 After M. Hahner et al., "Fog Simulation on Real LiDAR Point Clouds for 3D Object Detection in Adverse Weather", ICCV
 2021: the pulse, sin² over 2 τ, is convolved with β ξ(R) e^(−2αR) / R², ξ rising from 0 at 0.9 m to 1 at 1.0 m. Unlike
@@ -17,7 +17,7 @@ import numpy as np
 from mt_nodes.relations.mutations.joint.attenuation import REFERENCE_REFLECTIVITY, Receiver, Singles
 
 LIGHT_M_PER_NS = 0.299792458
-#: Where the receiver begins to see the beam, and where it sees all of it (Hahner et al., 2021).
+#: Range at which receiver and beam begin to overlap, and at which they overlap fully (Hahner et al., 2021).
 OVERLAP_M = (0.9, 1.0)
 _STEP_M = 0.05
 _FARTHEST_M = 60.0
@@ -34,7 +34,7 @@ class SoftReturn:
     def before(self, target_m: Singles) -> tuple[Singles, Singles]:
         """Return range and signal (n,) of the strongest echo of the air before each target (n,).
 
-        One nearer to the target than half a pulse merges with the target's own.
+        An echo nearer to the target than half a pulse merges with it.
         """
         free_m = np.maximum(target_m - np.float32(self.width_m / 2.0), 0.0)
         at = np.minimum(free_m * np.float32(1.0 / _STEP_M), len(self.range_m) - 1.0).astype(np.int32)

@@ -18,7 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
-    count_lost,
     moved_points,
     proof_of_echoes,
     reflectivity,
@@ -28,6 +27,7 @@ from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
 from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     at_rows,
@@ -45,13 +45,13 @@ _TRACKS_M, _SECTION_M2 = 0.4, 1.5
 _DIAMETER_M2_PER_S = 0.8e-3 * 6.0
 #: Extinction over back-scatter of water droplets at 905 nm.
 _LIDAR_RATIO_SR = 18.8
-#: Half the length of a pulse of 10 ns: what scatters at once.
+#: Half the length of a pulse of 10 ns: the depth that scatters at once.
 _PULSE_M = 1.5
-#: Places on a beam where an echo is looked for.
+#: Sampling points on a beam for echoes.
 _PLACES = 8
-#: The proof looks at one in so many of the returns that were left alone.
+#: The proof checks one in so many of the unchanged returns.
 _SAMPLE = 16
-#: Returns that lose less than 0.1 % are left alone.
+#: Returns that lose less than 0.1 % stay unchanged.
 _NOTICED = 0.999
 
 
@@ -144,7 +144,7 @@ class Spray(EachCloud):
         # One number for every point: with another plume the same beams draw the same ones.
         soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
         left = reflectivity(cloud, beams.rows)[0] * passed
-        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.just_seen(soft_m))
+        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.threshold_reflectivity(soft_m))
         draw["rows"] = smallest(beams.rows[wins])
         draw["range_m"], draw["intensity"] = soft_m[wins].astype(np.float32), soft[wins].astype(np.float32)
         return draw
@@ -154,7 +154,7 @@ class Spray(EachCloud):
         return with_echoes(cloud, self.echoes(bundle, cloud, draw))
 
     def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
-        """Return what becomes of the beams through the plume."""
+        """Return the changes of the beams through the plume."""
         plume, to_ego = self.plume(draw), self._to_ego(bundle, cloud)
         beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, self.min_range_m)
         passed, moved = beams.passed(plume, to_ego[:3, 3]), draw["rows"].astype(np.int64)
@@ -167,14 +167,14 @@ class Spray(EachCloud):
         return Echoes(beams.rows[touched], intensity[touched] * scale, moved, range_m, beams.rows[lost])
 
     def plume(self, draw: Draw) -> Plume:
-        """Return the plume that a draw tells of."""
+        """Return the plume of a draw."""
         water = self.airborne_share * _TRACKS_M * self.water_mm * 1e-3 / _SECTION_M2
         extinction = 3.0 * water * self.speed_mps / _DIAMETER_M2_PER_S
         vehicle = VehicleBack(*draw["vehicle"].tolist())
         return Plume(vehicle, extinction, self.length_m, self.height_m, float(draw["drift_m"]), int(draw["key"]))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look where the false returns are, how strong, and how much the others lost, by another quadrature."""
+        """Check places and strengths of the false returns, and the losses of the others by another quadrature."""
         echoes, plume = self.echoes(bundle, old, draw), self.plume(draw)
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
@@ -190,7 +190,7 @@ class Spray(EachCloud):
         rho, scale = reflectivity(whole, echoes.moved)
         densest = self._echo_of(plume.mean_per_m(*place.T) * plume.patchiness(*place.T))
         rounding = 0.5 / scale if old.points.dtype[str(name)].kind in "iu" else 1e-6
-        # A place on the edge of a patch may round to its neighbour's side: few do.
+        # A place on the edge of a patch may be rounded into its neighbour: few are.
         if (rho > 1.01 * densest + rounding).sum() > 2 + 0.001 * len(rho):
             return "a false return is stronger than its patch allows"
         if (range_m < self.min_range_m - 1e-3).any():
@@ -198,7 +198,7 @@ class Spray(EachCloud):
         return self._weakened_as_promised(old, whole, echoes, plume, to_ego)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say how many returns are lost, and where the false ones are."""
+        """Report the number of lost returns, and the places of false ones."""
         added = moved_points(bundle, draws)
         numbers = {
             "returns_lost": count_lost(bundle, clouds),
@@ -214,7 +214,7 @@ class Spray(EachCloud):
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
 
     def _ahead(self, ways: list[Ways], to_ego: Matrix) -> Floats:
-        """Return the points (n, 3) in the ego's frame among which a vehicle is looked for."""
+        """Return the points (n, 3) in the ego's frame that may belong to a vehicle."""
         x, y, z = to_ego[:3, 3].tolist()
         ends = np.concatenate([way[:, way[0] >= self.ahead_m[0] - x] for _, way in ways], axis=1)
         return np.asarray(ends.T + np.array([x, y, z]))
@@ -245,12 +245,12 @@ class Spray(EachCloud):
     def _weakened_as_promised(
         self, old: Cloud, whole: Cloud, echoes: Echoes, plume: Plume, to_ego: Matrix
     ) -> str | None:
-        """Look at the returns that are weaker or lost, and at some that were left alone."""
-        chosen, gone = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
+        """Check the weaker and lost returns, and some of the unchanged ones."""
+        chosen, lost_mark = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
         chosen[echoes.rows], chosen[echoes.moved] = True, False
-        rows = np.flatnonzero(chosen | gone)
+        rows = np.flatnonzero(chosen | lost_mark)
         passed, (before, scale) = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
-        lost, power = gone[rows], passed * self._receiver.received(before, ranges_m(old, rows))
+        lost, power = lost_mark[rows], passed * self._receiver.received(before, ranges_m(old, rows))
         if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
             return "a return above the noise floor was lost, or one below it stayed"
         after = whole.points[old.intensity_field][rows[~lost]].astype(np.float64) / scale

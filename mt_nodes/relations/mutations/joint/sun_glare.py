@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A low sun that looks into the sensor."""
+"""A low sun in the sensor's field of view."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
     as_field,
-    count_lost,
     moved_points,
     proof_of_echoes,
     reflectivity,
@@ -27,11 +26,12 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.sun_in_pictures import SunInPictures
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     Rows,
+    blocks,
     columns,
     ranges_m,
     refuse_whole_numbers,
@@ -41,17 +41,17 @@ from mt_nodes.relations.mutations.lidar.rays import (
 )
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 
-#: Beams farther from the sun than this many half angles have 1.5e-8 of its stray light and less: too little to lose a
-#: return by, whatever ``background`` may be.
+#: Beams farther from the sun than this many half angles get at most 1.5e-8 of its stray light: too little to lose a
+#: return for any ``background``.
 _REACH = 6.0
-#: A false return counts only when it comes clearly before the beam's own echo.
+#: A false return counts only if it is clearly nearer than the beam's own echo.
 _NEARER = 0.95
 _PIECE = 8192
 
 
 @dataclass(frozen=True)
 class SunGlare(SunInPictures):
-    """Loses weak returns of beams that look near the sun, and adds a few false ones there.
+    """Loses weak returns of beams close to the sun, and adds a few false ones there.
 
     Background light is shot noise: its standard deviation goes with the square root of its mean (Z. Liu et al.,
     Estimating random errors due to shot noise in backscatter lidar observations, Applied Optics 45(18), 2006). A beam
@@ -142,25 +142,27 @@ class SunGlare(SunInPictures):
         return {"sun": sun, "rows": smallest(rows[false]), "range_m": range_m[false].astype(np.float32)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Lose, and put false returns in the place of others."""
+        """Drop returns, and replace others by false ones."""
         return with_echoes(cloud, self.echoes(cloud, draw))
 
     def echoes(self, cloud: Cloud, draw: Draw) -> Echoes:
-        """Return what becomes of the returns near the sun."""
+        """Return the changes of the returns near the sun."""
         rows, own_m, light = self._lit(cloud, draw["sun"])
         moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
         raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
-        just_seen = np.minimum(self._receiver.just_seen(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        threshold_reflectivity = (
+            np.minimum(self._receiver.threshold_reflectivity(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
+        )
         weak = rows[self._weak(cloud, rows, own_m, light)]
-        return Echoes(moved, just_seen, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
+        return Echoes(moved, threshold_reflectivity, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look again at the angle to the sun, the power and the range of every return that is lost or false."""
+        """Check the angle to the sun, the power and the range of every lost or false return."""
         echoes = self.echoes(old, draw)
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
-        if (broken := self._floor_kept(old, echoes, draw["sun"])) is not None:
+        if (broken := self._check_floor(old, echoes, draw["sun"])) is not None:
             return broken
         light = self._light_by_angle(old, echoes.moved, draw["sun"])
         if not (light >= np.exp(-(_REACH**2) / 2.0) * 0.99).all():
@@ -179,8 +181,8 @@ class SunGlare(SunInPictures):
             else ("the intensity of a false return is not the one just seen at its range")
         )
 
-    def _floor_kept(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
-        """Compare every return with the raised noise floor again; some thousands at a time, which takes less memory."""
+    def _check_floor(self, old: Cloud, echoes: Echoes, sun: Floats) -> str | None:
+        """Compare every return with the raised noise floor; in blocks of some thousands, to save memory."""
         rows = returns(old)
         rho, lost, moved = reflectivity(old, rows)[0], marked(len(old), echoes.lost), marked(len(old), echoes.moved)
         for start in range(0, len(rows), _PIECE):
@@ -188,13 +190,13 @@ class SunGlare(SunInPictures):
             margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
             margin *= (self.max_range_m / ranges_m(old, piece)) ** 2
             raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, piece, sun))
-            excess, gone = raised / np.maximum(2.0, margin), lost[piece]
-            if (excess[gone] < 1.0 - 1e-5).any() or (excess[~gone & ~moved[piece]] > 1.0 + 1e-5).any():
+            excess, lost_rows = raised / np.maximum(2.0, margin), lost[piece]
+            if (excess[lost_rows] < 1.0 - 1e-5).any() or (excess[~lost_rows & ~moved[piece]] > 1.0 + 1e-5).any():
                 return "a return above the raised noise floor was lost, or one below it stayed"
         return None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say how many returns are lost, and where the false ones are."""
+        """Report the number of lost returns, and the places of false ones."""
         added = moved_points(bundle, draws)
         numbers = {"returns_lost": count_lost(bundle, clouds), "returns_false": float(sum(map(len, added.values())))}
         return Effects(numbers=numbers, added_points=added)
@@ -221,12 +223,12 @@ class SunGlare(SunInPictures):
         return rows[near], range_m[near], np.exp(-0.5 * np.square(angle / self.half_angle_rad))
 
     def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats) -> npt.NDArray[np.bool_]:
-        """Tell which returns (n,) are below the raised noise floor."""
+        """Return which returns (n,) are below the raised noise floor."""
         margin = self._receiver.received(reflectivity(cloud, rows)[0], own_m)
         return np.asarray(margin < np.sqrt(1.0 + self.background * light))
 
     def _light_by_angle(self, cloud: Cloud, rows: Rows, sun: Floats) -> Floats:
-        """Return the share of the sun's light (n,) that returns get, the angle taken from both products."""
+        """Return the share of the sun's light (n,) that returns get, with the angle from both products."""
         x, y, z = columns(cloud, rows)
         a, b, c = sun.tolist()
         across = np.sqrt((y * c - z * b) ** 2 + (z * a - x * c) ** 2 + (x * b - y * a) ** 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sun in a camera's sight: its disc, its bloom, and the veil of its stray light."""
+"""The sun in a camera's field of view: its disc, its bloom, and the veil of its stray light."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from mt_nodes.world.camera.relight import relit
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Floats = npt.NDArray[np.float64]
-#: Angle from the sun beyond which its stray light adds less than a step of 8 bits.
+#: Angle from the sun beyond which stray light adds less than a step of 8 bits.
 _REACH = 3.3
-#: The sun's radius with the ring that no lens draws darker than white, in radians: its own is 0.0047.
+#: Apparent radius of the sun with the saturated ring around it, in radians: its own is 0.0047.
 _DISC_RAD = 0.012
 #: Light of the wide halo, relative to the glare's, and how much wider it is.
 _HALO, _HALO_WIDER = 0.15, 4.0
 
 
 class SunInPictures(EverySensor):
-    """Adds light to pictures by the angle from the sun, and pales their colours by it."""
+    """Adds light to pictures by the angle from the sun, which also washes out their colours."""
 
     #: Light of the glare at the sun, in full scale; standard deviation of its stray light; frame the sun stands in.
     glare_light: float
@@ -36,10 +36,10 @@ class SunInPictures(EverySensor):
     frame_id: str
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Turn the sun into ``base_link``, under ``sun`` (3,); a picture out of its reach, or in shadow, stays.
+        """Transform the sun into ``base_link``, under ``sun`` (3,); a picture out of its reach, or in shadow, stays.
 
         Raises:
-            NotApplicable: where the camera is, or how far away what it shows is, is not known.
+            NotApplicable: the camera's pose or the depth is unknown.
         """
         around = surroundings(view)
         sun = self._sun(view, state)
@@ -51,7 +51,7 @@ class SunInPictures(EverySensor):
         return {"sun": sun}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Add the glare, the halo, and the disc where nothing is before it."""
+        """Add the glare, the halo, and the disc unless something hides it."""
         around = surroundings(view)
         angle = self._angle(around, draw["sun"])
         glare = self.glare_light * np.exp(-0.5 * np.square(angle / self.half_angle_rad))
@@ -62,7 +62,7 @@ class SunInPictures(EverySensor):
         return relit(view.picture, gain, glare.astype(np.float32)[..., None] * warm, around.depth.step_px)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look near the sun, where it is brighter and flatter, and anywhere, where nothing is darker."""
+        """Check that the picture is brighter and flatter near the sun, and nowhere darker."""
         around = surroundings(old)
         near = self._angle(around, draw["sun"]) < self.half_angle_rad
         where = np.ascontiguousarray(around.depth.in_picture(near.astype(np.uint8), old.picture.size, smooth=False))

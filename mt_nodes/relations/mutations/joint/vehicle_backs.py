@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the nearest thing ahead that is as big as a vehicle."""
+"""Finds the nearest object ahead of the size of a vehicle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 _CELL_M, _GROUND_CELLS = 0.25, 13
 _ABOVE_M, _BELOW_M = 0.3, 4.0
-#: Smallest and largest width and length of what is seen of a vehicle, and least height of its top over the ground.
+#: Least and largest width and largest length of the visible part of a vehicle, and least height of its top above
+#: ground.
 _WIDTH_M, _LENGTH_M, _TOP_M = (1.2, 3.0), 15.0, 0.9
 
 
@@ -30,14 +31,14 @@ class VehicleBack:
 
 
 def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int) -> VehicleBack:
-    """Return the nearest thing ahead that is 1.2 to 3 m wide, at most 15 m long and at least 0.9 m high.
+    """Return the nearest object ahead that is 1.2 to 3 m wide, at most 15 m long and at least 0.9 m high.
 
-    Ground is the lowest return within 1.6 m; columns of 0.25 m with returns 0.3 m to 4 m above it that touch each
-    other, or have a free column between them, are one thing.
+    Ground is the lowest return within 1.6 m; columns of 0.25 m with returns 0.3 m to 4 m above it form one object if
+    they touch, or have one free column between them.
 
     Args:
         xyz: (N, 3) points in a frame that stands on the road. ahead_m: nearest and farthest x of its back.
-        aside_m: how far from the ego's path its middle may be. least_points: returns it must have.
+        aside_m: largest distance of its centre from the ego's path. least_points: returns that it must have.
 
     Raises:
         NotApplicable: there is none; with the numbers.
@@ -70,7 +71,7 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
 
 
 def _things(of: npt.NDArray[np.int64], count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:
-    """Return one row (count, 7) a thing: returns, back, length, middle, width, height of its top, ground."""
+    """Return one row (count, 7) for each object: returns, back, length, centre, width, height of its top, ground."""
     if not count:
         return np.empty((0, 7))
     index = np.arange(1, count + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What weather that fills the air does to a cloud: weaker returns, lost ones, and echoes of the air before them."""
+"""Effect of weather in the air on a cloud: weaker returns, lost ones, and echoes of the air."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PART = 16384
 
 @dataclass(frozen=True, eq=False)
 class CloudPart:
-    """Some returns of a cloud: the ``first`` of them counted among all returns, which points, and ranges (k,)."""
+    """A block of a cloud's returns: index of the first among all returns, which points they are, and ranges (k,)."""
 
     first: int
     at: At
@@ -48,7 +48,7 @@ class CloudPart:
 
 
 def parts(cloud: Cloud, at: At) -> Iterator[CloudPart]:
-    """Yield the returns of a cloud in parts."""
+    """Yield the returns of a cloud in blocks."""
     count = len(cloud) if isinstance(at, slice) else len(at)
     for first in range(0, count, _PART):
         within = slice(first, min(first + _PART, count))
@@ -58,7 +58,7 @@ def parts(cloud: Cloud, at: At) -> Iterator[CloudPart]:
 
 @dataclass(frozen=True)
 class Weather(EachCloud):
-    """Weakens every return by e^(−2 ∫ α dr); what falls below the noise floor is lost.
+    """Weakens every return by e^(−2 ∫ α dr); returns below the noise floor are lost.
 
     Where the echo of the air before a return is stronger than the return, and above the floor, it takes its place: a
     sensor that reports the strongest echo. It reads as a target of the reflectivity that would echo so. A weaker return
@@ -121,7 +121,7 @@ class Weather(EachCloud):
 
     @abstractmethod
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Return what the air of this instant is made of."""
+        """Return the parameters of the air at this instant."""
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Draw the key of the range noise, and the air."""
@@ -132,7 +132,7 @@ class Weather(EachCloud):
         return {"noise_key": int(rng.integers(2**62)), **self.draw_air(rng, bundle, cloud, state)}
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
-        """Decide of every return what becomes of it, some thousands at a time: that fits the processor's cache."""
+        """Decide the fate of every return, in blocks of some thousands, which fit the processor's cache."""
         at = all_returns(cloud)
         scale = intensity_scale(cloud, at)
         columns = [self._fate_of(cloud, part, scale, draw) for part in parts(cloud, at)]
@@ -157,7 +157,7 @@ class Weather(EachCloud):
         return range_m, np.where(scattered, echo_m, noisy_m), passing, reads, scattered, lost
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Change every cloud, and say what of it is lost and where the air echoes."""
+        """Change every cloud, and report lost returns and echoes of the air."""
         numbers, added, clouds = {"returns_lost": 0.0, "returns_scattered": 0.0}, {}, []
         for cloud in bundle.clouds:
             fate = self.fate(cloud, of_cloud(draw, cloud))
@@ -168,16 +168,16 @@ class Weather(EachCloud):
         return Followup(((0, bundle.with_clouds(clouds)),), Effects(numbers=numbers, added_points=added))
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Lose what is lost, then move and weaken what is left."""
+        """Drop lost returns, then move and weaken the rest."""
         return self._changed(cloud, self.fate(cloud, draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look again at what was lost, at beams, ranges and intensities, in decibels."""
+        """Check lost returns, beams, ranges and intensities, in decibels."""
         fate = self.fate(old, draw)
         return proof_of_weather(self, old, new, fate, draw)
 
     def drift_mps(self, bundle: Bundle, cloud: Cloud, fall_mps: float = 0.0) -> npt.NDArray[np.float64]:
-        """Return the velocity (3,) of the air in the sensor's frame, z up where its mount is not known."""
+        """Return the velocity (3,) of the air in the sensor's frame, z up if its mount is unknown."""
         velocity = np.array([self.wind_x_mps - self.ego_speed_mps, self.wind_y_mps, -fall_mps])
         try:
             return np.asarray(bundle.transforms.lookup(cloud.frame_id, "base_link")[:3, :3] @ velocity)
@@ -185,9 +185,9 @@ class Weather(EachCloud):
             return velocity
 
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
-        # Nobody else has the cloud that without() makes: it may be written to.
+        # The cloud from without() is a fresh copy: it may be written to.
         new = without(cloud, fate.rows(fate.lost))
-        points, at, left = new.points, fate.rows_kept(cloud), ~fate.lost
+        points, at, left = new.points, fate.remaining_rows(cloud), ~fate.lost
         ratio = (fate.new_m / fate.old_m)[left]
         for name in "xyz":
             points[name][at] = points[name][at] * ratio

@@ -20,20 +20,20 @@ from mt_nodes.relations.mutations.joint.echoes import (
     NO_ROWS,
     Echoes,
     as_field,
-    count_lost,
     proof_of_echoes,
     reflectivity,
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import WetRoadInPictures
+from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
+from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
 
 Mask = npt.NDArray[np.bool_]
 
 _WATER = 1.33
-#: Depth of the pavement's texture: a film this thick covers it (M. Hahner et al., CVPR 2022).
+#: Depth of the pavement's texture: a film of this thickness covers it (M. Hahner et al., CVPR 2022).
 _TEXTURE_MM = 1.2
 _PIECE = 8192
 
@@ -70,16 +70,16 @@ class WetGround(WetRoadInPictures):
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, and height of its origin over it."""
+        """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, height of its origin above it."""
         reflectivity(cloud, returns(cloud))
         return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Weaken, and lose."""
+        """Weaken returns, and drop weak ones."""
         return with_echoes(cloud, self.echoes(cloud, draw["plane"]))
 
     def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
-        """Return what becomes of the ground's returns."""
+        """Return the changes of the ground's returns."""
         rows, range_m, cosine = on_plane(cloud, plane, self.tolerance_m)
         rho, scale = reflectivity(cloud, rows)
         left = self.share_left(cosine, rho)
@@ -87,7 +87,7 @@ class WetGround(WetRoadInPictures):
         return Echoes(rows[~lost], (left * rho * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def share_left(self, cosine: Floats, rho: Floats) -> Floats:
-        """Return which share (n,) of its dry power comes back from ground seen at a cosine of incidence (n,)."""
+        """Return the share (n,) of its dry power that ground returns at a cosine of incidence (n,)."""
         refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
         reflected = np.square((cosine - refracted) / (cosine + refracted))
         reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
@@ -95,14 +95,14 @@ class WetGround(WetRoadInPictures):
         return np.asarray(1.0 - self.film * (1.0 - wet))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at every return's height, angle and power again."""
+        """Check every return's height, angle and power."""
         echoes = self.echoes(old, draw["plane"])
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
         touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
         (rho, scale), lost = reflectivity(old, touched), marked(len(old), echoes.lost)
-        # Some thousands at a time: double precision of all of them would take more memory than the cloud.
+        # In blocks of some thousands: in double precision all of them would take more memory than the cloud.
         for start in range(0, len(touched), _PIECE):
             rows, own = touched[start : start + _PIECE], rho[start : start + _PIECE]
             if (broken := self._as_promised(old, whole, rows, (own, scale), lost[rows], draw["plane"])) is not None:
@@ -112,7 +112,7 @@ class WetGround(WetRoadInPictures):
     def _as_promised(
         self, old: Cloud, whole: Cloud, rows: Rows, power: tuple[Floats, float], lost: Mask, plane: Floats
     ) -> str | None:
-        """Look at the height, angle and power of some returns (n,) that were touched."""
+        """Check the height, angle and power of some changed returns (n,)."""
         (x, y, z), (rho, scale) = columns(old, rows), power
         below_m = x * plane[0] + y * plane[1] + z * plane[2]
         if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
@@ -129,7 +129,7 @@ class WetGround(WetRoadInPictures):
         return None if (off <= grain).all() else "an intensity does not follow Fresnel's formula"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say how many returns are lost."""
+        """Report the number of lost returns."""
         return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
 
     @property
@@ -142,7 +142,7 @@ class WetGround(WetRoadInPictures):
         return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
-        """Return what :meth:`share_left` does, from Fresnel's sine and tangent laws."""
+        """Return the same as :meth:`share_left`, from Fresnel's sine and tangent laws."""
         angle = np.maximum(angle, 1e-4)
         inside = np.arcsin(np.sin(angle) / _WATER)
         minus, plus = angle - inside, angle + inside

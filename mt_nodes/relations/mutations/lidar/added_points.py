@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points put into a cloud, and the proof that nothing else changed: shared by mutations that add returns."""
+"""Adds points to a cloud, and proves that nothing else changed: shared by mutations that add returns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change, same_
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns, write_points
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows
 
-#: Old points are copied stretch by stretch where these are longer than this in the mean, else point by point.
+#: Old points are copied run by run if runs are longer than this on average, else point by point.
 _RUN = 8
 
 
 def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
-    """Draw rows (count,), rising: before which to insert, or which empty returns of an organised cloud to fill.
+    """Draw ascending rows (count,): where to insert, or which empty returns of an organised cloud to fill.
 
     Raises:
         NotApplicable: an organised cloud has too few empty returns.
@@ -31,10 +31,10 @@ def free_rows(rng: np.random.Generator, cloud: Cloud, count: int) -> Rows:
 
 
 def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) -> Cloud:
-    """Return the cloud with points (n, 3) inserted before rising ``rows`` (n,), or there, in an organised cloud.
+    """Return the cloud with points (n, 3) inserted before ascending ``rows`` (n,), or at those of an organised cloud.
 
-    Fields other than coordinates, intensity, range and direction are those of the point before (rings exist, times
-    rise), in an organised cloud those of the empty return.
+    Fields other than coordinates, intensity, range and direction are copied from the previous point (its ring exists,
+    times ascend), in an organised cloud from the empty return.
     """
     if cloud.organised:
         raw = cloud.raw.copy()
@@ -50,7 +50,7 @@ def with_added(cloud: Cloud, rows: Rows, xyz: Floats, intensity: Points | None) 
 
 
 def _parted(raw: Points, at: Rows) -> Points:
-    """Return points (N + n,) with those of ``raw`` (N,), in their order, everywhere but ``at`` (n,)."""
+    """Return points (N + n,) with those of ``raw`` (N,), in order, everywhere but ``at`` (n,)."""
     parted, old = np.empty(len(raw) + len(at), raw.dtype), np.ones(len(raw) + len(at), dtype=bool)
     old[at] = False
     parted[old] = raw
@@ -58,7 +58,7 @@ def _parted(raw: Points, at: Rows) -> Points:
 
 
 def _origins(count: int, at: Rows) -> Rows:
-    """Return which of ``count`` points each (count + n,) is when some, ``at`` (n,), repeat the one before; −1: none."""
+    """Return for each of (count + n,) points its original, if those ``at`` (n,) repeat the previous one; −1: none."""
     steps = np.ones(count + len(at), dtype=np.int64)
     steps[at] = 0
     steps[:1] -= 1
@@ -66,12 +66,12 @@ def _origins(count: int, at: Rows) -> Rows:
 
 
 def added_rows(cloud: Cloud, rows: Rows) -> Rows:
-    """Return where (n,) the points added at ``rows`` are in the new cloud."""
+    """Return the rows (n,) in the new cloud of the points added at ``rows``."""
     return rows if cloud.organised else rows + np.arange(len(rows))
 
 
 def proof_of_addition(old: Cloud, new: Cloud, rows: Rows) -> str | None:
-    """Prove that every old point is there, in its order, and no empty return of an organised cloud was made up."""
+    """Prove that every old point is there, in order, and that only empty returns of an organised cloud were filled."""
     if not old.organised:
         if len(new) != len(old) + len(rows):
             return f"{len(new)} points, expected {len(old)} and {len(rows)} more"

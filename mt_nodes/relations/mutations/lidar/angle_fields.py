@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields that repeat a point's direction, as drivers of Autoware's sensors give them (layout PointXYZIRCAEDT).
+"""Fields with a point's direction, as in the layout PointXYZIRCAEDT of Autoware's sensor drivers.
 
-``azimuth`` is a driver's own: in radians, degrees or hundredths of them, from any axis, to the left or to the right;
-``elevation`` likewise. Which it is, is found from the cloud itself, since field = unit · (sign · angle + offset) for
-its returns, with azimuth atan2(y, x) and elevation atan2(z, √(x² + y²)). A field that fits no such rule is left alone.
+The convention of ``azimuth`` depends on the driver: radians, degrees or hundredths of them, from any axis, to the left
+or to the right; ``elevation`` likewise. It is determined from the cloud itself, because field = unit · (sign · angle +
+offset) for its returns, with azimuth atan2(y, x) and elevation atan2(z, √(x² + y²)). A field that fits no convention
+stays unchanged.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ Floats = npt.NDArray[np.float64]
 At = slice | npt.NDArray[Any]
 
 ANGLE_FIELDS = ("azimuth", "elevation")
-#: Units of a field in a radian: radians, degrees, hundredths of a degree.
+#: Units of a field per radian: radians, degrees, hundredths of a degree.
 _UNITS = (1.0, 180.0 / np.pi, 18000.0 / np.pi)
 _SAMPLE, _GOLDEN = 300, (np.sqrt(5.0) - 1.0) / 2.0
-#: Fewer returns, or returns that are closer together, do not tell one rule from another.
+#: Fewer returns, or returns within a smaller angle, do not determine the convention.
 _FEWEST, _LEAST_RAD = 10, 0.1
-#: So near must most returns be to the rule: sensors measure angles at a mirror a few centimetres off the origin.
+#: How closely most returns must fit: sensors measure angles at a mirror a few centimetres off the origin.
 _FIT_RAD, _MOST = 0.02, 0.95
-#: An offset this near to a quarter turn is one.
+#: An offset this close to a quarter turn is one.
 _SNAP_RAD = 2e-3
 _PROOF_RAD = 1e-4
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """How one field says an angle."""
+    """Convention of one angle field."""
 
     unit: float
     sign: float
     offset_rad: float
     low_rad: float
 
-    def said(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
-        """Return what the field holds for angles (n,) of less than a turn."""
+    def values_of(self, angle_rad: Singles, kind: np.dtype[Any]) -> Points:
+        """Return the field's values for angles (n,) of less than a turn."""
         turn, low = self.unit * 2.0 * np.pi, self.unit * self.low_rad
         values = angle_rad.astype(np.float64) * (self.sign * self.unit)
         values += self.unit * self.offset_rad
@@ -52,13 +53,13 @@ class _Rule:
         values[values >= low + turn] -= turn
         if kind.kind != "f":
             np.rint(values, out=values)
-        said = values.astype(kind)
-        # What rounding took to the end of the turn is at its beginning.
-        said[said >= low + turn] = low
-        return said
+        written = values.astype(kind)
+        # Rounding may reach the end of the turn, which is its beginning.
+        written[written >= low + turn] = low
+        return written
 
-    def meant_rad(self, values: Points) -> Singles:
-        """Return the angles (n,) that a field's values mean."""
+    def angles_rad(self, values: Points) -> Singles:
+        """Return the angles (n,) of a field's values."""
         angle = values * (self.sign / self.unit) - self.sign * self.offset_rad
         return np.asarray(angle, dtype=np.float32)
 
@@ -67,26 +68,26 @@ _found: WeakKeyDictionary[Cloud, dict[str, _Rule]] = WeakKeyDictionary()
 
 
 def angle_fields(cloud: Cloud) -> tuple[str, ...]:
-    """Return the names of a cloud's fields that repeat its points' directions by a rule that was found."""
+    """Return the names of a cloud's fields that hold its points' directions in a known convention."""
     return tuple(_rules(cloud))
 
 
 def write_angles(points: Points, cloud: Cloud, at: At) -> None:
-    """Let the angle fields of ``points`` follow their coordinates, by the rules of ``cloud``."""
+    """Update the angle fields of ``points`` to their coordinates, in the conventions of ``cloud``."""
     for name, rule in _rules(cloud).items():
         along, across = _parts(points, name, at)
-        points[name][at] = rule.said(np.arctan2(across, along), points.dtype[name])
+        points[name][at] = rule.values_of(np.arctan2(across, along), points.dtype[name])
 
 
 def proof_of_angles(old: Cloud, new: Cloud, at: At) -> str | None:
-    """Prove that angle fields of points (n,) of the new cloud follow: from products of vectors, not by angles."""
+    """Prove that angle fields of points (n,) of the new cloud fit: from products of vectors, not from angles."""
     for name, rule in _rules(old).items():
         values = new.points[name][at]
         along, across = _parts(new.points, name, at)
-        meant = rule.meant_rad(values)
+        angle_rad = rule.angles_rad(values)
         rounding = 0.5 / rule.unit if values.dtype.kind in "iu" else 0.0
         with np.errstate(invalid="ignore"):
-            sine, cosine = np.sin(meant), np.cos(meant)
+            sine, cosine = np.sin(angle_rad), np.cos(angle_rad)
         ahead, off = cosine * along + sine * across, np.abs(sine * along - cosine * across)
         wrong = ~(off <= (_PROOF_RAD + rounding) * ahead)
         if wrong.any():
@@ -103,8 +104,8 @@ def _rules(cloud: Cloud) -> dict[str, _Rule]:
 
 
 def _rule(cloud: Cloud, name: str) -> _Rule | None:
-    """Find the rule that most returns of a sample fit best; None when none does."""
-    # Steps of the golden section hit rings and columns of any scan evenly.
+    """Find the convention that fits most returns of a sample best; None if none does."""
+    # Golden-section steps sample rings and columns of any scan evenly.
     rows = (np.arange(min(_SAMPLE, len(cloud))) * _GOLDEN % 1.0 * len(cloud)).astype(np.int64)
     along, across = _parts(cloud.points, name, rows)
     values = cloud.points[name][rows].astype(np.float64)
@@ -118,10 +119,10 @@ def _rule(cloud: Cloud, name: str) -> _Rule | None:
 
 
 def _fit(values: Floats, angle_rad: Floats, unit: float, sign: float) -> tuple[float, _Rule]:
-    apart = np.exp(1j * (values / unit - sign * angle_rad))
-    offset = float(np.angle(np.median(apart.real) + 1j * np.median(apart.imag)))
+    offsets = np.exp(1j * (values / unit - sign * angle_rad))
+    offset = float(np.angle(np.median(offsets.real) + 1j * np.median(offsets.imag)))
     quarter = np.pi / 2.0 * np.rint(offset / (np.pi / 2.0))
-    off = np.sort(np.abs(np.angle(apart * np.exp(-1j * offset))))
+    off = np.sort(np.abs(np.angle(offsets * np.exp(-1j * offset))))
     low = 0.0 if values.min() >= 0.0 else -np.pi
     exact = float(quarter) if abs(offset - quarter) <= _SNAP_RAD else offset
     return float(off[int(_MOST * (len(off) - 1))]), _Rule(unit, sign, exact, low)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration errors of single beams."""
+"""Calibration errors of individual beams."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     at_rows,
+    blocks,
     columns,
     proof_of_move,
     ranges_m,
@@ -32,21 +32,21 @@ Floats = npt.NDArray[np.float64]
 _CUT = 3.0
 #: Rounding of single-precision coordinates and angles, far below any beam's width.
 _ANGLE_SLACK_RAD, _RANGE_SLACK = 1e-5, 1e-6
-#: Over ground nothing is nearer to the vertical.
+#: Least horizontal distance, for points straight above or below the sensor.
 _NO_GROUND_M = 1e-9
 
 
 @dataclass(frozen=True)
 class BeamsMiscalibrated(EachCloud):
-    """Turns and shifts each beam by an error of its own: in elevation, azimuth and range.
+    """Rotates and shifts each beam by its own error in elevation, azimuth and range.
 
-    A multi-beam LiDAR turns counts into coordinates by a table of angles and a range offset for each laser; the errors
-    of that table stay for the life of the calibration, so they are drawn once a segment: normal, cut at three standard
-    deviations. That there are such errors: C. Glennie, D. D. Lichti, "Static Calibration and Analysis of the Velodyne
+    A multi-beam LiDAR converts counts to coordinates by a table of angles and a range offset for each laser; the errors
+    of that table last as long as the calibration, so they are drawn once per segment: normal, cut at three standard
+    deviations. Evidence for such errors: C. Glennie, D. D. Lichti, "Static Calibration and Analysis of the Velodyne
     HDL-64E S2 for High Accuracy Mobile Scanning", Remote Sensing 2(6), 2010, whose own calibration left a third of the
-    factory's residuals; the sizes here are assumed, a tenth of the beams' spacing and half of the range accuracy.
-    With e, a, r the errors of the beam: elevation + e, azimuth + a, range + r. Guaranteed: every return of a ring
-    differs by the ring's own offsets, within rounding. A return whose ring is not known stays.
+    factory's residuals; the sizes here are assumed, a tenth of the beams' spacing and half of the range accuracy. With
+    errors e, a, r of the beam: elevation + e, azimuth + a, range + r. Guaranteed: every return of a ring changes by the
+    ring's own offsets, within rounding. A return of unknown ring stays.
     """
 
     elevation_sigma_deg: float = param(
@@ -70,13 +70,13 @@ class BeamsMiscalibrated(EachCloud):
         return np.clip(rng.standard_normal((MOST, 3)), -_CUT, _CUT)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Give each ring its offsets: radians up, radians to the left, metres outwards, under ``offsets`` (K, 3)."""
+        """Assign offsets to the rings: radians up, radians to the left, metres outwards, under ``offsets`` (K, 3)."""
         refuse_whole_numbers(cloud)
         sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
         return {"offsets": state[: len(beams_of(cloud).rings)] * sigma}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Turn every return by its ring's angles, from tables of their sines and cosines."""
+        """Rotate every return by its ring's angles, from tables of their sines and cosines."""
         raw = cloud.raw.copy()
         points, beams = raw.view(cloud.points.dtype), beams_of(cloud)
         up, left, out = _table(draw)
@@ -85,9 +85,9 @@ class BeamsMiscalibrated(EachCloud):
             x, y, z = columns(cloud, at)
             cos_up, sin_up, cos_left, sin_left, out_m = (table[beams.place[at]] for table in tables)
             ground = np.sqrt(x * x + y * y)
-            # What is straight above or below has no azimuth: it is turned ahead.
+            # A point straight above or below has no azimuth: it counts as ahead.
             x, ground = np.where(ground > 0.0, x, _NO_GROUND_M), np.maximum(ground, _NO_GROUND_M)
-            # A range offset never takes a return behind the sensor.
+            # A range offset never moves a return behind the sensor.
             ratio = np.maximum(1.0 + out_m / np.sqrt(ground * ground + z * z), 0.5)
             outwards = ratio * (cos_up - sin_up * z / ground)
             points["x"][at] = outwards * (cos_left * x - sin_left * y)
@@ -98,7 +98,7 @@ class BeamsMiscalibrated(EachCloud):
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Measure the angles and ranges of both clouds by arc tangents, and compare their differences."""
+        """Measure angles and ranges of both clouds by arc tangents, and compare their differences."""
         if (broken := proof_of_move(old, new, at_rows(old, returns(old)))) is not None:
             return broken
         sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
@@ -110,7 +110,7 @@ class BeamsMiscalibrated(EachCloud):
 
 
 def _table(draw: Draw) -> Floats:
-    """Return the offsets (3, K + 1) by ring: up, left, outwards; the last are zero, for a ring that is not known."""
+    """Return the offsets (3, K + 1) by ring: up, left, outwards; the last column is zero, for an unknown ring."""
     return np.asarray(np.append(draw["offsets"], np.zeros((1, 3)), axis=0).T)
 
 
@@ -118,11 +118,11 @@ def _misplaced(old: Cloud, new: Cloud, at: At, expected: Floats) -> int:
     before, after = _measured(old, at), _measured(new, at)
     up = before[0] + expected[0]
     over = np.abs(up) > np.pi / 2.0
-    # What is turned on beyond the vertical comes down on the other side.
+    # A beam rotated beyond the vertical comes down on the other side.
     up = np.where(over, np.copysign(np.pi, up) - up, up)
     off = np.abs(after[0] - up) > _ANGLE_SLACK_RAD
     aside = after[1] - before[1] - expected[1] - np.pi * over
-    # Straight up, azimuth means nothing: the arc over ground counts.
+    # Straight up, azimuth has no meaning: compare the horizontal arc.
     arc = np.abs(aside - 2.0 * np.pi * np.rint(aside / (2.0 * np.pi))) * np.cos(before[0])
     moved_m = np.maximum(before[2] + expected[2], 0.5 * before[2])
     off |= (arc > _ANGLE_SLACK_RAD) | (np.abs(after[2] - moved_m) > 1e-6 + _RANGE_SLACK * before[2])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulses of another LiDAR."""
+"""Crosstalk: pulses of another LiDAR."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from mt_nodes.relations.mutations.lidar.rays import (
     with_ranges,
 )
 
-#: A foreign pulse counts only when it comes clearly before the beam's own echo.
+#: A foreign pulse counts only if it is clearly nearer than the beam's own echo.
 _NEARER = 0.95
 
 
 @dataclass(frozen=True)
 class Crosstalk(EachCloud):
-    """Replaces a few returns by nearer ones on their own beams, as pulses of another LiDAR make them.
+    """Replaces a few returns by nearer ones on the same beams, as pulses of another LiDAR cause them.
 
     A foreign pulse that falls into the receiver while it waits for its own echo is taken for it: a ghost target
     (G. Kim, J. Eom, Y. Park, "Alien Pulse Rejection in Concurrent Firing LIDAR", Remote Sensing 14(5), 2022). It comes
@@ -65,12 +65,12 @@ class Crosstalk(EachCloud):
         rows = draw["rows"]
         new = with_ranges(cloud, rows, ranges_m(cloud, rows), draw["range_m"].astype(np.float64))
         if "intensity" in draw:
-            # The cloud that was just made is nobody else's yet.
+            # The cloud is a fresh copy: it may be written to.
             new.points[cloud.intensity_field][rows] = draw["intensity"]
         return new
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at the new ranges, the beams and the intensities."""
+        """Check the new ranges, the beams and the intensities."""
         rows, name = draw["rows"], old.intensity_field
         if len(np.unique(rows)) != len(rows):
             return "a return was drawn twice"
@@ -86,6 +86,6 @@ class Crosstalk(EachCloud):
         return f"{int(wrong.sum())} of {len(rows)} new ranges are not the drawn, nearer ones" if wrong.any() else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say where the false returns are."""
+        """Report the places of the false returns."""
         added = {topic: cloud.xyz[draws[topic]["rows"]].astype(np.float64) for topic, cloud in clouds.items()}
         return Effects(numbers={"returns_replaced": float(sum(map(len, added.values())))}, added_points=added)

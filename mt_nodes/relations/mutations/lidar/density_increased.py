@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scan with more returns in each ring."""
+"""A scan with a finer azimuth step."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ _PIECE = 1 << 13
 
 @dataclass(frozen=True)
 class DensityIncreased(EachCloud):
-    """Puts returns between neighbours of one ring that lie on one surface: a finer step of azimuth.
+    """Adds returns between neighbours of a ring that lie on one surface: a finer azimuth step.
 
-    Neighbours are returns that follow each other in the scan of one ring, at most ``gap_deg`` apart. Where their
-    ranges differ by no more than ``jump_m``, a surface runs from one to the other; the new return halves the angle
-    between the two beams, and its range and intensity are the mean of theirs. Across a depth jump nothing is known,
-    and nothing is put. All other fields are those of the earlier neighbour. In an organised cloud only an empty
-    return right behind the earlier neighbour can be filled, by its share of the way to the later one. Rings are told by
-    :func:`mt_nodes.world.scene.beams.beams_of`.
+    Neighbours are successive returns in the scan of a ring, at most ``gap_deg`` apart. If their ranges differ by at
+    most ``jump_m``, a surface connects them; the new return halves the angle between the two beams, and its range and
+    intensity are the means of theirs. Nothing is added across a depth jump. All other fields are those of the earlier
+    neighbour. An organised cloud has room only for an empty return right after the earlier neighbour, at its share of
+    the way to the later one. Rings come from :func:`mt_nodes.world.scene.beams.beams_of`.
 
-    Guaranteed: each new return lies between two old ones of one ring, on the line that joins them, which crosses no
-    depth jump; every old point is there byte for byte, in its order.
+    Guaranteed: each new return lies between two old ones of a ring, on the line that joins them, across no depth jump;
+    every old point is there byte for byte, in order.
     """
 
     share: float = param(
@@ -62,7 +61,7 @@ class DensityIncreased(EachCloud):
         """Choose gaps."""
         refuse_whole_numbers(cloud)
         earlier, following = self._gaps(cloud)
-        # Chosen first: only those that are chosen need be looked at.
+        # Chosen first, so that only the chosen ones need checking.
         earlier = earlier[rng.random(len(earlier), dtype=np.float32) < self.share]
         later = following.take(earlier).astype(np.int64)
         chosen = np.concatenate([np.empty(0, bool), *self._on_one_surface(cloud, earlier, later)])
@@ -74,12 +73,12 @@ class DensityIncreased(EachCloud):
         return {"earlier": smallest(earlier[chosen]), "later": smallest(later[chosen])}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Put a return into each gap drawn."""
+        """Add a return in each drawn gap."""
         earlier, later = (draw[name].astype(np.int64) for name in ("earlier", "later"))
         return with_added(cloud, earlier + 1, *_between(cloud, earlier, later))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at each new return and the two that it lies between."""
+        """Check each new return and its two neighbours."""
         earlier, later = (draw[name].astype(np.int64) for name in ("earlier", "later"))
         broken = proof_of_addition(old, new, earlier + 1)
         if broken is not None:
@@ -93,13 +92,13 @@ class DensityIncreased(EachCloud):
         return next((broken for broken in found if broken is not None), None)
 
     def _off_line(self, old: Cloud, new: Cloud, earlier: Rows, later: Rows, added: Rows) -> str | None:
-        """Tell what is wrong with where returns (n,) are put between two others."""
+        """Return what is wrong with the places of returns (n,) between two others."""
         near, far = ranges_m(old, earlier), ranges_m(old, later)
         if not (np.abs(near - far) <= self.jump_m + rounding_m(old, near + far)).all():
             return f"a new return lies in a depth jump of {np.abs(near - far).max():.2f} m"
         a, b = (np.stack(columns(old, rows)) for rows in (earlier, later))
         between = np.stack(columns(new, added))
-        # How far off the straight line: an arc of this angle bends by r w²/8.
+        # Deviation from the straight line: an arc of this angle bends by r w²/8.
         line, way = b - a, between - a
         part = (way * line).sum(axis=0) / np.maximum((line * line).sum(axis=0), 1e-12)
         off = np.sqrt(((way - part * line) ** 2).sum(axis=0))
@@ -113,7 +112,7 @@ class DensityIncreased(EachCloud):
         return Effects(numbers={"points_added": float(sum(len(draw["earlier"]) for draw in draws.values()))})
 
     def _gaps(self, cloud: Cloud) -> tuple[Rows, npt.NDArray[np.int32]]:
-        """Return rows (n,), rising, that another follows in their ring, with room between; and which (N,), or −1."""
+        """Return ascending rows (n,) with room before the next return of the ring; and that next return (N,), or −1."""
         rows, begins = in_rings(cloud)
         following = np.full(len(cloud), -1, dtype=np.int32)
         following[rows[:-1]] = rows[1:]
@@ -125,21 +124,21 @@ class DensityIncreased(EachCloud):
         return earlier, following
 
     def _on_one_surface(self, cloud: Cloud, earlier: Rows, later: Rows) -> Iterator[npt.NDArray[np.bool_]]:
-        """Tell which returns are near to those that follow them, and on one surface; some thousands at a time."""
+        """Return which returns are close to the next one and on the same surface; in blocks of some thousands."""
         for start in range(0, len(earlier), _PIECE):
             piece = slice(start, start + _PIECE)
             some, others = (cloud.raw.take(rows[piece]).view(cloud.points.dtype) for rows in (earlier, later))
             near, far = _ranges_m(some), _ranges_m(others)
-            apart = np.zeros_like(near)
+            distance = np.zeros_like(near)
             for name in "xyz":
-                apart += np.square(np.subtract(others[name], some[name], dtype=apart.dtype))
-            # The law of cosines in half the angle, of differences: its usual form would ask for double precision.
+                distance += np.square(np.subtract(others[name], some[name], dtype=distance.dtype))
+            # The law of cosines with the half angle, in differences: its usual form would need double precision.
             step, half = far - near, math.sin(math.radians(self.gap_deg) / 2.0)
-            yield (apart <= np.square(step) + 4.0 * half * half * near * far) & (np.abs(step) <= self.jump_m)
+            yield (distance <= np.square(step) + 4.0 * half * half * near * far) & (np.abs(step) <= self.jump_m)
 
 
 def _kind(points: Points) -> np.dtype[Any]:
-    """Return the type to compute with: that of the coordinates, whose rounding the proof allows for."""
+    """Return the type of the computation: that of the coordinates, whose rounding the proof allows for."""
     return np.result_type(*(points.dtype[name] for name in "xyz"), np.float32)
 
 
@@ -152,7 +151,7 @@ def _ranges_m(points: Points) -> npt.NDArray[Any]:
 
 
 def _between(cloud: Cloud, earlier: Rows, later: Rows) -> tuple[npt.NDArray[Any], Points | None]:
-    """Return places (n, 3) half way between returns, one column on if organised, and their mean intensities (n,)."""
+    """Return the midpoints (n, 3) between returns, one column on if organised, and their mean intensities (n,)."""
     some, others = (cloud.raw.take(rows).view(cloud.points.dtype) for rows in (earlier, later))
     near, far = _ranges_m(some), _ranges_m(others)
     part = np.asarray(1.0 / (later - earlier) if cloud.organised else 0.5, near.dtype)

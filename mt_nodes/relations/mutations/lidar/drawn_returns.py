@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns that are drawn, then lost or doubled: at random, with range, or sector by sector."""
+"""Returns that are drawn and then lost or duplicated: at random, by range, or in sectors."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
-from mt_nodes.relations.mutations.lidar.lost_returns import aside_rad, azimuth_rad, bearing_apart_rad, sector
+from mt_nodes.relations.mutations.lidar.lost_returns import azimuth_rad, bearing_offset_rad, cloud_offset_rad, sector
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, ranges_m, returns, rows_of_share, smallest
 
 
 class RowsLost(EachCloud):
-    """Loses the returns at the ``rows`` of a draw: points vanish, or leave an empty return in an organised cloud.
+    """Base: loses the returns at the ``rows`` of a draw: points vanish, or become empty in an organised cloud.
 
-    One cloud of a bundle may keep every return; a bundle of which nothing is lost has no follow-up.
+    A cloud may keep all its returns; a bundle that loses nothing has no follow-up.
     """
 
     @abstractmethod
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """Prove that the rows of a draw are those that are to be lost."""
+        """Prove that the rows of a draw are those to be lost."""
 
     def volumes(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> tuple[Volume, ...]:
-        """Return where no obstacle can be demanded any more."""
+        """Return the volumes in which no obstacle is demanded."""
         return ()
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud; something must be lost in one of them."""
+        """Draw for every cloud; at least one must lose something."""
         draw = super().draw(rng, bundle, state)
         if not any(len(value) for name, value in draw.items() if name.endswith("|rows")):
             raise NotApplicable(f"bundle {bundle.index} has no return that would be lost")
         return draw
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Lose the rows drawn."""
+        """Drop the drawn rows."""
         return without(cloud, rows_of(draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove that the rows drawn are lost, no other, and that they are the right ones."""
+        """Prove that exactly the drawn rows are lost, and that they are the right ones."""
         return proof_of_removal(old, new, rows_of(draw)) or self.prove_lost(bundle, old, draw)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count what was lost, and tell where."""
+        """Report the number of lost returns, and the affected volumes."""
         lost = float(sum(len(draw["rows"]) for draw in draws.values()))
         return Effects(occluded=self.volumes(bundle, clouds, draws), numbers={"points_removed": lost})
 
 
 def rows_of(draw: Draw) -> Rows:
-    """Return the rows (n,) of a draw, which may be kept in a smaller type, as NumPy indexes fastest."""
+    """Return the rows (n,) of a draw, stored in a smaller type, in NumPy's index type."""
     return np.asarray(draw["rows"], dtype=np.int64)
 
 
 def as_mask(cloud: Cloud, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return (N,) whether each point of the cloud is at one of the rows."""
+    """Return (N,) whether each point of the cloud is among the rows."""
     mask = np.zeros(len(cloud), dtype=bool)
     mask[rows] = True
     return mask
@@ -70,13 +70,13 @@ def as_mask(cloud: Cloud, rows: Rows) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 @dataclass(frozen=True)
 class PointsDropped(RowsLost):
-    """Loses a share of the returns, every one equally likely.
+    """Loses a share of the returns, all equally likely.
 
-    ``round(share * n)`` of the n returns, at least one, without regard to where they are: what packets lost one by
-    one, weak echoes or a voter in the driver do. That real drop-out of spinning LiDARs is of the order of some per
-    cent, and depends on the surface, is assumed.
+    ``round(share * n)`` of the n returns, at least one, independent of their places: as from lost packets, weak echoes
+    or a filter in the driver. It is assumed that real drop-out of spinning LiDARs is some per cent, and depends on the
+    surface.
 
-    Guaranteed: so many returns and no others are gone; the rest is there byte for byte, in its order.
+    Guaranteed: exactly so many returns are gone; the rest is there byte for byte, in order.
     """
 
     share: float = param(
@@ -90,19 +90,19 @@ class PointsDropped(RowsLost):
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Count them, and see that they were returns."""
         rows, empty = rows_of(draw), empty_returns(old)
-        wanted = max(1, round(self.share * int((~empty).sum())))
-        if len(rows) != wanted:
-            return f"{len(rows)} returns lost, expected {wanted}"
+        expected = max(1, round(self.share * int((~empty).sum())))
+        if len(rows) != expected:
+            return f"{len(rows)} returns lost, expected {expected}"
         return "an empty return was lost" if empty[rows].any() else None
 
 
-#: So many standard deviations off, one frame in a billion would be refused wrongly.
+#: At so many standard deviations one frame in a billion would be refused wrongly.
 _SIGMAS = 6.0
 
 
 @dataclass(frozen=True)
 class FarPointsDropped(RowsLost):
-    """Loses returns at random, the more the farther they are.
+    """Loses returns at random, with a probability that grows with range.
 
     A return at range r is lost with probability ``1 - 2**(-(r - from_m) / half_m)`` beyond ``from_m`` and never
     before it. That is the law of Bouguer and Lambert for the way out and back, ``exp(-2 a (r - from_m))`` with
@@ -118,17 +118,17 @@ class FarPointsDropped(RowsLost):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Toss a coin for every return."""
+        """Draw for every return."""
         rows = returns(cloud)
-        kept = self.survival(ranges_m(cloud, rows))
-        return {"rows": smallest(rows[rng.random(len(rows)) >= kept])}
+        survival = self.survival(ranges_m(cloud, rows))
+        return {"rows": smallest(rows[rng.random(len(rows)) >= survival])}
 
     def survival(self, range_m: Floats) -> Floats:
         """Return the probability (n,) that returns at these ranges are kept."""
         return np.asarray(np.exp2(np.minimum(self.from_m - range_m, 0.0) / self.half_m))
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """See that only far returns are lost, and about as many as the formula says."""
+        """Check that only far returns are lost, and about as many as the formula says."""
         rows = rows_of(draw)
         lost_m = ranges_m(old, rows)
         if not (lost_m > self.from_m).all():
@@ -146,7 +146,7 @@ _EDGE_RAD = 1e-5
 
 @dataclass(frozen=True)
 class SectorDropped(RowsLost):
-    """Loses all returns in sectors at random azimuths, drawn anew for every cloud, as lost packets do.
+    """Loses all returns in sectors at random azimuths, drawn anew for every cloud, like lost packets.
 
     A packet of a spinning LiDAR holds a few columns of the scan: at 10 Hz 24 firings of 0.2 degrees, 4.8 degrees in
     all, of a Velodyne VLP-16 (its manual, UDP data packets); one that is lost on the network is lost for good. What
@@ -164,7 +164,7 @@ class SectorDropped(RowsLost):
         centres = rng.uniform(-np.pi, np.pi, self.sectors)
         angle, inside = azimuth_rad(cloud), np.zeros(len(cloud), dtype=bool)
         for centre in centres.tolist():
-            inside |= aside_rad(angle, centre) <= self._half_rad
+            inside |= bearing_offset_rad(angle, centre) <= self._half_rad
         return {"azimuth_rad": centres, "rows": smallest(np.flatnonzero(inside & ~empty_returns(cloud)))}
 
     def volumes(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> tuple[Volume, ...]:
@@ -177,13 +177,13 @@ class SectorDropped(RowsLost):
         )
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """Measure each return's angle to the nearest azimuth drawn, from scalar products."""
-        apart = np.full(len(old), np.inf)
+        """Measure each return's angle to the nearest drawn azimuth, from scalar products."""
+        offset_rad = np.full(len(old), np.inf)
         for centre in draw["azimuth_rad"].tolist():
-            np.fmin(apart, bearing_apart_rad(old, centre), out=apart)
+            np.fmin(offset_rad, cloud_offset_rad(old, centre), out=offset_rad)
         lost = as_mask(old, rows_of(draw))
-        wrong = (lost != (apart <= self._half_rad)) & (np.abs(apart - self._half_rad) > _EDGE_RAD)
-        wrong &= ~empty_returns(old) & np.isfinite(apart)
+        wrong = (lost != (offset_rad <= self._half_rad)) & (np.abs(offset_rad - self._half_rad) > _EDGE_RAD)
+        wrong &= ~empty_returns(old) & np.isfinite(offset_rad)
         return f"{int(wrong.sum())} returns are on the wrong side of a sector's edge" if wrong.any() else None
 
     @property
@@ -193,13 +193,13 @@ class SectorDropped(RowsLost):
 
 @dataclass(frozen=True)
 class PointsDuplicated(EachCloud):
-    """Repeats a share of the returns, byte for byte, each right behind the one it repeats.
+    """Repeats a share of the returns, byte for byte, each right after its original.
 
-    Sensors in dual-return mode report one surface twice when strongest and last echo are the same (Velodyne VLP-16
-    manual), and drivers that assemble overlapping packets do so, too. A second copy says nothing new of the world.
-    An organised cloud has one place a beam and cannot hold one.
+    Sensors in dual-return mode report a surface twice if strongest and last echo are the same (Velodyne VLP-16 manual),
+    and so do drivers that assemble overlapping packets. A copy carries no new information. An organised cloud has one
+    place per beam and no room for copies.
 
-    Guaranteed: so many returns have a copy, all old points are there in their order.
+    Guaranteed: so many returns have a copy; all old points are there in order.
     """
 
     share: float = param(
@@ -213,17 +213,17 @@ class PointsDuplicated(EachCloud):
         return {"rows": rows_of_share(rng, returns(cloud), self.share)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Repeat the rows drawn."""
+        """Repeat the drawn rows."""
         times = np.ones(len(cloud), dtype=np.int64)
         times[draw["rows"]] = 2
         return cloud.with_raw(np.repeat(cloud.raw, times))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Take the copies out again and compare each with the return before it."""
-        rows, wanted = rows_of(draw), max(1, round(self.share * len(returns(old))))
-        if len(np.unique(rows)) != wanted or len(new) != len(old) + wanted:
-            return f"{len(new)} points, expected {len(old)} and {wanted} copies"
-        copies = rows + 1 + np.arange(wanted)
+        """Remove the copies again and compare each with the return before it."""
+        rows, expected = rows_of(draw), max(1, round(self.share * len(returns(old))))
+        if len(np.unique(rows)) != expected or len(new) != len(old) + expected:
+            return f"{len(new)} points, expected {len(old)} and {expected} copies"
+        copies = rows + 1 + np.arange(expected)
         if np.delete(new.raw, copies).tobytes() != old.raw.tobytes():
             return "an old point was changed, moved or lost"
         return None if new.raw[copies].tobytes() == old.raw[rows].tobytes() else "a copy differs from its return"

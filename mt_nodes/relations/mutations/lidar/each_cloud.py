@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that change each cloud of a bundle for itself have in common."""
+"""Base of mutations that change each cloud of a bundle separately."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PIECE = 1 << 12
 
 
 class EachCloud(Mutation):
-    """Draws, changes and proves cloud by cloud; a draw is kept under ``<topic>|<name>``.
+    """Draws, changes and proves cloud by cloud; draws have keys ``<topic>|<name>``.
 
-    Everything but the clouds passes untouched, and of each cloud topic, stamp, frame and layout stay: this class
-    proves that, so that subclasses prove only what they promise of the points.
+    Everything but the clouds stays, and so do topic, stamp, frame and layout of each cloud: this class proves that, so
+    that subclasses prove only what they promise about the points.
     """
 
     sensors: ClassVar[tuple[str, ...]] = ("lidar",)
@@ -45,10 +45,10 @@ class EachCloud(Mutation):
 
     @abstractmethod
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at the two clouds again; return what is not as promised, or None."""
+        """Check the two clouds; return the broken promise, or None."""
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Return what the change means for the world, from the changed clouds and the draws by topic."""
+        """Return the effects on the world, from the changed clouds and the draws by topic."""
         return Effects()
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
@@ -71,7 +71,7 @@ class EachCloud(Mutation):
         return Followup(((0, bundle.with_clouds(changed.values())),), effects)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove of every cloud what was promised, and that nothing else changed."""
+        """Prove the promise for every cloud, and that nothing else changed."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
         if strangers := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
@@ -85,13 +85,13 @@ class EachCloud(Mutation):
 
 
 def of_cloud(draw: Draw, cloud: Cloud) -> Draw:
-    """Return the part of a draw that is about one cloud, by the names given in ``draw_cloud``."""
+    """Return the part of a draw for one cloud, with the names of ``draw_cloud``."""
     head = f"{cloud.topic}|"
     return {name.removeprefix(head): value for name, value in draw.items() if name.startswith(head)}
 
 
 def same_kind(old: Cloud, new: Cloud) -> str | None:
-    """Prove that a cloud still is what it was but for its points: stamp, frame, layout, and rows if organised."""
+    """Prove that a cloud's stamp, frame, layout and, if organised, rows are unchanged."""
     for what in ("stamp_ns", "frame_id", "is_dense"):
         if getattr(new, what) != getattr(old, what) and not (what == "is_dense" and not new.is_dense):
             return f"{what}: got {getattr(new, what)!r}, was {getattr(old, what)!r}"
@@ -103,17 +103,17 @@ def same_kind(old: Cloud, new: Cloud) -> str | None:
 
 
 def without(cloud: Cloud, rows: Rows) -> Cloud:
-    """Return a cloud without some points: an organised one keeps their places, as returns that never came."""
+    """Return a cloud without some points; in an organised one they become empty returns."""
     if not cloud.organised:
         return cloud.with_raw(cloud.raw[~marked(len(cloud), rows)])
     return emptied(cloud, rows)
 
 
 def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
-    """Return a cloud whose points at ``rows`` (n,) are returns that never came, as this sensor says so.
+    """Return a cloud whose points at ``rows`` (n,) are empty returns in this sensor's convention.
 
-    Coordinates become what the cloud's own empty returns hold, zero or NaN (NaN where it has none and can hold it),
-    unless ``value`` says one; ranges and intensities become 0. ``is_dense`` turns false with the first NaN.
+    Coordinates become those of the cloud's own empty returns, zero or NaN (NaN if there are none and the type has it),
+    or ``value`` if given; ranges and intensities become 0. ``is_dense`` becomes false with the first NaN.
     """
     raw = cloud.raw.copy()
     points, value = raw.view(cloud.points.dtype), empty_value(cloud) if value is None else value
@@ -127,7 +127,7 @@ def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
 
 
 def empty_value(cloud: Cloud) -> float:
-    """Return what the coordinates of a return that never came hold in this cloud: 0.0 or NaN."""
+    """Return the coordinate value of empty returns in this cloud: 0.0 or NaN."""
     if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
         return 0.0
     empty = np.flatnonzero(empty_returns(cloud))
@@ -135,7 +135,7 @@ def empty_value(cloud: Cloud) -> float:
 
 
 def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
-    """Prove that exactly the points at ``rows`` (n,), rising, are gone, and every other is there, in its order."""
+    """Prove that exactly the points at ascending ``rows`` (n,) are gone, and every other one is there, in order."""
     if (rows[1:] <= rows[:-1]).any() or (len(rows) and not 0 <= rows[0] <= rows[-1] < len(old)):
         return "the rows drawn are not rows of the cloud, each once, rising"
     if not old.organised:
@@ -159,7 +159,7 @@ def proof_of_changes(
 ) -> str | None:
     """Prove that no byte differs but in the fields of each change, of the points at its rows (n,).
 
-    Looks at some thousands of points at a time, which takes little memory.
+    In blocks of some thousands of points, to save memory.
     """
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points in {new.height} rows, expected {len(old)} in {old.height}"
@@ -173,19 +173,19 @@ def proof_of_changes(
             for name in names:
                 restored[name][at] = before[name][at]
         if whole.tobytes() != old.raw[piece].tobytes():
-            told = dict.fromkeys(name for _, fields in changes for name in fields if name)
-            return f"something else changed than {', '.join(told)} of the points drawn"
+            changed_fields = dict.fromkeys(name for _, fields in changes for name in fields if name)
+            return f"something else changed than {', '.join(changed_fields)} of the points drawn"
     return None
 
 
 def marked(count: int, rows: Rows | slice) -> npt.NDArray[np.bool_]:
-    """Return (count,) whether each point of so many is at one of the rows (n,)."""
+    """Return a mask (count,) of the points at rows (n,)."""
     mark = np.zeros(count, dtype=bool)
     mark[rows] = True
     return mark
 
 
 def same_bytes(some: Points, others: Points) -> bool:
-    """Tell whether points (n,) of one layout are the same, byte for byte; in pieces, which takes no memory."""
+    """Return whether points (n,) of one layout are the same, byte for byte; in blocks, to save memory."""
     pieces = (slice(start, start + _PIECE) for start in range(0, len(some), _PIECE))
     return len(some) == len(others) and all(some[piece].tobytes() == others[piece].tobytes() for piece in pieces)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sensor that is not where the stack believes it to be."""
+"""A sensor at another pose than its calibration says."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     at_rows,
+    blocks,
     columns,
     proof_of_move,
     ranges_m,
@@ -35,13 +35,12 @@ _SLACK_M, _SLACK = 1e-5, 1e-6
 
 @dataclass(frozen=True)
 class ExtrinsicShifted(EachCloud):
-    """Rotates and moves all returns as a rigid body: the error of a sensor's mounting that its calibration ignores.
+    """Rotates and moves all returns as a rigid body: an error of the mount that the calibration does not know.
 
-    p' = R p + t in the sensor's frame, R = Rz(yaw) Ry(pitch) Rx(roll), for the true pose of the sensor over the one the
-    stack believes. Transforms stay as they were, which is the error. The scene is taken as seen from the same place:
-    for centimetres, what comes into view or goes out of it is below the spacing of the returns. Guaranteed: turned
-    back, every return is where it was, within rounding. Effects, where the bundle has one cloud: the output is
-    expected to be shifted alike.
+    p' = R p + t in the sensor's frame, R = Rz(yaw) Ry(pitch) Rx(roll), for the true pose of the sensor relative to the
+    calibrated one. Transforms stay, which is the error. The viewpoint is taken as unchanged: for centimetres, newly
+    visible or hidden parts are below the spacing of the returns. Guaranteed: transformed back, every return is at its
+    old place, within rounding. Effects, for a bundle with one cloud: the expected output moves alike.
     """
 
     roll_deg: float = param(0.0, low=-10.0, high=10.0, unit="deg", neutral=0.0, help="about the sensor's x axis")
@@ -63,7 +62,7 @@ class ExtrinsicShifted(EachCloud):
 
     @property
     def error(self) -> Matrix:
-        """The 4×4 matrix that takes a point to where the stack sees it."""
+        """The 4×4 matrix from true to apparent places of points."""
         matrix = np.eye(4)
         angles = [self.roll_deg, self.pitch_deg, self.yaw_deg]
         matrix[:3, :3] = Rotation.from_euler("xyz", angles, degrees=True).as_matrix()
@@ -71,7 +70,7 @@ class ExtrinsicShifted(EachCloud):
         return matrix
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         refuse_whole_numbers(cloud)
         returns(cloud)
         return {}
@@ -91,7 +90,7 @@ class ExtrinsicShifted(EachCloud):
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Turn the follow-up back by the inverse and compare."""
+        """Transform the follow-up back by the inverse and compare."""
         if (broken := proof_of_move(old, new, at_rows(old, returns(old)))) is not None:
             return broken
         off = sum(self._misplaced(old, new, at) for at in blocks(old))
@@ -106,7 +105,7 @@ class ExtrinsicShifted(EachCloud):
         return int(off.sum())
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Shift the expected output alike."""
+        """Move the expected output alike."""
         if len(bundle.clouds) != 1:
             return Effects()
         return Effects(output_transform=self.error, output_frame_id=bundle.clouds[0].frame_id)

@@ -34,11 +34,12 @@ from mt_nodes.relations.mutations.lidar.rays import (
 
 Singles = npt.NDArray[np.float32]
 
-#: A mirror is looked for around so many returns; that much of it must be flat, and no more than that of it leans.
+#: Numbers of the search for a mirror: returns tried, size of the first patch, least flat returns, and largest share of
+#: its lean.
 _TRIES, _FIRST_M, _LEAST_POINTS, _LEANS = 32, 0.5, 30, 0.3
-#: What is mirrored stands this far before the surface at least.
+#: Least distance of mirrored objects before the surface.
 _BEFORE_M = 0.3
-#: Of more images than that, every second, third … is looked at: it is enough for any ghosts.
+#: If there are more images, every second, third … one is used: enough for any ghosts.
 _MOST = 2000
 
 
@@ -76,7 +77,7 @@ class GhostReflections(EachCloud):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find a mirror, under ``plane`` (4,), beams ``rows`` (n,), rising, and what each shows, ``images`` (n,)."""
+        """Find a mirror, under ``plane`` (4,), ascending beams ``rows`` (n,), and what each shows, ``images`` (n,)."""
         if cloud.organised:
             raise NotApplicable(f"organised {cloud.topic} of {cloud.height} x {cloud.width} holds one return a beam")
         if cloud.intensity_field is None:
@@ -88,7 +89,7 @@ class GhostReflections(EachCloud):
             plane = self._plane(xyz, xyz[:, seed])
             if plane is None:
                 continue
-            beams, images = self._seen(xyz, squares, plane, xyz[:, seed])
+            beams, images = self._mirrored(xyz, squares, plane, xyz[:, seed])
             most = max(most, len(beams))
             if len(beams) >= self.ghosts:
                 chosen = np.sort(rng.choice(len(beams), self.ghosts, replace=False, shuffle=False))
@@ -103,7 +104,7 @@ class GhostReflections(EachCloud):
         )
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Put a ghost behind each beam's return, next in the scan."""
+        """Add a ghost after each beam's return, next in the scan."""
         rows, name = draw["rows"].astype(np.int64), str(cloud.intensity_field)
         ratio = _image_m(cloud, draw) / ranges_m(cloud, rows)
         added = cloud.raw.take(rows)
@@ -115,7 +116,7 @@ class GhostReflections(EachCloud):
         return cloud.with_raw(np.insert(cloud.raw, rows + 1, added))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Take the ghosts out again, and look at each beside its beam's return and the mirror image."""
+        """Remove the ghosts again, and compare each with its beam's return and the mirror image."""
         rows = draw["rows"].astype(np.int64)
         at = rows + 1 + np.arange(len(rows))
         if len(new) != len(old) + self.ghosts or len(rows) != self.ghosts or (np.diff(rows) <= 0).any():
@@ -125,7 +126,7 @@ class GhostReflections(EachCloud):
         return self._at_the_image(old, new, rows, at, draw) or self._otherwise_the_same(old, new, rows, at, draw)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say where the ghosts are."""
+        """Report the places of the ghosts."""
         rows = {topic: draws[topic]["rows"].astype(np.int64) for topic in clouds}
         added = {t: cloud.xyz[rows[t] + 1 + np.arange(len(rows[t]))].astype(np.float64) for t, cloud in clouds.items()}
         return Effects(numbers={"points_added": float(sum(map(len, added.values())))}, added_points=added)
@@ -142,7 +143,7 @@ class GhostReflections(EachCloud):
         return (rows, xyz, squares) if near.all() else (rows[near], xyz[:, near], squares[near])
 
     def _plane(self, xyz: Singles, seed: Singles) -> Floats | None:
-        """Return the plane (4,) through returns around one, its normal away from the sensor, None for no mirror."""
+        """Return the plane (4,) through returns around one, its normal away from the sensor; None for no mirror."""
         near = np.flatnonzero(np.abs(xyz[0] - seed[0]) < _FIRST_M)
         for row, middle_m in zip(xyz[1:], seed[1:], strict=True):
             near = near[np.abs(row[near] - middle_m) < _FIRST_M]
@@ -156,8 +157,8 @@ class GhostReflections(EachCloud):
             return None
         return np.array([*normal, -float(normal @ middle[:, 0])])
 
-    def _seen(self, xyz: Singles, squares: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
-        """Return beams (n,) through the mirror, rising, and the nearest return (n,) that each sees in it."""
+    def _mirrored(self, xyz: Singles, squares: Singles, plane: Floats, seed: Singles) -> tuple[Rows, Rows]:
+        """Return ascending beams (n,) through the mirror, and the nearest return (n,) that each shows."""
         height = _along(plane[:3], xyz, plane[3])
         mirror = np.flatnonzero(np.abs(height) < self.flatness_m)
         mirror = mirror[np.abs(xyz[:, mirror] - seed[:, None]).max(axis=0) < self.size_m]
@@ -167,8 +168,8 @@ class GhostReflections(EachCloud):
         centre = way.mean(axis=1) / np.linalg.norm(way.mean(axis=1))
         before = self._behind(xyz, squares, plane, height, (centre, float((centre @ way).min()) - 1e-4))
         before = before[:: 1 + len(before) // _MOST]
-        shown, normal = xyz[:, before].astype(np.float64), plane[:3, None]
-        image = shown - 2.0 * (normal.T @ shown + plane[3]) * normal
+        reflected, normal = xyz[:, before].astype(np.float64), plane[:3, None]
+        image = reflected - 2.0 * (normal.T @ reflected + plane[3]) * normal
         image_m = np.sqrt(np.square(image).sum(axis=0))
         off, beam = cKDTree(way.T).query((image / image_m).T, distance_upper_bound=self.beam_rad)
         hit = np.flatnonzero(np.isfinite(off))
@@ -180,10 +181,10 @@ class GhostReflections(EachCloud):
     def _behind(
         self, xyz: Singles, squares: Singles, plane: Floats, height: Singles, cone: tuple[Floats, float]
     ) -> Rows:
-        """Return which returns (m,) before the plane, at heights (n,), have images in reach and within a cone.
+        """Return which returns (m,) before the plane, at heights (n,), have images within range and a cone.
 
-        An image is p − 2 h n with h = n·p + d: its square is p² + 4 h d, and a direction's share of it is linear in p,
-        so that images need not be made.
+        An image is p − 2 h n with h = n·p + d: its square is p² + 4 h d, and its component along a direction is linear
+        in p, so that images need not be computed.
         """
         normal, (axis, cosine) = plane[:3], cone
         over = float(axis @ normal)
@@ -193,20 +194,20 @@ class GhostReflections(EachCloud):
         return np.flatnonzero(seen & (height < -_BEFORE_M) & (image_m < self.max_range_m))
 
     def _at_the_image(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
-        mirror, ghost, shown = (
+        mirror, ghost, reflected = (
             cloud.xyz[of].astype(np.float64) for cloud, of in ((old, rows), (new, at), (old, draw["images"]))
         )
         normal, slack = draw["plane"][:3], rounding_m(old, ranges_m(new, at)) + 1e-6
         if not (np.abs(mirror @ normal + draw["plane"][3]) <= self.flatness_m + 1e-3).all():
             return "a ghost's beam does not hit the surface"
-        # Householder's matrix of the reflection, about a point of the plane.
+        # Householder matrix of the reflection, about a point of the plane.
         fixed = -draw["plane"][3] * normal
-        image = (shown - fixed) @ (np.eye(3) - 2.0 * np.outer(normal, normal)) + fixed
+        image = (reflected - fixed) @ (np.eye(3) - 2.0 * np.outer(normal, normal)) + fixed
         far, image_m = ranges_m(new, at), np.linalg.norm(image, axis=1)
         wrong = np.abs(far - image_m) > slack + 1e-5 * far
-        wrong |= _apart_rad(ghost, image) > self.beam_rad * 1.01 + 1e-4
+        wrong |= _angle_rad(ghost, image) > self.beam_rad * 1.01 + 1e-4
         wrong |= (far <= ranges_m(old, rows)) | (far > self.max_range_m + slack + 1e-3)
-        wrong |= ~(_apart_rad(mirror, ghost) <= RAY_TOLERANCE_RAD)
+        wrong |= ~(_angle_rad(mirror, ghost) <= RAY_TOLERANCE_RAD)
         return f"{int(wrong.sum())} ghosts are not at mirror images on their beams" if wrong.any() else None
 
     def _otherwise_the_same(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
@@ -230,13 +231,13 @@ def _along(direction: Floats, xyz: Singles, more: float) -> Singles:
 
 
 def _image_m(cloud: Cloud, draw: Draw) -> Floats:
-    """Return the ranges (n,) of the mirror images of what is shown."""
+    """Return the ranges (n,) of the mirror images."""
     a, b, c, d = draw["plane"].tolist()
     x, y, z = columns(cloud, draw["images"])
     twice = 2.0 * (a * x + b * y + c * z + d)
     return np.asarray(np.sqrt((x - twice * a) ** 2 + (y - twice * b) ** 2 + (z - twice * c) ** 2))
 
 
-def _apart_rad(first: Floats, second: Floats) -> Floats:
+def _angle_rad(first: Floats, second: Floats) -> Floats:
     """Return the angle (n,) between vectors (n, 3)."""
     return np.asarray(np.arctan2(np.linalg.norm(np.cross(first, second), axis=1), np.einsum("ij,ij->i", first, second)))

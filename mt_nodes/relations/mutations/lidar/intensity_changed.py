@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intensities that are brighter, darker, noisier or saturated."""
+"""Intensities scaled, shifted, noisy or saturated."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class IntensityChanged(EachCloud):
     intensity reads S. Gain ages and differs between units, an offset is what calibration leaves, and receivers clip:
     one formula for what one sensor differs from another by. Fields of whole numbers are rounded.
 
-    Guaranteed: coordinates and all other fields are untouched, intensities are within 0 … S and follow the formula.
+    Guaranteed: coordinates and all other fields stay, intensities are within 0 … S and follow the formula.
     """
 
     scale: float = param(1.0, low=0.0, high=10.0, neutral=1.0, help="gain")
@@ -48,7 +48,7 @@ class IntensityChanged(EachCloud):
             raise UsageError("scale 1, shift 0, noise 0 and saturate_at 1 change nothing")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Draw what stands for the noise of every return."""
+        """Draw the key of the noise of all returns."""
         full = _scale(cloud)[2]
         return {"full_scale": full} if self.noise == 0.0 else {"full_scale": full, "noise_key": new_key(rng)}
 
@@ -70,7 +70,7 @@ class IntensityChanged(EachCloud):
         return np.asarray(np.clip(new, 0.0, full, out=new))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Compare the two intensities of every return, and see that nothing else changed."""
+        """Compare the two intensities of every return, and check that nothing else changed."""
         at, before, full = _scale(old)
         name = str(old.intensity_field)
         broken = proof_of_change(old, new, at, (name,))
@@ -90,7 +90,7 @@ class IntensityChanged(EachCloud):
 
 
 def _noise(count: int, draw: Draw) -> npt.NDArray[np.float32]:
-    """Return the noise (count,) of returns; zeros where none was drawn."""
+    """Return the noise (count,) of returns; zeros if there is none."""
     return cut_normals(draw["noise_key"], count, _CUT) if "noise_key" in draw else np.zeros(count, np.float32)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that make returns vanish by a rule have in common, and the sectors they hide."""
+"""Base of mutations that lose returns by a rule, and the sectors that they hide."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from mt_nodes.relations.mutations.lidar.rays import returns
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-#: Obstacles farther away than this are out of any sensor's sight.
+#: Obstacles farther away than this are out of any sensor's range.
 OUT_OF_SIGHT_M = 300.0
 _PIECE_RAD = np.pi / 2
 _CORNER_RAD = np.radians(5.0)
 
 
 class LostReturns(EachCloud):
-    """Loses the returns that a rule names; every other stays, byte for byte, in its order.
+    """Loses the returns that a rule selects; every other one stays, byte for byte, in order.
 
-    The proof asks each return, lost or not, by :meth:`excess`, which measures with another formula than :meth:`lost`.
+    The proof checks each return, lost or not, by :meth:`excess`, which uses another formula than :meth:`lost`.
     """
 
     random = False
-    #: A return this near the edge of the rule may go either way: rounding decides.
+    #: A return this close to the limit of the rule may be lost or stay: rounding decides.
     tolerance: ClassVar[float] = 1e-5
 
     @abstractmethod
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Tell which points (N,) are lost; what it says of empty returns is nothing."""
+        """Return which points (N,) are lost; values for empty returns do not matter."""
 
     @abstractmethod
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Return by how much each point (N,) must be lost, negative where it must stay, by an independent formula."""
+        """Return by how much each point (N,) exceeds the limit, negative if it must stay, by an independent formula."""
 
     def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
-        """Return what can no longer be seen."""
+        """Return the volumes that are no longer visible."""
         return ()
 
     def choose(self, cloud: Cloud, state: Any) -> Draw:
-        """Return what a draw holds: nothing, unless ``begin`` left something to chance."""
+        """Return the draw: empty, unless ``begin`` drew something."""
         return {}
 
     def weakened(self, cloud: Cloud) -> Cloud:
@@ -59,18 +59,18 @@ class LostReturns(EachCloud):
         return cloud
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Make sure that there is something to lose."""
+        """Check that there is something to lose."""
         rows, draw = returns(cloud), self.choose(cloud, state)
         if not self.lost(cloud, draw)[rows].any() and self.weakened(cloud) is cloud:
             raise NotApplicable(f"none of the {len(rows)} returns of {cloud.topic} would be lost")
         return draw
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Lose them."""
+        """Drop the returns."""
         return without(self.weakened(cloud), self._rows(cloud, draw))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove that those returns are gone that had to be, and no other."""
+        """Prove that exactly the right returns are gone."""
         rows = self._rows(old, draw)
         broken = proof_of_removal(self.weakened(old), new, rows)
         if broken is not None:
@@ -84,16 +84,20 @@ class LostReturns(EachCloud):
         return f"{over} returns stayed that had to be lost" if over else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say what is hidden now from at least one of the sensors: no more than that is excused by a check."""
+        """Report what is hidden from at least one of the sensors, so that checks do not demand it."""
         hidden = tuple(volume for cloud in bundle.clouds for volume in self.hidden(cloud))
-        lost = sum(_held(cloud) - _held(clouds[cloud.topic]) for cloud in bundle.clouds)
-        return Effects(occluded=hidden, numbers={"points_removed": float(lost)})
+        return Effects(occluded=hidden, numbers={"points_removed": count_lost(bundle, clouds)})
 
     def _rows(self, cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
         return np.flatnonzero(self.lost(cloud, draw) & ~empty_returns(cloud))
 
 
-def _held(cloud: Cloud) -> int:
+def count_lost(bundle: Bundle, clouds: Mapping[str, Cloud]) -> float:
+    """Return how many returns the changed clouds have less than the bundle's own."""
+    return float(sum(_returns_count(cloud) - _returns_count(clouds[cloud.topic]) for cloud in bundle.clouds))
+
+
+def _returns_count(cloud: Cloud) -> int:
     return int(np.count_nonzero(~empty_returns(cloud))) if cloud.organised else len(cloud)
 
 
@@ -103,15 +107,15 @@ def azimuth_rad(cloud: Cloud) -> npt.NDArray[np.float32]:
     return np.asarray(np.arctan2(y, x))
 
 
-def aside_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
+def bearing_offset_rad(angle_rad: npt.NDArray[np.float32], centre_rad: float) -> npt.NDArray[np.float32]:
     """Return the angle (N,) between azimuths and a bearing, 0 to π."""
     turned = angle_rad - np.float32(centre_rad)
     turned -= np.float32(2.0 * np.pi) * np.rint(turned / np.float32(2.0 * np.pi))
     return np.asarray(np.abs(turned))
 
 
-def bearing_apart_rad(cloud: Cloud, centre_rad: float) -> Floats:
-    """Return what :func:`aside_rad` does, from the scalar product with the bearing."""
+def cloud_offset_rad(cloud: Cloud, centre_rad: float) -> Floats:
+    """Return the same as :func:`bearing_offset_rad`, from the scalar product with the bearing."""
     x, y = (cloud.points[name].astype(np.float64) for name in "xy")
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         cosine = (x * np.cos(centre_rad) + y * np.sin(centre_rad)) / np.hypot(x, y)
@@ -121,9 +125,9 @@ def bearing_apart_rad(cloud: Cloud, centre_rad: float) -> Floats:
 def sector(
     frame_id: str, centre_rad: float, width_rad: float, near_m: float = 0.0, far_m: float = OUT_OF_SIGHT_M
 ) -> Iterator[Volume]:
-    """Yield volumes that together are a sector (or ring) between two distances around a frame's origin.
+    """Yield volumes that together form a sector (or ring) between two distances around a frame's origin.
 
-    Pieces of a quarter turn at most, since an outline has no hole; the inner edge lies within ``near_m`` of the
+    Pieces span a quarter turn at most, because an outline has no hole; the inner edge lies within ``near_m`` of the
     origin, the outer one nowhere nearer than ``far_m``.
     """
     pieces = int(np.ceil(width_rad / _PIECE_RAD - 1e-9))

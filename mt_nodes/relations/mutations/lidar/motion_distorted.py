@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sweep that was not put right for the vehicle's motion."""
+"""A sweep without compensation of the vehicle's motion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-from mt_nodes.relations.mutations.lidar.blocks import blocks
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     Floats,
     at_rows,
+    blocks,
     columns,
     proof_of_move,
     ranges_m,
@@ -32,7 +32,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
 )
 
 TIME_FIELDS = ("time", "t", "timestamp", "time_stamp", "offset_time")
-#: A sweep takes 0.02 to 0.5 s; so the span of a time field tells its unit.
+#: A sweep takes 0.02 to 0.5 s; so the span of a time field gives its unit.
 _SWEEP_S = (0.02, 0.5)
 _UNITS_S = (1.0, 1e-6, 1e-9)
 _SLACK_M, _SLACK = 1e-4, 2e-6
@@ -42,14 +42,15 @@ Columns = tuple[npt.NDArray[np.floating[Any]], ...]
 
 @dataclass(frozen=True)
 class MotionDistorted(EachCloud):
-    """Puts every return where the moving sensor saw it: the sweep without de-skewing, by speed and yaw rate.
+    """Puts every return where the moving sensor measured it: a sweep without de-skewing, by speed and yaw rate.
 
-    At time t of the sweep, from its middle, the vehicle is at E(t) = (v t cos(ω t / 2), v t sin(ω t / 2)), turned by
-    ω t: an arc of constant speed and yaw rate, to second order. A point p of a cloud that holds for the middle of the
-    sweep was measured at E(t)⁻¹ p. t comes from the cloud's time field (its unit told by the span of a sweep), else
-    from the azimuth of a clockwise sweep that begins and ends behind, so that t = 0 straight ahead (as KITTI's clouds
-    are made: A. Geiger et al., "Vision meets Robotics", IJRR 2013). Guaranteed: de-skewed again, every return is
-    where it was, within rounding. Obstacles move by up to v T / 2, and may be torn where the sweep begins.
+    At time t of the sweep, relative to its middle, the vehicle is at E(t) = (v t cos(ω t / 2), v t sin(ω t / 2)),
+    rotated by ω t: an arc of constant speed and yaw rate, to second order. A point p of a cloud that is valid for the
+    middle of the sweep was measured at E(t)⁻¹ p. t comes from the cloud's time field (in the unit that the span of a
+    sweep implies), else from the azimuth of a clockwise sweep that begins and ends behind, so that t = 0 straight ahead
+    (as in KITTI's clouds: A. Geiger et al., "Vision meets Robotics", IJRR 2013). Guaranteed: de-skewed again, every
+    return is at its old place, within rounding. Obstacles move by up to v T / 2, and may be torn where the sweep
+    begins.
     """
 
     speed_mps: float = param(
@@ -70,7 +71,7 @@ class MotionDistorted(EachCloud):
             raise UsageError("got no speed and no yaw rate, expected one of them")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Leave nothing to chance; make sure that there are times."""
+        """Nothing is random; check that there are times."""
         refuse_whole_numbers(cloud)
         returns(cloud)
         self._clock(cloud)
@@ -78,7 +79,7 @@ class MotionDistorted(EachCloud):
         return {}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Take every return into the vehicle's frame, back by its motion, and into the sensor's again."""
+        """Transform every return into the vehicle's frame, back by its motion, and into the sensor's frame again."""
         raw = cloud.raw.copy()
         points, to_ego, clock = raw.view(cloud.points.dtype), self._to_ego(bundle, cloud), self._clock(cloud)
         for at in blocks(cloud):
@@ -106,7 +107,7 @@ class MotionDistorted(EachCloud):
         return f"{off} returns are not where the motion puts them" if off else None
 
     def _measured(self, to_ego: Matrix, sensor: Columns, time_s: Floats) -> Columns:
-        """Return where the sensor, moving, saw points that are given as for the middle of the sweep."""
+        """Return where the moving sensor measured points that are given for the middle of the sweep."""
         x, y, z = _moved(to_ego, sensor)
         # Single precision is exact to a hundredth of a millimetre here, and takes a tenth of the time.
         half = (np.radians(self.yaw_rate_degps / 2.0) * time_s).astype(np.float32)
@@ -122,7 +123,7 @@ class MotionDistorted(EachCloud):
             raise UsageError(f"ego_frame_id '{self.ego_frame_id}', cloud {cloud.topic}: {error}") from error
 
     def _clock(self, cloud: Cloud) -> Callable[[At], Floats]:
-        """Return what tells when points (n,) were measured, in seconds from the middle of the sweep.
+        """Return the measurement times of points (n,), in seconds from the middle of the sweep.
 
         Raises:
             NotApplicable: the time field spans no sweep in any unit.

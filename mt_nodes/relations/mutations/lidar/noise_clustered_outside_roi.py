@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clumps of noise outside the region of interest."""
+"""Clusters of noise outside the region of interest."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import Space, intensities, rounded, scattered, to_region
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, refuse_whole_numbers
 
-#: What rounding to a cloud's own coordinates may move a point.
+#: Largest displacement of a point by rounding to a cloud's coordinates.
 _ROUNDING_M = 1e-3
 
 
 @dataclass(frozen=True)
 class NoiseClusteredOutsideRoi(EachCloud):
-    """Puts clumps of points outside the region of interest, as of birds, leaves, exhaust or a plume of dust.
+    """Adds clusters of points outside the region of interest, as from birds, leaves, exhaust or dust.
 
-    MR1 of Zhou and Sun (CACM 62(3), 2019) with points that keep together: centres are uniform by area outside the
-    region and its margin, their z uniform between the frame's lowest and highest; around each, points are uniform in
-    a ball. They go in at random places of the scan; every old point stays, in its order. Fields other than
-    coordinates, intensity and range are those of the point before it. An organised cloud takes the points in its empty
-    returns.
+    MR1 of Zhou and Sun (CACM 62(3), 2019) with clustered points: centres are uniform by area outside the region and its
+    margin, their z uniform between the frame's lowest and highest; points are uniform in a ball around each. They are
+    inserted at random places of the scan; every old point stays, in order. Fields other than coordinates, intensity and
+    range are those of the previous point. An organised cloud takes the points in its empty returns.
 
-    Guaranteed: every noise point is within ``radius_m`` of its centre, outside region and margin, in the sensor's
-    reach; all else is untouched.
+    Guaranteed: every noise point is within ``radius_m`` of its centre, outside region and margin, within the sensor's
+    range; all else stays.
     """
 
     clusters: int = param(20, low=1, high=10_000, neutral=1, help="clumps in each cloud")
@@ -58,7 +57,7 @@ class NoiseClusteredOutsideRoi(EachCloud):
         object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose centres so far from everything that a whole ball fits, then points, rows and intensities."""
+        """Choose centres far enough from everything for a whole ball, then points, rows and intensities."""
         refuse_whole_numbers(cloud)
         region, matrix = to_region(bundle, cloud, self.region)
         room = self.radius_m + _ROUNDING_M
@@ -74,11 +73,11 @@ class NoiseClusteredOutsideRoi(EachCloud):
         return drawn if intensity is None else {**drawn, "intensity": intensity}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Put the clumps in."""
+        """Add the clusters."""
         return with_added(cloud, draw["rows"], draw["xyz"], draw.get("intensity"))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look where the noise is, and that there is so much of it."""
+        """Check the places and the number of the noise points."""
         rows: Rows = draw["rows"]
         if len(rows) != self.clusters * self.points_each:
             return f"{len(rows)} points drawn, expected {self.clusters} x {self.points_each}"
@@ -86,9 +85,9 @@ class NoiseClusteredOutsideRoi(EachCloud):
         if broken is not None:
             return broken
         xyz = np.stack(columns(new, added_rows(old, rows))).T
-        astray = np.linalg.norm(xyz - draw["centre_m"][draw["of"]], axis=1)
-        if not (astray <= self.radius_m + _ROUNDING_M).all():
-            return f"a noise point is {astray.max():.3f} m from the centre of its clump"
+        distance_m = np.linalg.norm(xyz - draw["centre_m"][draw["of"]], axis=1)
+        if not (distance_m <= self.radius_m + _ROUNDING_M).all():
+            return f"a noise point is {distance_m.max():.3f} m from the centre of its clump"
         return self._prove_place(bundle, old, xyz)
 
     def _prove_place(self, bundle: Bundle, cloud: Cloud, xyz: Floats) -> str | None:
@@ -103,7 +102,7 @@ class NoiseClusteredOutsideRoi(EachCloud):
         return f"noise from {over_ground_m.min():.2f} to {range_m.max():.2f} m leaves the sensor's reach"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count the noise points, and keep them for pictures."""
+        """Report the number of noise points, and keep them for pictures."""
         added = {topic: draw["xyz"] for topic, draw in draws.items()}
         return Effects(numbers={"points_added": float(sum(map(len, added.values())))}, added_points=added)
 

@@ -37,15 +37,15 @@ _EDGE_M = 1e-6
 
 @dataclass(frozen=True)
 class NoiseInsideRoi(EachCloud):
-    """Lets a few beams come back early inside the region of interest, as from insects, drops or flakes.
+    """Shortens a few beams inside the region of interest, as insects, drops or flakes do.
 
-    Each noise point takes the place of a return on its own beam, at a range uniform in what is nearer, so that no beam
-    has two returns and none is left. Its intensity is uniform over the frame's own. Beams start at the origin of
-    the cloud's frame. After MR1 of Zhou and Sun (CACM 62(3), 2019), who kept noise out of the region: inside it, noise
-    may honestly matter, so that only little of it can be asked to be overlooked.
+    Each noise point replaces a return on its own beam, at a range uniform below the old one, so that every beam keeps
+    one return. Its intensity is uniform over the frame's own. Beams start at the origin of the cloud's frame. After MR1
+    of Zhou and Sun (CACM 62(3), 2019), who kept noise out of the region: inside it noise may legitimately matter, so
+    that a stack can be required to ignore only little of it.
 
-    Guaranteed: so many returns are nearer than they were, on their beams, inside the region (and its heights, if it
-    has limits), beyond ``ego_radius_m``; all else is untouched.
+    Guaranteed: so many returns get nearer, on their beams, inside the region (and its heights, if it has limits),
+    beyond ``ego_radius_m``; all else stays.
     """
 
     points: int = param(20, low=1, high=100_000, neutral=1, help="noise points in each cloud")
@@ -56,7 +56,7 @@ class NoiseInsideRoi(EachCloud):
         object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose beams whose return can be shortened into the region, and by how much."""
+        """Choose beams whose return can be shortened into the region, and their ranges."""
         refuse_whole_numbers(cloud)
         region, matrix = to_region(bundle, cloud, self.region)
         order = rng.permutation(returns(cloud))
@@ -79,7 +79,7 @@ class NoiseInsideRoi(EachCloud):
         return drawn if intensity is None else {**drawn, "intensity": intensity}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Put the noise in place of the returns behind it."""
+        """Replace returns by noise."""
         raw, rows = cloud.raw.copy(), draw["rows"].astype(np.int64)
         points = raw.view(cloud.points.dtype)
         for i, name in enumerate("xyz"):
@@ -90,7 +90,7 @@ class NoiseInsideRoi(EachCloud):
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look where the noise is: which beam, which range, which region."""
+        """Check beam, range and region of the noise."""
         rows = draw["rows"].astype(np.int64)
         if len(np.unique(rows)) != self.points:
             return f"{len(np.unique(rows))} returns replaced, expected {self.points}"
@@ -110,14 +110,14 @@ class NoiseInsideRoi(EachCloud):
         return f"{int(outside.sum())} noise points are outside region '{region.name}'" if outside.any() else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count the noise points, and keep them for pictures."""
+        """Report the number of noise points, and keep them for pictures."""
         added = {topic: draw["xyz"] for topic, draw in draws.items()}
         return Effects(numbers={"points_added": float(sum(map(len, added.values())))}, added_points=added)
 
     def _early(
         self, rng: np.random.Generator, cloud: Cloud, rows: Rows, region: Region, matrix: Matrix
     ) -> tuple[Rows, npt.NDArray[Any]]:
-        """Return those of the rows for which a place in the region was found, and the places (n, 3)."""
+        """Return the rows with a possible place in the region, and those places (n, 3)."""
         old: Floats = np.stack(columns(cloud, rows)).T
         ratio = rng.uniform(0.0, 0.99, (_TRIES_PER_BEAM, len(rows)))
         xyz = rounded(cloud, (ratio[:, :, None] * old).reshape(-1, 3))

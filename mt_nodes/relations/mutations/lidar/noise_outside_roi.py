@@ -39,15 +39,15 @@ _RAY_TOLERANCE_RAD = 1e-3
 class NoiseOutsideRoi(Mutation):
     """Scatters points outside the region of interest, after MR1 of Zhou and Sun (CACM 62(3), 2019).
 
-    ``paper``: points uniform by area outside the region and its margin, z uniform between the frame's lowest
-    and highest, put in at random places of the scan; every old point stays, in its order. Fields other than
-    coordinates, intensity and range are those of the point before it in the scan, so that rings exist and times
-    still rise. An organised cloud takes the points in its empty returns.
+    ``paper``: points uniform by area outside the region and its margin, z uniform between the frame's lowest and
+    highest, inserted at random places of the scan; every old point stays, in order. Fields other than coordinates,
+    intensity and range are those of the previous point in the scan, so that rings exist and times ascend. An organised
+    cloud takes the points in its empty returns.
 
     ``on_ray``: as many returns outside the region and its margin are replaced by nearer ones on the same beam, as by
     an insect, a rain drop or dust: physically possible. Rays start at the origin of the cloud's frame.
 
-    Guaranteed: every noise point is outside region and margin, in the sensor's reach; all else is untouched.
+    Guaranteed: every noise point is outside region and margin, within the sensor's range; all else stays.
     """
 
     sensors = ("lidar",)
@@ -88,17 +88,17 @@ class NoiseOutsideRoi(Mutation):
         return draw
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Put the drawn points into every cloud."""
+        """Add the drawn points to every cloud."""
         clouds = [self._changed(cloud, *_drawn(draw, cloud)) for cloud in bundle.clouds]
         added = {c.topic: _drawn(draw, c)[1] for c in bundle.clouds}
         effects = Effects(numbers={"points_added": float(sum(map(len, added.values())))}, added_points=added)
         return Followup(((0, bundle.with_clouds(clouds)),), effects)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Look at the two clouds again: where the new points are, and that nothing else changed."""
+        """Check the places of the new points, and that nothing else changed."""
         for old in source.clouds:
             new, rows = followup.first.cloud(old.topic), _drawn(draw, old)[0]
-            broken = self._kept(old, new, rows)
+            broken = self._changed_point(old, new, rows)
             if broken is None:
                 at = added_rows(old, rows) if self._inserts(old) else rows
                 broken = self._within_bounds(source, old, new.xyz[at].astype(np.float64))
@@ -114,7 +114,7 @@ class NoiseOutsideRoi(Mutation):
 
     def _space(self, bundle: Bundle, cloud: Cloud) -> Space:
         region, matrix = to_region(bundle, cloud, self.region)
-        # A band without a limit reaches as far as the sensor can possibly see.
+        # Without a limit the band extends to the sensor's largest possible range.
         within = np.inf if self.within_m is None else self.within_m
         return Space(region, matrix, self.margin_m, within, self.max_range_m, self.ego_radius_m)
 
@@ -135,7 +135,7 @@ class NoiseOutsideRoi(Mutation):
         write_points(raw.view(cloud.points.dtype), rows, xyz, intensity, cloud)
         return cloud.with_raw(raw, height=cloud.height)
 
-    def _kept(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
+    def _changed_point(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if self._inserts(old):
             if len(new) != len(old) + self.points:
                 return f"{len(new)} points, expected {len(old)} and {self.points} more"
@@ -147,7 +147,7 @@ class NoiseOutsideRoi(Mutation):
         before[rows] = after[rows]
         if not np.array_equal(before, after) or len(np.unique(rows)) != self.points:
             return f"other points changed than the {self.points} replaced ones"
-        return _other_fields_kept(old, new, rows) or self._replaced(old, new, rows)
+        return _changed_field(old, new, rows) or self._replaced(old, new, rows)
 
     def _replaced(self, old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if self.mode == "paper":
@@ -175,7 +175,7 @@ class NoiseOutsideRoi(Mutation):
         return f"{what} is {away.min():.3f} m from region '{self.region.name}', the margin is {self.margin_m:g} m"
 
     def _away_m(self, bundle: Bundle, cloud: Cloud, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-        """Distances (N,) to the region, edge by edge: not by what :meth:`draw` measured with."""
+        """Return distances (N,) to the region, edge by edge: independent of the measure in :meth:`draw`."""
         region, matrix = to_region(bundle, cloud, self.region)
         x, y = move(matrix, xyz.astype(np.float64))[:, :2].T
         away = np.full(len(x), np.inf)
@@ -190,7 +190,7 @@ def _drawn(draw: Draw, cloud: Cloud) -> tuple[Rows, Any, Any]:
 
 
 def _to_segment_m(x: Floats, y: Floats, start: tuple[float, float], end: tuple[float, float]) -> Floats:
-    """Distances (N,) of points to a straight line from ``start`` to ``end``."""
+    """Return distances (N,) of points to a straight line from ``start`` to ``end``."""
     (ax, ay), (dx, dy) = start, (end[0] - start[0], end[1] - start[1])
     length2 = dx * dx + dy * dy
     along = np.clip(((x - ax) * dx + (y - ay) * dy) / length2, 0.0, 1.0) if length2 else 0.0
@@ -201,7 +201,7 @@ def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(raw).view(np.uint8).reshape(len(raw), raw.dtype.itemsize)
 
 
-def _other_fields_kept(old: Cloud, new: Cloud, rows: Rows) -> str | None:
+def _changed_field(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     place = {"x", "y", "z", *filter(old.single, RANGE_FIELDS), *angle_fields(old)}
     for name in set(old.fields) - {old.intensity_field, *place}:
         if old.points[name][rows].tobytes() != new.points[name][rows].tobytes():

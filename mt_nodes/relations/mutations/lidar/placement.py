@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a LiDAR point may be put, and how its other fields are filled: shared by mutations that add returns."""
+"""Places and fields of added LiDAR points: shared by mutations that add returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale as sca
 
 Floats = npt.NDArray[np.float64]
 
-#: Fields that repeat a point's distance, in whatever unit the driver chose.
+#: Fields with a point's distance, in the driver's unit.
 RANGE_FIELDS = ("range", "distance")
 _ROUNDS = 64
 _TRIES_PER_RAY = 8
@@ -29,10 +29,10 @@ _SLACK_M = 1e-6
 
 @dataclass(frozen=True)
 class Space:
-    """What lies outside a region and its margin, as far as one sensor reaches.
+    """The space outside a region and its margin, within one sensor's range.
 
-    Distances to the region and the ego radius are measured in the ground plan of the region's frame, so that a region
-    with height limits counts as a column; the range is the 3-D distance from the sensor.
+    Distances to the region and the ego radius are horizontal in the region's frame, so that a region with height limits
+    counts as a column; the range is the 3-D distance from the sensor.
     """
 
     region: Region
@@ -43,11 +43,11 @@ class Space:
     ego_radius_m: float
 
     def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
-        """Tell which points (N, 3) of the sensor's frame lie outside the region and its margin."""
+        """Return which points (N, 3) of the sensor's frame lie outside the region and its margin."""
         return np.asarray(self.region.signed_distance(self._plan(xyz)) > self.margin_m + _SLACK_M)
 
     def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
-        """Tell at which points (N, 3) of the sensor's frame a noise point may be put."""
+        """Return at which points (N, 3) of the sensor's frame a noise point is allowed."""
         plan = self._plan(xyz)
         away_m, sensor = self.region.signed_distance(plan), self.to_region[:2, 3]
         allowed = away_m > self.margin_m + _SLACK_M
@@ -56,15 +56,15 @@ class Space:
         x, y = plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]
         allowed &= x * x + y * y >= self.ego_radius_m**2
         squares = xyz * xyz
-        # The slack: squares may round to another side of the limit than the proof's norms.
+        # Slack, because squares may round to another side of the limit than the proof's norms.
         allowed &= squares[:, 0] + squares[:, 1] + squares[:, 2] <= (self.max_range_m - _SLACK_M) ** 2
         return np.asarray(allowed)
 
     def window(self) -> tuple[list[float], list[float]]:
-        """Return the lowest and highest (x, y) of the region's frame at which anything is allowed.
+        """Return the lowest and highest (x, y) of the region's frame at which points are allowed.
 
         Raises:
-            NotApplicable: the band around the region is out of the sensor's reach.
+            NotApplicable: the band around the region is out of the sensor's range.
         """
         sensor, bounds, reach = self.to_region[:2, 3].tolist(), self.region.bounds, self.margin_m + self.within_m
         low = [max(at - self.max_range_m, edge - reach) for at, edge in zip(sensor, bounds[:2], strict=True)]
@@ -74,7 +74,7 @@ class Space:
         return low, high
 
     def lift(self, xy: Floats, z_m: Floats) -> Floats:
-        """Return the sensor-frame points (N, 3) of height ``z_m`` there, over ``xy`` (N, 2) of the region's frame.
+        """Return the sensor-frame points (N, 3) of height ``z_m`` above ``xy`` (N, 2) of the region's frame.
 
         Raises:
             NotApplicable: the sensor's z axis lies in the region's plane, so that no such point exists.
@@ -83,21 +83,21 @@ class Space:
         turned = a * d - b * c
         if abs(turned) < 1e-3:
             raise NotApplicable(f"the sensor's z axis lies in the ground plane of frame '{self.region.frame_id}'")
-        # Two equations in two unknowns, solved by hand: a solver's start costs more than the points.
+        # Two equations in two unknowns, solved explicitly: calling a solver costs more than the points.
         x, y = xy[:, 0] - shift_x - u * z_m, xy[:, 1] - shift_y - v * z_m
         return _columns((d * x - b * y) / turned, (a * y - c * x) / turned, z_m)
 
     def _plan(self, xyz: Floats) -> Floats:
-        """Places (N, 2) of points of the sensor's frame in the ground plan of the region's."""
+        """Return the horizontal positions (N, 2) in the region's frame of points of the sensor's frame."""
         x, y, z = xyz[:, 0], xyz[:, 1], xyz[:, 2]
         return _columns(*(x * a + y * b + z * c + shift for a, b, c, shift in self.to_region[:2].tolist()))
 
 
 def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Matrix]:
-    """Return the region of this instant and the matrix that takes the cloud's coordinates to its frame.
+    """Return the region at this instant and the matrix from the cloud's frame to the region's.
 
     Raises:
-        NotApplicable: the region's topic has said nothing usable yet.
+        NotApplicable: there is no usable message on the region's topic yet.
         UsageError: no transform joins the cloud's frame and the region's.
     """
     try:
@@ -110,14 +110,14 @@ def to_region(bundle: Bundle, cloud: Cloud, region: Region) -> tuple[Region, Mat
 
 
 def finite_rows(cloud: Cloud) -> npt.NDArray[np.bool_]:
-    """Tell which points (N,) have finite coordinates."""
+    """Return which points (N,) have finite coordinates."""
     x, y, z = (cloud.points[name] for name in "xyz")
     return np.asarray(np.isfinite(x + y + z))
 
 
 def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
-    """Tell which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
-    # How far the coordinates are from zero, in all, tells both by one number a point.
+    """Return which points (N,) of an organised cloud hold no return: not finite, or all coordinates zero."""
+    # The sum of absolute coordinates gives both with one number per point.
     kind = np.result_type(*(cloud.points.dtype[name] for name in "xyz"), np.float32)
     away = np.abs(cloud.points["x"], dtype=kind)
     with np.errstate(over="ignore"):
@@ -127,13 +127,13 @@ def empty_returns(cloud: Cloud) -> npt.NDArray[np.bool_]:
 
 
 def rounded(cloud: Cloud, xyz: Floats) -> Floats:
-    """Return coordinates (N, 3) as the cloud's layout will hold them."""
+    """Return coordinates (N, 3) in the precision of the cloud's layout."""
     return _columns(*(xyz[:, i].astype(cloud.points.dtype[name].newbyteorder("=")) for i, name in enumerate("xyz")))
 
 
 def finite_range(values: Points) -> tuple[float, float] | None:
-    """Return the lowest and highest finite number of a field (N,), None when it has none."""
-    # Joined first: a field is spread over the points, and two passes over spread numbers cost more than the copy.
+    """Return the lowest and highest finite number of a field (N,), None if there is none."""
+    # Copied first: a field is strided, and two passes over it cost more than the copy.
     values = np.array(values)
     low, high = (float(values.min()), float(values.max())) if len(values) else (math.nan, math.nan)
     if math.isfinite(low) and math.isfinite(high):
@@ -143,12 +143,12 @@ def finite_range(values: Points) -> tuple[float, float] | None:
 
 
 def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> Floats:
-    """Draw ``count`` points (count, 3): uniform by area over the ground plan, z uniform over the frame's own.
+    """Draw ``count`` points (count, 3): uniform by area horizontally, z uniform over the frame's own.
 
     Rejection sampling with a bounded number of rounds.
 
     Raises:
-        NotApplicable: the cloud has no finite z, or too little room is left outside.
+        NotApplicable: the cloud has no finite z, or too little space is left outside.
     """
     z_range = finite_range(cloud.points["z"])
     if z_range is None:
@@ -175,7 +175,7 @@ def scattered(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
 def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) -> tuple[npt.NDArray[np.int64], Floats]:
     """Draw ``count`` returns outside and for each a shorter range, also outside, on its ray from the frame's origin.
 
-    Returns the rows (count,) in rising order and the new coordinates (count, 3).
+    Returns the rows (count,) in ascending order and the new coordinates (count, 3).
 
     Raises:
         NotApplicable: too few returns can be shortened without entering the region's margin, or rounding to whole
@@ -208,10 +208,10 @@ def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
 def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: bool) -> Points | None:
     """Return intensities (count,) in the field's own type, or None when the cloud has none.
 
-    Uniform between the frame's lowest and highest, or, with ``full_scale``, the highest the sensor can say.
+    Uniform between the frame's lowest and highest, or up to the sensor's full scale with ``full_scale``.
 
     Raises:
-        NotApplicable: full scale is asked for and the cloud's intensities fit no known scale.
+        NotApplicable: full scale is requested and the cloud's intensities fit no known scale.
     """
     name = cloud.intensity_field
     if name is None:
@@ -234,7 +234,7 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
 def write_points(
     points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
 ) -> None:
-    """Put coordinates, intensity and what repeats range or direction into rows of ``points``; other fields stay."""
+    """Write coordinates, intensity, and range and direction fields into rows of ``points``; other fields stay."""
     for i, name in enumerate("xyz"):
         points[name][rows] = xyz[:, i]
     if intensity is not None:
@@ -245,7 +245,7 @@ def write_points(
 
 
 def _columns(*columns: npt.NDArray[Any]) -> Floats:
-    """Return (N,) columns as (N, k), each still in one piece: numpy works on columns that lie together."""
+    """Return (N,) columns as (N, k), each still contiguous, which is faster in NumPy."""
     joined = np.empty((len(columns), len(columns[0])))
     for row, column in zip(joined, columns, strict=True):
         row[:] = column
@@ -253,7 +253,7 @@ def _columns(*columns: npt.NDArray[Any]) -> Floats:
 
 
 def _range_unit(cloud: Cloud, name: str) -> float:
-    """Units of the field per metre: the median over the first returns."""
+    """Return the unit of the field per metre: the median over the first returns."""
     rows = np.flatnonzero(~empty_returns(cloud))[:1000]
     metres = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
     return float(np.median(cloud.points[name][rows] / metres)) if len(rows) else 1.0

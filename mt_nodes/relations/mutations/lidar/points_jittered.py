@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns shaken about their places."""
+"""Returns with random offsets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.keyed_draws import cut_normals, generator_of, kept, new_key
+from mt_nodes.relations.mutations.keyed_draws import cached, cut_normals, generator_of, new_key
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
@@ -24,7 +24,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     Rows,
     at_rows,
     columns,
-    held,
+    limited,
     proof_of_move,
     proof_on_beam,
     ranges_m,
@@ -37,7 +37,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
 )
 
 _CUT = 5.0
-#: Points worked on at a time: little memory, which stays in the processor's cache.
+#: Points per block, which fit the processor's cache.
 _PIECE = 1 << 13
 Offsets = npt.NDArray[np.float32]
 
@@ -46,15 +46,15 @@ Offsets = npt.NDArray[np.float32]
 class PointsJittered(EachCloud):
     """Moves returns at random, along their beams or in space.
 
-    Offsets are independent of each other. ``gaussian``: normal with standard deviation ``size_m``, cut at five of
-    them, as a ranger's noise; ``uniform``: between ``-size_m`` and ``size_m``, as an error of rounding; ``impulse``:
-    ``size_m`` one way or the other, as a wrong peak of the echo.
+    Offsets are independent. ``gaussian``: normal with standard deviation ``size_m``, cut at five of them, as a sensor's
+    range noise; ``uniform``: between ``-size_m`` and ``size_m``, as rounding errors; ``impulse``: ``size_m`` in one
+    direction or the other, as a wrong peak of the echo.
 
-    ``along_ray`` is what a sensor's noise can be: the beam is known far better than the range, and a range stays within
-    ``min_range_m`` to ``max_range_m`` (or where it was beyond). ``in_space`` moves in x, y and z alike, which takes
-    returns off their beams (an impulse in a direction drawn for each): the stress of Hendrycks and Dietterich's kind
-    that robustness benchmarks use (Dong et al., 3D_Corruptions_AD, CVPR 2023), which no sensor does; a move that
-    would leave the limits does not take place.
+    ``along_ray`` is possible sensor noise: the beam is known far better than the range, and a range stays within
+    ``min_range_m`` to ``max_range_m`` (or where it was beyond). ``in_space`` moves x, y and z alike, which takes
+    returns off their beams (an impulse has a random direction for each): the stress test of robustness benchmarks after
+    Hendrycks and Dietterich (Dong et al., 3D_Corruptions_AD, CVPR 2023), which no sensor produces; a move beyond the
+    limits is left out.
 
     Guaranteed: moves are within the bound, along the beam where promised; range fields follow, nothing else changed.
     """
@@ -71,20 +71,20 @@ class PointsJittered(EachCloud):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose the returns (unless all are meant), and what stands for an offset of each."""
+        """Choose the returns (unless all move), and a key for their offsets."""
         refuse_whole_numbers(cloud)
         rows = returns(cloud)
         chosen: Draw = {} if self.share == 1.0 else {"rows": rows_of_share(rng, rows, self.share)}
         return {**chosen, "offset_key": new_key(rng)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Move the returns drawn."""
+        """Move the drawn returns."""
         at, offsets = self._drawn(cloud, draw)
         if self.direction == "in_space":
             return self._shifted(cloud, at, offsets)
         old_m = ranges_m(cloud, at)
         new_m = old_m + offsets * np.float32(self.size_m)
-        return with_ranges(cloud, at, old_m, held(new_m, old_m, self.min_range_m, self.max_range_m))
+        return with_ranges(cloud, at, old_m, limited(new_m, old_m, self.min_range_m, self.max_range_m))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Measure how far, and whether off the beam, each return moved."""
@@ -92,11 +92,11 @@ class PointsJittered(EachCloud):
         broken = (proof_on_beam if self.direction == "along_ray" else proof_of_move)(old, new, at)
         if broken is not None:
             return broken
-        parts = (self._astray(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
+        parts = (self._wrong_place(old, new, part, offset[..., place]) for place, part in _parts(at, offset.shape[-1]))
         return next(filter(None, parts), None)
 
-    def _astray(self, old: Cloud, new: Cloud, at: At, offset: Offsets) -> str | None:
-        """Tell what is wrong with where points went, that were drawn to go by offsets (n,) or (3, n)."""
+    def _wrong_place(self, old: Cloud, new: Cloud, at: At, offset: Offsets) -> str | None:
+        """Return what is wrong with the places of points with drawn offsets (n,) or (3, n)."""
         before, after, offset_m = ranges_m(old, at), ranges_m(new, at), offset * np.float32(self.size_m)
         slack = rounding_m(old, before + self._most_m)
         if self.direction == "along_ray":
@@ -110,22 +110,22 @@ class PointsJittered(EachCloud):
         if not ((after >= low - slack) & (after <= high + slack)).all():
             return f"ranges from {after.min():.2f} to {after.max():.2f} m leave the sensor's"
         at_limit = (before - low <= self._most_m) | (high - before <= self._most_m)
-        astray = (off > 2.0 * slack) & ~at_limit
-        return f"{int(astray.sum())} returns are not where they were drawn to go" if astray.any() else None
+        wrong = (off > 2.0 * slack) & ~at_limit
+        return f"{int(wrong.sum())} returns are not where they were drawn to go" if wrong.any() else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count the moved returns."""
+        """Report the number of moved returns."""
         moved = (len(_moved(cloud, draws[cloud.topic])) for cloud in bundle.clouds)
         return Effects(numbers={"points_moved": float(sum(moved))})
 
     @property
     def _most_m(self) -> float:
         length = self.size_m * (_CUT if self.distribution == "gaussian" else 1.001)
-        # Three axes are cut one by one; an impulse has its length in any direction, to rounding.
+        # Three axes are cut one by one; an impulse has its length in any direction, within rounding.
         return length if self.direction == "along_ray" or self.distribution == "impulse" else length * float(np.sqrt(3))
 
     def _shifted(self, cloud: Cloud, at: At, offsets: Offsets) -> Cloud:
-        """Move points by offsets (3, n), but those back that left the sensor's ranges."""
+        """Move points by offsets (3, n), and move those back that leave the sensor's range limits."""
         raw = cloud.raw.copy()
         points, moved = raw.view(cloud.points.dtype), cloud.with_raw(raw, height=cloud.height)
         for place, part in _parts(at, offsets.shape[-1]):
@@ -143,20 +143,20 @@ class PointsJittered(EachCloud):
         return moved
 
     def _drawn(self, cloud: Cloud, draw: Draw) -> tuple[At, Offsets]:
-        """Return the points that are moved, and their offsets, see :func:`_offsets`."""
+        """Return the moved points, and their offsets, see :func:`_offsets`."""
         rows = _moved(cloud, draw)
         axes = 1 if self.direction == "along_ray" else 3
         return at_rows(cloud, rows), _offsets(draw["offset_key"], len(rows), axes, self.distribution)
 
 
 def _moved(cloud: Cloud, draw: Draw) -> Rows:
-    """Return the points that an offset was drawn for."""
+    """Return the points with a drawn offset."""
     return np.asarray(draw["rows"], dtype=np.int64) if "rows" in draw else returns(cloud)
 
 
-@kept
+@cached
 def _offsets(key: int, count: int, axes: int, distribution: str) -> Offsets:
-    """Return offsets (count,) of one axis, the beam, or (3, count) in space, in units of ``size_m``."""
+    """Return offsets (count,) along the beam, or (3, count) in space, in units of ``size_m``."""
     shape = (count,) if axes == 1 else (axes, count)
     if distribution == "gaussian":
         return cut_normals(key, count * axes, _CUT).reshape(shape)
@@ -170,7 +170,7 @@ def _offsets(key: int, count: int, axes: int, distribution: str) -> Offsets:
 
 
 def _parts(at: At, count: int) -> Iterator[tuple[slice, At]]:
-    """Yield pieces of ``count`` points: their places among them, and as ``at`` names them."""
+    """Yield blocks of ``count`` points: their indices among them, and their rows in the cloud."""
     for start in range(0, count, _PIECE):
         place = slice(start, min(start + _PIECE, count))
         yield place, place if isinstance(at, slice) else at[place]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sham: a change of the cloud that no stack may care about."""
+"""The LiDAR sham: a change of the cloud that must not matter to any stack."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _CUT = 5.0
 
 @dataclass(frozen=True)
 class PointsPermuted(Mutation):
-    """Gives the same points in another order; in an organised cloud moves each along its ray, far below sensor noise.
+    """Reorders the points; in an organised cloud moves each along its ray, far below sensor noise.
 
-    An organised cloud says by its order which neighbours a point has, so that order is left alone there. In
-    an unorganised one ring and time are fields and travel with their point. The jitter is normal, cut at
-    five standard deviations. Guaranteed: the same points byte for byte, or each moved along its ray within that bound.
+    The order of an organised cloud defines neighbours, so it stays. In an unorganised one ring and time are fields and
+    move with their point. The jitter is normal, cut at five standard deviations. Guaranteed: the same points byte for
+    byte, or each moved along its ray within that bound.
     """
 
     sensors = ("lidar",)
@@ -35,7 +35,7 @@ class PointsPermuted(Mutation):
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Choose an order for every cloud, under ``<topic>|order_key``, or a jitter, under ``<topic>|jitter_key``."""
+        """Draw for every cloud the key of an order, ``<topic>|order_key``, or of a jitter, ``<topic>|jitter_key``."""
         if not bundle.clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud")
         return dict(self._draw_cloud(rng, cloud) for cloud in bundle.clouds)
@@ -45,7 +45,7 @@ class PointsPermuted(Mutation):
         return Followup(((0, bundle.with_clouds([self._changed(c, draw) for c in bundle.clouds])),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove that the points are the same ones, or moved by less than the bound and along their rays."""
+        """Prove that the points are the same, or moved by less than the bound and along their rays."""
         for old in source.clouds:
             new = followup.first.cloud(old.topic)
             broken = self._jittered(old, new) if old.organised else _permuted(old, new, _order(old, draw))
@@ -97,7 +97,7 @@ def _order(cloud: Cloud, draw: Draw) -> npt.NDArray[np.int64]:
 
 
 def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | None:
-    """Prove the multiset of points unchanged: ``order`` names every old row once, and the new rows are those."""
+    """Prove that the points are the same: ``order`` names every old row once, and the new rows are those."""
     if len(new) != len(old) or new.height != old.height:
         return f"{len(new)} points, expected {len(old)}"
     if len(order) != len(old) or (np.bincount(order, minlength=len(old)) != 1).any():
@@ -107,6 +107,6 @@ def _permuted(old: Cloud, new: Cloud, order: npt.NDArray[np.int64]) -> str | Non
 
 
 def _rounding_m(cloud: Cloud, xyz: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """How far rounding to the cloud's own coordinate type may move a point (N,), in metres."""
+    """Return how far rounding to the cloud's coordinate type may move points (N,), in metres."""
     relative = max(float(np.finfo(cloud.points.dtype[name]).eps) for name in "xyz")
     return np.asarray(np.abs(xyz).max(axis=1, initial=0.0) * relative)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges that are wrong: all too long or too short, or in coarse steps."""
+"""Range errors: a bias, or coarse steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     at_rows,
-    held,
+    limited,
     proof_on_beam,
     ranges_m,
     refuse_whole_numbers,
@@ -28,12 +28,12 @@ from mt_nodes.relations.mutations.lidar.rays import (
 
 @dataclass(frozen=True)
 class RangeBiased(EachCloud):
-    """Lengthens or shortens every range alike, by an offset and in proportion.
+    """Lengthens or shortens every range, by an offset and in proportion.
 
-    ``r' = (1 + scale) * r + offset_m`` has the two errors of a time-of-flight ranger: a delay in its electronics that
-    calibration missed shifts every range, a clock off its frequency stretches them. Data sheets give 2 to 3 cm of
-    accuracy (Velodyne HDL-64E: below 2 cm). A range that would leave ``min_range_m`` to ``max_range_m`` is held at
-    the limit (one that was beyond, at most where it was).
+    ``r' = (1 + scale) * r + offset_m`` has the two errors of a time-of-flight sensor: an uncalibrated delay in its
+    electronics shifts every range, a clock off its frequency scales them. Data sheets give 2 to 3 cm of accuracy
+    (Velodyne HDL-64E: below 2 cm). A range is limited to ``min_range_m`` to ``max_range_m`` (one that was beyond, to
+    its old value).
 
     Guaranteed: every return is on its beam at that range, range fields follow, nothing else changed.
     """
@@ -52,7 +52,7 @@ class RangeBiased(EachCloud):
             raise UsageError("offset_m and scale are both 0, which changes nothing")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         refuse_whole_numbers(cloud)
         returns(cloud)
         return {}
@@ -64,11 +64,11 @@ class RangeBiased(EachCloud):
         return with_ranges(cloud, at, range_m, self.biased(range_m))
 
     def biased(self, range_m: Floats) -> Floats:
-        """Return the ranges (n,) that the sensor says of true ones."""
-        return held(range_m * (1.0 + self.scale) + self.offset_m, range_m, self.min_range_m, self.max_range_m)
+        """Return the sensor's ranges (n,) for true ones."""
+        return limited(range_m * (1.0 + self.scale) + self.offset_m, range_m, self.min_range_m, self.max_range_m)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Measure how much longer every range became."""
+        """Measure the change of every range."""
         at = at_rows(old, returns(old))
         broken = proof_on_beam(old, new, at)
         if broken is not None:
@@ -87,9 +87,9 @@ class RangeBiased(EachCloud):
 class RangeQuantised(EachCloud):
     """Rounds every range to whole steps.
 
-    ``r' = step_m * round(r / step_m)``, one step at least. Packets hold ranges as whole numbers: in steps of 2 mm
-    (Velodyne's HDL-32E manual), other sensors' finer or coarser; that compression for logging takes coarser ones is
-    assumed.
+    ``r' = step_m * round(r / step_m)``, at least one step. Packets hold ranges as integers: in steps of 2 mm
+    (Velodyne's HDL-32E manual), finer or coarser for other sensors; it is assumed that compression for logging uses
+    coarser ones.
 
     Guaranteed: every return is on its beam at a whole number of steps and moved by half a step at most (from within
     half a step of the sensor: by one), range fields follow, nothing else changed.
@@ -102,7 +102,7 @@ class RangeQuantised(EachCloud):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         refuse_whole_numbers(cloud)
         returns(cloud)
         return {}
@@ -114,7 +114,7 @@ class RangeQuantised(EachCloud):
         return with_ranges(cloud, at, range_m, np.maximum(np.rint(range_m / self.step_m), 1.0) * self.step_m)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Divide the new ranges by the step, and measure how far returns moved."""
+        """Divide the new ranges by the step, and measure the displacements."""
         at = at_rows(old, returns(old))
         broken = proof_on_beam(old, new, at)
         if broken is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns, their ranges, and moves along their beams: shared by mutations of where returns are.
+"""Returns, their ranges, and moves along their beams: shared by mutations that move returns.
 
-Beams start at the origin of the cloud's frame, as in a cloud that is given in its sensor's own frame.
+Beams start at the origin of the cloud's frame, as in a cloud in its sensor's own frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 
 Rows = npt.NDArray[np.int64]
-#: Points (n,) of a cloud: row numbers, or a slice where all are meant, which NumPy reads without copying.
+#: Points (n,) of a cloud: row indices, or a slice for all points, which NumPy reads without copying.
 At = Rows | slice
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def returns(cloud: Cloud) -> Rows:
     """Return the rows (n,) that hold a return, rising.
 
     Raises:
-        NotApplicable: none does.
+        NotApplicable: there is none.
     """
     rows = np.flatnonzero(~empty_returns(cloud))
     if not len(rows):
@@ -43,24 +43,24 @@ def returns(cloud: Cloud) -> Rows:
 
 
 def rows_of_share(rng: np.random.Generator, rows: Rows, share: float) -> Rows:
-    """Draw ``share`` of the rows (n,), at least one, without repeats: rising, in the smallest type for a ledger."""
+    """Draw ``share`` of the rows (n,), at least one, each once: ascending, in the smallest type for a ledger."""
     count = max(1, round(share * len(rows)))
     chosen = rows[np.sort(rng.choice(len(rows), count, replace=False, shuffle=False))]
     return smallest(chosen)
 
 
 def smallest(rows: Rows) -> npt.NDArray[Any]:
-    """Return row numbers (n,) in the smallest unsigned type that holds them."""
+    """Return row indices (n,) in the smallest unsigned type that holds them."""
     return rows.astype(np.min_scalar_type(int(rows.max(initial=0))))
 
 
 def at_rows(cloud: Cloud, rows: Rows) -> At:
-    """Return a slice when distinct rows (n,) are all rows of the cloud, else the rows."""
+    """Return a slice if distinct rows (n,) are all rows of the cloud, else the rows."""
     return slice(None) if len(rows) == len(cloud) else rows
 
 
 def pieces(at: At, count: int) -> Iterator[At]:
-    """Yield points (n,) of a cloud of ``count``, some thousands at a time: that takes little memory and is cached."""
+    """Yield points (n,) of a cloud of ``count`` in blocks of some thousands, which fit the processor's cache."""
     begin, end, _ = at.indices(count) if isinstance(at, slice) else (0, len(at), 1)
     for start in range(begin, end, _PIECE):
         part = slice(start, min(start + _PIECE, end))
@@ -84,13 +84,13 @@ def ranges_m(cloud: Cloud, at: At) -> Floats:
 
 
 def refuse_whole_numbers(cloud: Cloud) -> None:
-    """Raise NotApplicable for coordinates in whole numbers, which are too coarse for moving a point."""
+    """Raise NotApplicable for integer coordinates, which are too coarse for moving a point."""
     if any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
         raise NotApplicable(f"{cloud.topic} has whole-number coordinates, too coarse to place a point")
 
 
-def held(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
-    """Hold new ranges (n,), in place, within the sensor's limits; one that was beyond a limit may stay there."""
+def limited(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
+    """Limit new ranges (n,), in place, to the sensor's; one that was beyond a limit may stay there."""
     off = np.flatnonzero((range_m < low_m) | (range_m > high_m))
     range_m[off] = np.clip(range_m[off], np.minimum(old_m[off], low_m), np.maximum(old_m[off], high_m))
     return range_m
@@ -99,8 +99,7 @@ def held(range_m: Floats, old_m: Floats, low_m: float, high_m: float) -> Floats:
 def with_ranges(cloud: Cloud, at: At, old_m: Floats, new_m: Floats) -> Cloud:
     """Return the cloud with points moved along their beams from ranges ``old_m`` (n,) > 0 to ``new_m`` (n,).
 
-    Fields that repeat the range follow it, in their own unit. ``new_m`` is used up: this is the place where memory
-    is short.
+    Fields that repeat the range follow, in their own units. Overwrites ``new_m``, because memory is short here.
     """
     raw, ratio = cloud.raw.copy(), np.divide(new_m, old_m, out=new_m)
     points = raw.view(cloud.points.dtype)
@@ -111,30 +110,30 @@ def with_ranges(cloud: Cloud, at: At, old_m: Floats, new_m: Floats) -> Cloud:
 
 
 def write_range_fields(points: npt.NDArray[Any], cloud: Cloud, at: At, ratio: Floats) -> None:
-    """Scale the fields of ``points`` that repeat the range by ``ratio`` (n,), in whatever unit they are."""
+    """Scale the range fields of ``points`` by ``ratio`` (n,), in whatever unit they are."""
     for name in filter(cloud.single, RANGE_FIELDS):
         points[name][at] = _scaled(points[name][at], ratio)
 
 
 def ranges_follow(old: Points, new: Points, ratio: Floats) -> bool:
-    """Tell whether a range field's values (n,) are the old ones times ``ratio`` (n,), as its type can hold that."""
+    """Return whether a range field's values (n,) are the old ones times ``ratio`` (n,), within its type's precision."""
     with np.errstate(over="ignore", invalid="ignore"):
-        expected = _held(old * ratio, old.dtype).astype(np.float64)
+        expected = _limited_to_type(old * ratio, old.dtype).astype(np.float64)
         rounding = 0.5 if old.dtype.kind in "iu" else _LEAST_SINGLE
         off = ~(np.abs(new - expected) <= rounding + 1e-5 * np.abs(expected))
-    # What never was a range, not a number or beyond all bounds, stays that.
+    # Values that were no ranges, NaN or out of bounds, stay so.
     return bool(np.array_equal(new[off].astype(np.float64), expected[off], equal_nan=True))
 
 
 def _scaled(values: Points, ratio: Floats) -> Points:
-    """Return a field's values (n,) times ``ratio`` (n,), rounded where its numbers are whole."""
+    """Return a field's values (n,) times ``ratio`` (n,), rounded for integers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = _held(values * ratio, values.dtype)
+        scaled = _limited_to_type(values * ratio, values.dtype)
         return np.asarray((scaled if values.dtype.kind == "f" else np.rint(scaled)).astype(values.dtype))
 
 
-def _held(values: Points, kind: np.dtype[Any]) -> Points:
-    """Return numbers (n,) held to the limits of a type: infinite beyond those of a real one."""
+def _limited_to_type(values: Points, kind: np.dtype[Any]) -> Points:
+    """Return numbers (n,) limited to a type: infinite beyond the limits of a floating-point one."""
     if kind.kind == "f":
         return np.asarray(values.astype(kind))
     limits = np.iinfo(kind)
@@ -142,23 +141,23 @@ def _held(values: Points, kind: np.dtype[Any]) -> Points:
 
 
 def proof_of_move(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
-    """Prove that only coordinates, ``also`` and what repeats the place of some points differ, and that this is true."""
+    """Prove that only coordinates, ``also`` and place fields of some points differ, and that those fields are right."""
     broken = proof_of_change(old, new, at, (*place_fields(old), *angle_fields(old), *also))
     return broken or _proof_of_ranges(old, new, at) or proof_of_angles(old, new, at)
 
 
 def proof_on_beam(old: Cloud, new: Cloud, at: At, also: tuple[str | None, ...] = ()) -> str | None:
-    """Prove the same, and that points are still on their beams: how far each turned, from the cross product."""
+    """Prove the same, and that points are still on their beams: the rotation of each, from the cross product."""
     return proof_of_change(old, new, at, (*place_fields(old), *also)) or proof_of_beams(old, new, at)
 
 
 def place_fields(cloud: Cloud) -> tuple[str, ...]:
-    """Return the names of the fields that say how far away a point is."""
+    """Return the names of the fields with a point's distance."""
     return (*"xyz", *filter(cloud.single, RANGE_FIELDS))
 
 
 def proof_of_beams(old: Cloud, new: Cloud, at: At) -> str | None:
-    """Prove that points (n,) are still returns on their beams, and that their range fields are true."""
+    """Prove that points (n,) are still returns on their beams, and that their range fields are right."""
     broken = _proof_of_ranges(old, new, at)
     if broken is not None:
         return broken
@@ -185,5 +184,14 @@ def _off_beam(old: tuple[Floats, Floats, Floats], new: tuple[Floats, Floats, Flo
 
 
 def rounding_m(cloud: Cloud, range_m: Floats) -> Floats:
-    """Return how far rounding to the cloud's own coordinate type may move points (n,) of these ranges, in metres."""
+    """Return how far rounding to the cloud's coordinate type may move points (n,) at these ranges, in metres."""
     return range_m * (4.0 * max(float(np.finfo(cloud.points.dtype[name]).eps) for name in "xyz")) + 1e-9
+
+
+def blocks(cloud: Cloud) -> Iterator[At]:
+    """Yield the returns of a cloud in blocks of some thousands: slices if every point is one, else row indices (n,).
+
+    Raises:
+        NotApplicable: no point is a return.
+    """
+    yield from pieces(at_rows(cloud, returns(cloud)), len(cloud))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of the world without returns."""
+"""A region without returns."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, columns, p
 
 Mask = npt.NDArray[np.bool_]
 
-#: Height limits of a region that has none: what any vehicle's LiDAR may see.
+#: Height limits of a region without its own: more than any vehicle's LiDAR covers.
 _ANY_Z_M = (-100.0, 100.0)
 _EDGE_M = 1e-6
-#: Far above what single precision makes of coordinates within a kilometre.
+#: Far above the rounding of single-precision coordinates within a kilometre.
 _COARSE_M = 0.01
 
 
 @dataclass(frozen=True)
 class RegionCutOut(RowsLost):
-    """Loses every return in a region, as when a filter, a mask or a cropped map tile swallows it.
+    """Loses every return in a region, as with a faulty filter, mask or cropped map tile.
 
-    Nothing is put in its place and nothing behind it changes, so an object in the region is gone without its shadow.
-    Obstacles that touch it are demanded of nobody (``effects.removed``).
+    Nothing replaces them and nothing behind changes, so an object in the region vanishes without its shadow. Obstacles
+    that touch the region are not demanded (``effects.removed``).
 
     Guaranteed: no return is left in the region and none outside it is gone; the rest is there byte for byte.
     """
@@ -51,18 +51,18 @@ class RegionCutOut(RowsLost):
         object.__setattr__(self, "region", load_region(self.region))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the returns in the region; nothing is left to chance."""
+        """Find the returns in the region; nothing is random."""
         region, matrix = to_region(bundle, cloud, self.region)
         rows = _near(region, matrix, cloud)
         return {"rows": smallest(rows[region.contains(_in_region_frame(matrix, cloud, rows))])}
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say that what stood in the region is removed."""
+        """Report that what stood in the region is removed."""
         effects = super().describe_change(bundle, clouds, draws)
         return replace(effects, removed=volumes_of(self.region.resolve(bundle)))
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
-        """Look where lost and kept returns lie, by their distance to the outline."""
+        """Check the places of lost and remaining returns by their distance to the outline."""
         region, matrix = to_region(bundle, old, self.region)
         lost, known = as_mask(old, rows_of(draw)), ~empty_returns(old)
         place = region, matrix
@@ -73,14 +73,14 @@ class RegionCutOut(RowsLost):
         return f"{wrong} returns are on the wrong side of region '{region.name}'" if wrong else None
 
     def _misplaced(self, old: Cloud, at: At, lost: Mask, known: Mask, place: tuple[Region, Matrix]) -> tuple[int, int]:
-        """Count points (n,) lost from far outside the region, and returns on the wrong side of its edge."""
+        """Count points (n,) that are lost far outside of the region, and returns on the wrong side of its edge."""
         region, matrix = place
         x, y, z = _in_region_frame(matrix, old, at).T
         low_z, high_z = region.z_m or (-np.inf, np.inf)
         reach, (x_0, y_0, x_1, y_1) = 2.0 * _EDGE_M, region.bounds
         near = (x >= x_0 - reach) & (x <= x_1 + reach) & (y >= y_0 - reach) & (y <= y_1 + reach)
         rows = np.flatnonzero(near & known)
-        # How deep inside, in the ground plan and between the heights: negative is outside.
+        # Depth inside, horizontally and between the heights: negative is outside.
         depth = -region.signed_distance(np.stack([x[rows], y[rows]]).T)
         depth = np.minimum(depth, np.minimum(z[rows] - low_z, high_z - z[rows]))
         wrong = ((depth > 0.0) != lost[rows]) & (np.abs(depth) > _EDGE_M)
@@ -88,7 +88,7 @@ class RegionCutOut(RowsLost):
 
 
 def volumes_of(region: Region) -> tuple[Volume, ...]:
-    """Return a resolved region as volumes, one for each outline."""
+    """Return a resolved region as volumes, one per outline."""
     low_z, high_z = region.z_m or _ANY_Z_M
     return tuple(_volume(region.frame_id, outline, low_z, high_z) for outline in region.polygon_m)
 
@@ -100,7 +100,7 @@ def _volume(frame_id: str, outline: Polygon, low_z: float, high_z: float) -> Vol
 
 
 def _near(region: Region, matrix: Matrix, cloud: Cloud) -> Rows:
-    """Return the rows (n,) that may lie in the region, by single precision and its bounds: fast, and some too many."""
+    """Return the rows (n,) that may lie in the region, by single precision and its bounds: fast, with some extra."""
     x, y, z = (cloud.points[name].astype(np.float32) for name in "xyz")
     near = ~empty_returns(cloud)
     for (a, b, c, d), low, high in zip(matrix[:2].tolist(), region.bounds[:2], region.bounds[2:], strict=True):

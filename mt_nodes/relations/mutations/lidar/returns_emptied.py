@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns that never came, written as drivers write them."""
+"""Empty returns, written in the conventions of drivers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _VALUES = {"nan": float("nan"), "zero": 0.0}
 class ReturnsEmptied(EachCloud):
     """Turns a share of the returns into empty ones that stay in the cloud, NaN or all zero.
 
-    A driver that publishes every firing has to say "nothing came back" in place: ``sensor_msgs/PointCloud2`` has
-    ``is_dense: false`` for points that are not finite (PCL drops such), while others write the origin (Ouster's driver
-    does). A stack must take both for nothing. Intensity and range fields of an empty return are 0.
+    A driver that publishes every firing must mark those without an echo: ``sensor_msgs/PointCloud2`` has ``is_dense:
+    false`` for points that are not finite (PCL drops those), others write the origin (Ouster's driver does). A stack
+    must ignore both. Intensity and range fields of an empty return are 0.
 
-    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; all else is untouched.
+    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; all else stays.
     """
 
     share: float = param(
@@ -45,15 +45,15 @@ class ReturnsEmptied(EachCloud):
         return {"rows": rows_of_share(rng, returns(cloud), self.share)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Empty the rows drawn."""
+        """Empty the drawn rows."""
         return emptied(cloud, rows_of(draw), _VALUES.get(self.value))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look at coordinates, intensity and range of what was emptied, and that the rest is as it was."""
+        """Check coordinates, intensity and range of the emptied returns, and that the rest is unchanged."""
         rows = rows_of(draw)
-        wanted = max(1, round(self.share * len(returns(old))))
-        if len(np.unique(rows)) != wanted:
-            return f"{len(np.unique(rows))} returns emptied, expected {wanted}"
+        expected = max(1, round(self.share * len(returns(old))))
+        if len(np.unique(rows)) != expected:
+            return f"{len(np.unique(rows))} returns emptied, expected {expected}"
         zeroed = [n for n in (*RANGE_FIELDS, old.intensity_field) if n and old.single(n)]
         broken = proof_of_change(old, new, rows, (*"xyz", *zeroed))
         if broken is not None:
@@ -67,5 +67,5 @@ class ReturnsEmptied(EachCloud):
         return "an emptied return has intensity or range" if any(new.points[n][rows].any() for n in zeroed) else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Count the emptied returns."""
+        """Report the number of emptied returns."""
         return Effects(numbers={"returns_emptied": float(sum(len(draw["rows"]) for draw in draws.values()))})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Returns ring by ring, as they were scanned: shared by mutations of density."""
+"""Returns ring by ring, in scan order: shared by mutations of density."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _found: WeakKeyDictionary[Cloud, _InRings] = WeakKeyDictionary()
 
 
 def in_rings(cloud: Cloud) -> _InRings:
-    """Return the rows (n,) of returns, ring by ring as they were scanned, and which of these begin a ring (rings,).
+    """Return the rows (n,) of returns, ring by ring in scan order, and which of these begin a ring (rings,).
 
-    Found once for each cloud, as its beams are: what is drawn is looked at again when it is applied.
+    Cached per cloud, like its beams: apply needs what draw computed.
 
     Raises:
         NotApplicable: the cloud has no return, or its rings cannot be told.
@@ -31,7 +31,7 @@ def in_rings(cloud: Cloud) -> _InRings:
 
 def _in_rings(cloud: Cloud) -> _InRings:
     at = at_rows(cloud, returns(cloud))
-    # Small numbers are sorted by radix, in one pass; −1, of no ring, comes last as the largest.
+    # Small integers are sorted by radix, in one pass; −1, for no ring, comes last as the largest.
     place = beams_of(cloud).place[at].view(np.uint16)
     order = np.argsort(place, kind="stable")
     place = place.take(order)

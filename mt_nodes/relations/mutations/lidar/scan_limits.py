@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lesser LiDAR: fewer beams or returns, a shorter range, a smaller field of view."""
+"""A weaker LiDAR: fewer beams or returns, a shorter range, a smaller field of view."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
     Floats,
     LostReturns,
     Mask,
-    aside_rad,
     azimuth_rad,
-    bearing_apart_rad,
+    bearing_offset_rad,
+    cloud_offset_rad,
     sector,
 )
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
@@ -30,11 +30,11 @@ from mt_nodes.world.scene.beams import MOST, beams_of
 
 @dataclass(frozen=True)
 class BeamsLost(LostReturns):
-    """Loses every return of some beams, named or drawn, as when lasers or their receivers fail.
+    """Loses every return of some beams, given or drawn, as when lasers or receivers fail.
 
-    A laser that failed stays dark: the drawn ones are the same for a whole segment, and a larger number takes more to
-    those of a smaller one. Rings are told by :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its
-    rows, or found. Guaranteed: no return of a lost beam is left, and none of another one is touched.
+    A failed laser stays dark: the drawn ones last a whole segment, and a larger number includes those of a smaller one.
+    Rings come from :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its rows, or by search.
+    Guaranteed: no return of a lost beam is left, and none of another one is changed.
     """
 
     count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
@@ -43,11 +43,11 @@ class BeamsLost(LostReturns):
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
-        """Draw in which order beams fail (256,)."""
+        """Draw the order in which beams fail (256,)."""
         return rng.random(MOST)
 
     def choose(self, cloud: Cloud, state: Any) -> Draw:
-        """Name the rings: under ``rings`` (n,)."""
+        """Choose the rings: under ``rings`` (n,)."""
         known = beams_of(cloud).rings
         missing = sorted(set(self.rings) - set(known.tolist()))
         if missing:
@@ -74,9 +74,9 @@ class BeamsLost(LostReturns):
 class VerticalResolutionReduced(LostReturns):
     """Keeps the returns of every k-th beam, counted from the lowest elevation up.
 
-    A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are told and put in order of
-    elevation by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: of the rings that were there every k-th is
-    whole and no other has a return.
+    A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are found and sorted by elevation
+    by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: every k-th of the rings is complete and no other has a
+    return.
     """
 
     keep_every: int = param(2, low=2, high=64, neutral=2, help="one beam of so many is kept")
@@ -87,27 +87,27 @@ class VerticalResolutionReduced(LostReturns):
             raise UsageError(f"got first {self.first}, expected less than keep_every {self.keep_every}")
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Look rings up in a table; a return whose ring is not known is lost, too."""
+        """Look rings up in a table; a return of unknown ring is lost, too."""
         beams = beams_of(cloud)
         return ~beams.of_rings(beams.upward[self.first :: self.keep_every])
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """−1 for a ring with a whole number of k rings between it and the first one, by counting lower ones, else 1."""
+        """−1 for a ring at a multiple of k from the first one, by counting lower ones, else 1."""
         beams = beams_of(cloud)
         one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
-        # Of two rings at one elevation the one with the lower number is the lower one: K x K, earlier columns.
+        # Of two rings at one elevation the one with the lower number counts as lower: K x K, earlier columns.
         lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
-        kept = (lower >= 0) & (lower % self.keep_every == 0)
-        return np.where(np.append(kept, False)[beams.place], -1.0, 1.0)
+        remains = (lower >= 0) & (lower % self.keep_every == 0)
+        return np.where(np.append(remains, False)[beams.place], -1.0, 1.0)
 
 
 @dataclass(frozen=True)
 class DensityDecreased(LostReturns):
-    """Keeps every k-th return of each ring, in the order of the scan: a coarser step of azimuth.
+    """Keeps every k-th return of each ring, in scan order: a coarser azimuth step.
 
-    A spinning sensor at k times the rate, or with 1 / k of the firings, sees so much less (Velodyne VLP-16: 0.1
-    degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings are told by
-    :func:`mt_nodes.world.scene.beams.beams_of`; returns of an unknown ring are thinned among themselves.
+    A spinning sensor at k times the rate, or with 1 / k of the firings, has this resolution (Velodyne VLP-16: 0.1
+    degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings come from
+    :func:`mt_nodes.world.scene.beams.beams_of`; returns of unknown ring are thinned as one ring.
 
     Guaranteed: of each ring every k-th return is there byte for byte, and no other.
     """
@@ -141,9 +141,9 @@ class DensityDecreased(LostReturns):
 class RangeReduced(LostReturns):
     """Loses every return beyond a distance from the sensor.
 
-    As with a weaker laser, an ageing detector or a sensor of shorter range: what is left is what such a sensor reports,
-    because the time of flight alone, 2 R / c, decides. Guaranteed: no return beyond ``max_range_m`` is left and none
-    within it is touched. Effects: everything that far away is occluded.
+    As with a weaker laser, an ageing detector or a sensor of shorter range: the rest is what such a sensor reports,
+    because time of flight alone, 2 R / c, decides. Guaranteed: no return beyond ``max_range_m`` is left and none within
+    it is changed. Effects: everything farther away is occluded.
     """
 
     max_range_m: float = param(60.0, low=1.0, high=300.0, unit="m", neutral=300.0, help="returns farther away are lost")
@@ -151,29 +151,29 @@ class RangeReduced(LostReturns):
     tolerance: ClassVar[float] = 1e-4
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Compare squares of single precision."""
+        """Compare squares in single precision."""
         x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
         with np.errstate(invalid="ignore", over="ignore"):
             return np.asarray(x * x + y * y + z * z > np.float32(self.max_range_m**2))
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Metres beyond the range, from double precision."""
+        """Metres beyond the range, in double precision."""
         x, y, z = (cloud.points[name].astype(np.float64) for name in "xyz")
         return np.asarray(np.hypot(np.hypot(x, y), z) - self.max_range_m)
 
     def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
-        """A ring around the sensor, without end."""
+        """An unbounded ring around the sensor."""
         return tuple(sector(cloud.frame_id, 0.0, 2.0 * np.pi, near_m=self.max_range_m))
 
 
 @dataclass(frozen=True)
 class FieldOfViewLimited(LostReturns):
-    """Loses every return outside an azimuth window and between an upper and a lower elevation.
+    """Loses every return outside of an azimuth window or outside of two elevation limits.
 
-    As with a sensor behind a grille or a bumper, or one of a smaller field of view. Angles are the sensor's own:
+    As with a sensor behind a grille or a bumper, or one with a smaller field of view. Angles are the sensor's own:
     azimuth atan2(y, x), elevation atan2(z, √(x² + y²)). Guaranteed: no return outside the window is left and none
-    inside it is touched. Effects: the sectors outside the azimuth window are occluded; what the elevations cut off is
-    not said.
+    inside it is changed. Effects: the sectors outside the azimuth window are occluded; what the elevation limits hide
+    is not reported.
     """
 
     centre_deg: float = param(
@@ -194,10 +194,12 @@ class FieldOfViewLimited(LostReturns):
             raise UsageError(f"got lowest_deg {self.lowest_deg:g}, expected it below highest_deg {self.highest_deg:g}")
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Compare angles of single precision."""
+        """Compare angles in single precision."""
         lost = np.zeros(len(cloud), dtype=bool)
         if self.width_deg < 360.0:
-            lost |= aside_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) > np.radians(self.width_deg / 2.0)
+            lost |= bearing_offset_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) > np.radians(
+                self.width_deg / 2.0
+            )
         if self.lowest_deg > -90.0 or self.highest_deg < 90.0:
             x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
             elevation = np.arctan2(z, np.sqrt(x * x + y * y))
@@ -205,14 +207,14 @@ class FieldOfViewLimited(LostReturns):
         return lost
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Radians outside the window, from scalar products."""
+        """Radians outside of the window, from scalar products."""
         excess = np.full(len(cloud), -np.inf)
         if self.lowest_deg > -90.0 or self.highest_deg < 90.0:
             with np.errstate(invalid="ignore", divide="ignore"):
                 elevation = np.arcsin(cloud.points["z"].astype(np.float64) / ranges_m(cloud, slice(None)))
             excess = np.maximum(np.radians(self.lowest_deg) - elevation, elevation - np.radians(self.highest_deg))
         if self.width_deg < 360.0:
-            aside = bearing_apart_rad(cloud, np.radians(self.centre_deg))
+            aside = cloud_offset_rad(cloud, np.radians(self.centre_deg))
             np.maximum(excess, aside - np.radians(self.width_deg / 2.0), out=excess)
         return np.asarray(excess)
 

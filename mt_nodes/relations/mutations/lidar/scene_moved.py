@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that carry the whole scene to another place have in common."""
+"""Base of mutations that move the whole scene."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from mt_nodes.relations.mutations.lidar.rays import pieces, ranges_follow, write
 
 Floats = npt.NDArray[np.float64]
 Columns = tuple[Floats, Floats, Floats]
-#: What rounding to the cloud's own coordinate type may cost, in units of its last place at the point's range.
+#: Tolerance for rounding to the cloud's coordinate type, in units in the last place at the point's range.
 _ROUNDINGS = 8.0
 _BLOCK = 1 << 13
 
 
 @dataclass(frozen=True)
 class SceneMoved(EachCloud):
-    """Base: every return is carried along by one 4×4 matrix of the ego's frame, the same one for every cloud.
+    """Base: one 4×4 matrix of the ego's frame moves every return, the same for every cloud.
 
-    Points keep their row, so the order of a scan and the grid of an organised cloud stay, and with them every point's
-    neighbours; ring and time go with the point. What a row's place says of azimuth does not hold any more: the cloud
-    is one of a sensor that stands elsewhere. Empty returns stay empty; range fields follow the coordinates; a return
-    that comes to lie out of the sensor's reach is lost.
-    ``Effects.output_transform`` is the matrix, so checks expect every obstacle where the scene was carried.
+    Points keep their rows, so the order of a scan and the grid of an organised cloud stay, and with them every point's
+    neighbours; ring and time stay with the point. The azimuth that a row implies no longer holds: the cloud is that of
+    a sensor elsewhere. Empty returns stay empty; range fields follow the coordinates; a return that moves out of the
+    sensor's range is lost. ``Effects.output_transform`` is the matrix, so that checks move every expected obstacle
+    along.
     """
 
     frame_id: str = param("base_link", help="the ego's frame: on the ground, x forward, y left, z up")
@@ -52,60 +52,60 @@ class SceneMoved(EachCloud):
 
     @abstractmethod
     def draw_scene(self, rng: np.random.Generator) -> Draw:
-        """Choose how the scene is moved: arrays and numbers by name."""
+        """Draw the movement: arrays and numbers by name."""
 
     @abstractmethod
     def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
-        """Return the 4×4 of the ego's frame that carries the scene; ``to_ego`` takes the cloud's frame there."""
+        """Return the 4×4 matrix of the movement in the ego's frame; ``to_ego`` takes the cloud's frame there."""
 
     @abstractmethod
     def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
-        """Return how far returns (N,) are from where they belong; ``old`` and ``new`` are x, y, z in the ego's frame.
+        """Return how far returns (N,) are off their places; ``old`` and ``new`` are x, y, z in the ego's frame.
 
-        By other means than :meth:`matrix`: this is the proof.
+        Computed independently of :meth:`matrix`: this is the proof.
         """
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Draw:
-        """Draw what holds for the episode."""
+        """Draw the movement of the episode."""
         return self.draw_scene(rng)
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw once for all clouds: they show one scene."""
-        self._one_matrix(bundle, made := state if self.drawn_once else self.draw_scene(rng))
-        return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in made.items()}
+        """Draw once for all clouds, which show one scene."""
+        self._one_matrix(bundle, motion := state if self.drawn_once else self.draw_scene(rng))
+        return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in motion.items()}
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Nothing: clouds are not drawn for one by one."""
+        """Nothing: there are no draws for single clouds."""
         return {}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Carry every return of a cloud."""
-        there, raw = self._there(bundle, cloud, draw), cloud.raw.copy()
-        points, gone = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
-        # Block by block, so that columns of double precision need no memory to speak of.
+        """Move every return of a cloud."""
+        there, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()
+        points, out_of_range = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
+        # In blocks, so that columns in double precision need little memory.
         for rows in pieces(_return_rows(cloud), len(cloud)):
             old = _columns(cloud, rows)
             new = _carried(there, old)
             _write(points, rows, old, new, cloud)
-            gone.append(self._gone(rows, old, new))
-        changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(gone)
+            out_of_range.append(self._out_of_range(rows, old, new))
+        changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(out_of_range)
         changed = without(changed, lost) if len(lost) else changed
         write_angles(changed.points, cloud, _return_rows(changed))
         return changed
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say where outputs are expected."""
+        """Report the movement of the expected output."""
         cloud = bundle.clouds[0]
         matrix = self.matrix(draws[cloud.topic], self._to_ego(bundle, cloud))
         return Effects(output_transform=matrix, output_frame_id=self.frame_id)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove every return in its place, and nothing else changed but what repeats it."""
-        there, rows, gone = self._there(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
+        """Prove that every return is in its place, and nothing else changed but the fields that repeat it."""
+        there, rows, out_of_range = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
         for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
-            gone.append(self._gone(piece, before, _carried(there, before)))
-        if len(lost := np.concatenate(gone)):
+            out_of_range.append(self._out_of_range(piece, before, _carried(there, before)))
+        if len(lost := np.concatenate(out_of_range)):
             old = without(old, lost)
             rows = _return_rows(old)
         broken = proof_of_change(old, new, rows, ("x", "y", "z", *RANGE_FIELDS, *angle_fields(old)))
@@ -113,27 +113,27 @@ class SceneMoved(EachCloud):
         return broken or self._proof_of_places(old, new, rows, draw, self._to_ego(bundle, old))
 
     def _proof_of_places(self, old: Cloud, new: Cloud, at: Rows | slice, draw: Draw, to_ego: Matrix) -> str | None:
-        """Prove every return where it belongs, and range fields with it."""
-        worst, reach_m, astray = np.zeros(1), 1.0, None
+        """Prove the place of every return, and its range fields."""
+        worst, reach_m, broken = np.zeros(1), 1.0, None
         for rows in pieces(at, len(old)):
             before, after = _columns(old, rows), _columns(new, rows)
             off_m = self.misplaced_m(draw, _carried(to_ego, before), _carried(to_ego, after), to_ego)
             worst = np.maximum(worst, off_m.max(initial=0.0))
             reach_m = max(reach_m, *(float(end) for c in (*before, *after) for end in (c.max(), -c.min())))
-            astray = astray or _ranges_follow(old, new, rows, before, after)
+            broken = broken or _ranges_follow(old, new, rows, before, after)
         bound_m = _ROUNDINGS * reach_m * max(float(np.finfo(old.points.dtype[name]).eps) for name in "xyz")
-        # Told the other way round, so that what is not a number is no proof.
+        # Negated, so that NaN does not pass.
         if not worst[0] <= bound_m:
             return f"a return is {worst[0]:.2g} m from where it belongs, rounding explains {bound_m:.2g} m"
-        return astray
+        return broken
 
-    def _there(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
-        """The matrix in the cloud's own frame."""
+    def _matrix(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
+        """Return the matrix in the cloud's own frame."""
         to_ego = self._to_ego(bundle, cloud)
         return np.asarray(np.linalg.solve(to_ego, self.matrix(draw, to_ego) @ to_ego))
 
-    def _gone(self, rows: Rows | slice, old: Columns, new: Columns) -> Rows:
-        """Rows of returns that were within the sensor's reach and no longer are."""
+    def _out_of_range(self, rows: Rows | slice, old: Columns, new: Columns) -> Rows:
+        """Return the rows of returns that move out of the sensor's range."""
         was, now = (self._in_reach(_squares(columns)) for columns in (old, new))
         lost = np.flatnonzero(was & ~now)
         return lost + (rows.start or 0) if isinstance(rows, slice) else rows[lost]
@@ -148,7 +148,7 @@ class SceneMoved(EachCloud):
             raise UsageError(f"cloud {cloud.topic}: {error}") from error
 
     def _one_matrix(self, bundle: Bundle, draw: Draw) -> None:
-        """Refuse what has no honest follow-up: no return, too coarse coordinates, or clouds that would part.
+        """Refuse a bundle without a valid follow-up: no return, too coarse coordinates, or clouds that would diverge.
 
         Raises:
             NotApplicable: saying which cloud and why.
@@ -165,7 +165,7 @@ class SceneMoved(EachCloud):
 
 
 def _return_rows(cloud: Cloud) -> Rows | slice:
-    """Return the rows that hold a return; a slice when all do, which is ten times as fast."""
+    """Return the rows of returns; a slice if all points are returns, which is ten times as fast."""
     empty = empty_returns(cloud)
     return np.flatnonzero(~empty) if empty.any() else slice(None)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scene mirrored, turned, scaled or moved about the ego."""
+"""The scene mirrored, rotated, scaled or translated about the ego."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mt_nodes.relations.mutations.lidar.scene_moved import Columns, Floats, Scen
 class CloudMirrored(SceneMoved):
     """Swaps left and right of the ego: right-hand traffic becomes left-hand traffic.
 
-    x' = x, y' = -y, z' = z in the ego's frame (symmetry of the input as in LiRTest, Guo et al., ISSTA 2022). The rows
-    stay, so the scan seems to turn the other way; a stack that takes azimuth from the order, not from the coordinates,
-    may not be given this.
+    x' = x, y' = -y, z' = z in the ego's frame (symmetry of the input as in LiRTest, Guo et al., ISSTA 2022). Rows stay,
+    so the scan seems to rotate the other way; it is not suitable for a stack that derives azimuth from the order
+    instead of the coordinates.
 
-    Guaranteed: every return keeps x and z, and its y is the negative.
+    Guaranteed: every return keeps x and z, and its y changes sign.
     """
 
     random: ClassVar[bool] = False
 
     def draw_scene(self, rng: np.random.Generator) -> Draw:
-        """Nothing is left to chance."""
+        """Nothing is random."""
         return {}
 
     def matrix(self, draw: Draw, to_ego: Matrix) -> Matrix:
@@ -44,13 +44,13 @@ class CloudMirrored(SceneMoved):
 
 @dataclass(frozen=True)
 class CloudRotated(SceneMoved):
-    """Turns the scene about the vertical axis of the ego's frame: what was ahead is then to the left.
+    """Rotates the scene about the vertical axis of the ego's frame: what was ahead is then to the left.
 
     x' = x cos a - y sin a, y' = x sin a + y cos a, z' = z, for a uniform in ``yaw_rad`` ± ``spread_rad`` (rotation of
-    the input as in LiRTest, Guo et al., ISSTA 2022). It is the cloud of the same sensor mounted turned by -a: possible
-    for a sensor on the axis, whose beams sweep every azimuth; the azimuths are off its grid by a part of one step.
+    the input as in LiRTest, Guo et al., ISSTA 2022). It is the cloud of the same sensor mounted at an angle of -a:
+    possible for a sensor on the axis with 360 degrees of azimuth; the azimuths are off its grid by part of a step.
 
-    Guaranteed: height and distance from the axis of every return are kept, and its bearing has grown by a.
+    Guaranteed: every return keeps height and distance from the axis, and its bearing grows by a.
     """
 
     yaw_rad: float = param(0.1, low=-np.pi, high=np.pi, unit="rad", neutral=0.0, help="turn to the left")
@@ -67,7 +67,7 @@ class CloudRotated(SceneMoved):
         return pose_matrix((0.0, 0.0, 0.0), quaternion_of_yaw(float(draw["yaw_rad"])))
 
     def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
-        """Compare distance from the axis, height, and the turn by dot and cross product of old and new."""
+        """Compare distance from the axis, height, and the rotation by dot and cross product of old and new."""
         (x0, y0, z0), (x1, y1, z1), yaw = old, new, float(draw["yaw_rad"])
         was, now = np.sqrt(x0 * x0 + y0 * y0), np.sqrt(x1 * x1 + y1 * y1)
         turned = np.abs(x0 * x1 + y0 * y1 - was * now * np.cos(yaw))
@@ -79,12 +79,12 @@ class CloudRotated(SceneMoved):
 class CloudScaled(SceneMoved):
     """Scales every range about the sensor: each return stays on its beam, the scene grows or shrinks.
 
-    p' = o + s (p - o) with o the sensor's origin and s uniform in ``factor`` ± ``spread`` (scale of the input as in
-    LiRTest, Guo et al., ISSTA 2022; a range-scale error of the sensor does the same). The ground sinks with s > 1, by
-    (s - 1) times the mounting height. With several clouds that do not share an origin there is no one scale.
+    p' = o + s (p - o) with the sensor's origin o and s uniform in ``factor`` ± ``spread`` (scale of the input as in
+    LiRTest, Guo et al., ISSTA 2022; a range-scale error of the sensor has the same effect). For s > 1 the ground sinks
+    by (s - 1) times the mounting height. Several clouds without a common origin have no single scale.
 
-    Guaranteed: every return is on its ray, at s times its range, but for those now out of the sensor's reach, which
-    are lost.
+    Guaranteed: every return is on its ray, at s times its range, except those out of the sensor's range, which are
+    lost.
     """
 
     factor: float = param(1.03, low=0.5, high=2.0, neutral=1.0, help="sizes and distances times this")
@@ -113,10 +113,10 @@ class CloudTranslated(SceneMoved):
     """Moves the scene by a vector of the ego's frame: the same world, the ego standing elsewhere.
 
     p' = p + t with t uniform in (``x_m``, ``y_m``) ± ``spread_m`` each, and ``z_m`` (translation of the input as in
-    LiRTest, Guo et al., ISSTA 2022). No sensor would sample the surfaces exactly so from there: density does not
-    follow range, and what was hidden stays hidden. Hence small steps, and relations that are expected.
+    LiRTest, Guo et al., ISSTA 2022). No sensor would sample the surfaces exactly like this from there: density does not
+    follow range, and hidden parts stay hidden. Hence small steps, and expected relations.
 
-    Guaranteed: every return has moved by that vector, but for those now out of the sensor's reach, which are lost.
+    Guaranteed: every return moves by that vector, except those out of the sensor's range, which are lost.
     """
 
     x_m: float = param(1.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="ahead")
@@ -138,6 +138,6 @@ class CloudTranslated(SceneMoved):
         return matrix
 
     def misplaced_m(self, draw: Draw, old: Columns, new: Columns, to_ego: Matrix) -> Floats:
-        """Compare the way that each return went with the vector."""
+        """Compare the displacement of each return with the vector."""
         off = [np.abs(n - o - by) for n, o, by in zip(new, old, np.asarray(draw["by_m"]).tolist(), strict=True)]
         return np.asarray(np.maximum(np.maximum(*off[:2]), off[2]))

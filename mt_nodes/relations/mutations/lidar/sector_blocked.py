@@ -17,15 +17,15 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
     Floats,
     LostReturns,
     Mask,
-    aside_rad,
     azimuth_rad,
-    bearing_apart_rad,
+    bearing_offset_rad,
+    cloud_offset_rad,
     sector,
 )
 from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import ranges_m
 
-#: A target that reflects this much is just seen at the sensor's full range (V. Kilic et al., LISA, 2021).
+#: A target of this reflectivity is just detected at the sensor's full range (V. Kilic et al., LISA, 2021).
 _REFERENCE_REFLECTIVITY = 0.9
 
 
@@ -50,7 +50,7 @@ class SectorBlocked(LostReturns):
     )
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
-        """Compare angles and powers of single precision."""
+        """Compare angles and powers in single precision."""
         inside = self._inside(cloud)
         if self.attenuation < 1.0:
             rows = np.flatnonzero(inside)
@@ -60,8 +60,8 @@ class SectorBlocked(LostReturns):
         return inside
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Radians inside the sector, or metres beyond the range at which the return is just seen, if those are less."""
-        excess = np.radians(self.width_deg / 2.0) - bearing_apart_rad(cloud, np.radians(self.centre_deg))
+        """Radians inside the sector, or metres beyond the range of just detected returns, whichever is less."""
+        excess = np.radians(self.width_deg / 2.0) - cloud_offset_rad(cloud, np.radians(self.centre_deg))
         if self.attenuation < 1.0:
             seen_m = self.max_range_m * np.sqrt(self._passing * self._reflectivity(cloud, slice(None)) / 0.9)
             excess = np.minimum(excess, ranges_m(cloud, slice(None)) - seen_m)
@@ -78,13 +78,13 @@ class SectorBlocked(LostReturns):
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove the loss, and that the sector's intensities fell as much as they had to, rounded down at most."""
+        """Prove the loss, and that the sector's intensities fell by the law, rounded down at most."""
         broken = super().prove_cloud(bundle, old, new, draw)
         name = old.intensity_field
         if broken is not None or self.attenuation == 1.0 or name is None:
             return broken
         before, after = (float(cloud.points[name].astype(np.float64).sum()) for cloud in (old, self.weakened(old)))
-        inside = bearing_apart_rad(old, np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2.0)
+        inside = cloud_offset_rad(old, np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2.0)
         fall = (1.0 - self._passing) * float(old.points[name][inside].astype(np.float64).sum())
         rounding = float(inside.sum()) if old.points.dtype[name].kind in "iu" else 1e-3 * (abs(before) + 1.0)
         return None if abs(before - after - fall) <= rounding else "the sector's intensities fell by another share"
@@ -98,7 +98,9 @@ class SectorBlocked(LostReturns):
         return (1.0 - self.attenuation) ** 2
 
     def _inside(self, cloud: Cloud) -> Mask:
-        return np.asarray(aside_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2))
+        return np.asarray(
+            bearing_offset_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2)
+        )
 
     def _reflectivity(self, cloud: Cloud, rows: np.ndarray[tuple[int], np.dtype[np.int64]] | slice) -> Floats:
         name = cloud.intensity_field

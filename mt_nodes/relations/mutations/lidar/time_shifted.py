@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds with a stamp of another time."""
+"""Clouds with the stamp of another time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 @dataclass(frozen=True)
 class TimeShifted(Mutation):
-    """Stamps every cloud earlier or later by a constant: a time offset between the LiDAR and all else.
+    """Stamps every cloud earlier or later by a constant: a time offset between the LiDAR and everything else.
 
-    t' = t + offset, as of clocks that are not synchronised (no PTP or PPS), or of a driver that stamps at the end of
-    the sweep in place of its beginning. Points and whatever is not a cloud stay, transforms and other sensors with
-    their own stamps; where a cloud leads the bundle, answers are expected with the new stamp. Guaranteed: nothing but
-    the stamps of the clouds differs, by the offset exactly.
+    t' = t + offset, as from clocks that are not synchronised (no PTP or PPS), or a driver that stamps at the end of the
+    sweep instead of its beginning. Points and other messages stay, with their own stamps; if a cloud leads the bundle,
+    answers are expected with the new stamp. Guaranteed: nothing but the stamps of the clouds differs, by exactly the
+    offset.
     """
 
     sensors = ("lidar",)
@@ -42,7 +42,7 @@ class TimeShifted(Mutation):
         return round(self.offset_s * 1e9)
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         earliest = min((c.stamp_ns for c in bundle.clouds), default=None)
         if earliest is None:
             raise NotApplicable(f"bundle {bundle.index} has no cloud")
@@ -51,7 +51,7 @@ class TimeShifted(Mutation):
         return {}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Stamp every cloud anew."""
+        """Move the stamp of every cloud."""
         clouds = [replace(c, stamp_ns=c.stamp_ns + self._offset_ns) for c in bundle.clouds]
         shifted = bundle.with_clouds(clouds)
         if _leads(bundle):
@@ -59,15 +59,15 @@ class TimeShifted(Mutation):
         return Followup(((0, shifted),), Effects(numbers={"offset_s": self.offset_s}))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Take the offset off again and compare every message."""
+        """Subtract the offset again and compare every message."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        made = followup.first
-        if strangers := made.changed_topics(source) - {c.topic for c in source.clouds}:
+        changed = followup.first
+        if strangers := changed.changed_topics(source) - {c.topic for c in source.clouds}:
             return f"{', '.join(sorted(strangers))} changed, too"
-        if made.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
-            return f"the bundle's stamp moved by {made.stamp_ns - source.stamp_ns} ns"
-        for old, new in zip(source.clouds, made.clouds, strict=True):
+        if changed.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
+            return f"the bundle's stamp moved by {changed.stamp_ns - source.stamp_ns} ns"
+        for old, new in zip(source.clouds, changed.clouds, strict=True):
             if new.stamp_ns - old.stamp_ns != self._offset_ns:
                 return f"{old.topic}: the stamp moved by {new.stamp_ns - old.stamp_ns} ns, not {self._offset_ns} ns"
             same = (new.frame_id, new.height, new.is_dense) == (old.frame_id, old.height, old.is_dense)

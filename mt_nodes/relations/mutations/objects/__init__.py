@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that appear in point clouds, vanish from them or become others."""
+"""Objects that are added, removed, moved or replaced."""

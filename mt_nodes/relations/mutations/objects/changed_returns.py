@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds some of whose returns are other ones, are lost, or are new: made from a draw, and told apart again.
+"""Clouds with replaced, lost and new returns: applies such a draw, and checks the result.
 
-Of such a draw ``rows`` with ``range_m`` and ``intensity`` are returns that move along their rays, ``lost`` those that
-do not come back. ``new_rows`` with ``new_xyz`` and ``new_intensity`` are returns on rays that had none: of an organised
-cloud the places of empty ones, of another the returns after which they come.
+In such a draw, ``rows`` with ``range_m`` and ``intensity`` are returns that move along their rays, ``lost`` those that
+vanish. ``new_rows`` with ``new_xyz`` and ``new_intensity`` are returns on rays that had none: in an organised cloud the
+places of empty ones, in another the returns after which they come.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _RAY_TOLERANCE_RAD = 1e-4
-#: By so much may returns of one ring differ in elevation (beams start beside the frame's origin), and so much more for
-#: each radian of azimuth between them (a frame tilted against the axis of the sensor).
+#: How much returns of one ring may differ in elevation (beams start beside the frame's origin), plus a term per radian
+#: of azimuth between them (the frame may be tilted against the sensor's axis).
 _BEAM_RAD, _TILT = 0.01, 0.06
 _PIECE = 1 << 13
 _NONE: Rows = np.empty(0, dtype=np.int64)
 
 
 def rows_of(draw: Draw, name: str) -> Rows:
-    """Return rows (n,) of a draw, none where it says nothing of them."""
+    """Return rows (n,) of a draw, empty if it has none."""
     return np.asarray(draw.get(name, _NONE).astype(np.int64))
 
 
@@ -49,14 +49,14 @@ def changed(cloud: Cloud, draw: Draw) -> Cloud:
         write_points(points, new_at, draw["new_xyz"], draw.get("new_intensity"), cloud)
     if not cloud.organised:
         return cloud.with_raw(raw)
-    made = cloud.with_raw(raw, height=cloud.height)
-    return emptied(made, lost) if len(lost) else made
+    new = cloud.with_raw(raw, height=cloud.height)
+    return emptied(new, lost) if len(lost) else new
 
 
 def _spliced(raw: Points, lost: Rows, again: Rows) -> Points:
-    """Return points (n,) without the lost ones (k,), and some (m,) once more, right after where they are or were.
+    """Return points (n,) without the lost ones (k,), and with some (m,) repeated right after their place.
 
-    Joined from slices, which takes no more memory than what is returned.
+    Joined from slices, which takes no more memory than the result.
     """
     if not len(again):
         return np.delete(raw, lost)
@@ -73,7 +73,7 @@ def on_rays(cloud: Cloud, draw: Draw) -> Floats:
 
 
 def along_rays(cloud: Cloud, rows: Rows, range_m: Floats) -> Floats:
-    """Return places (n, 3) at some ranges on the rays of returns."""
+    """Return points (n, 3) at ranges on the rays of returns."""
     old = places(cloud, rows)
     return np.asarray(old * (range_m / lengths(old))[:, None])
 
@@ -84,18 +84,18 @@ def placed_points(cloud: Cloud, draw: Draw) -> Floats:
 
 
 def source_rows(rows: Rows, lost: Rows) -> Rows:
-    """Return which rows (n,) of a cloud those of the cloud without the ``lost`` ones (k,) are."""
+    """Return the rows in a cloud of rows (n,) of the same cloud without the ``lost`` ones (k,)."""
     lost = np.sort(lost)
     return rows + np.searchsorted(lost - np.arange(len(lost)), rows, side="right")
 
 
 def _moved_to(rows: Rows, lost: Rows, new_rows: Rows) -> Rows:
-    """Return where returns (n,) that stay are in a changed cloud that is not organised."""
+    """Return the new rows of remaining returns (n,) in a changed cloud that is not organised."""
     return rows - np.searchsorted(np.sort(lost), rows) + np.searchsorted(np.sort(new_rows), rows)
 
 
 def _inserted_at(lost: Rows, new_rows: Rows) -> Rows:
-    """Return where new returns (k,) are in such a cloud: those after one return come in the order of the draw."""
+    """Return the rows of new returns (k,) in such a cloud: those after one return come in the order of the draw."""
     order = np.argsort(new_rows, kind="stable")
     after = new_rows[order]
     at = np.empty(len(after), dtype=np.int64)
@@ -104,16 +104,16 @@ def _inserted_at(lost: Rows, new_rows: Rows) -> Rows:
 
 
 def proof_of_rays(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, str | None]:
-    """Return the drawn returns (n, 3) as the new cloud has them; prove that they are on rays, and all that changed."""
+    """Return the drawn returns (n, 3) in the new cloud; prove that they are on rays, and that nothing else changed."""
     rows, new_rows = rows_of(draw, "rows"), rows_of(draw, "new_rows")
-    replaced, added, broken = told_apart(old, new, draw)
+    replaced, added, broken = replaced_and_added(old, new, draw)
     if broken is None:
         before = places(old, rows)
         broken = _nearer(before, replaced) or proof_of_direction(before, replaced) or _on_beams(old, new_rows, added)
     return np.concatenate([replaced, added]), broken
 
 
-def told_apart(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:
+def replaced_and_added(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floats, str | None]:
     """Return the replaced (n, 3) and the added (k, 3) points of the new cloud, and what else changed."""
     rows, lost, new_rows = (rows_of(draw, name) for name in ("rows", "lost", "new_rows"))
     drawn = np.concatenate([rows, lost, new_rows if old.organised else _NONE])
@@ -144,7 +144,7 @@ def _all_but(count: int, rows: Rows) -> Rows:
 
 
 def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows) -> str | None:
-    """Prove that points (n,) are the same before and after, byte for byte, but for what may change at ``rows`` (k,)."""
+    """Prove that points (n,) are the same byte for byte, except for allowed changes at ``rows`` (k,)."""
     place = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old))
     fields = [name for name in (*place, old.intensity_field) if name]
     may = np.zeros(len(old), dtype=bool)
@@ -169,13 +169,13 @@ def _nearer(before: Floats, after: Floats) -> str | None:
 
 
 def proof_of_direction(before: Floats, after: Floats) -> str | None:
-    """Prove that returns (n, 3) are on the rays that they were on."""
+    """Prove that returns (n, 3) are still on their rays."""
     turned = np.arctan2(lengths(np.cross(before, after)), np.einsum("ij,ij->i", before, after))
     return None if (turned <= _RAY_TOLERANCE_RAD).all() else f"a return left its ray by {turned.max():.2g} rad"
 
 
 def _on_beams(old: Cloud, rows: Rows, added: Floats) -> str | None:
-    """Look whether returns on rays that had none are as high as the other returns of their ring."""
+    """Check that returns on rays that had none are at the elevation of the other returns of their ring."""
     if not len(rows):
         return None
     x, y, z = added.T

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that put an object into a scene do to its pictures: the object, in the scene's light, on its ground.
+"""Renders an added object into pictures: in the scene's light, on its ground.
 
-The object is drawn where the camera sees it, behind what a LiDAR measured nearer, in the light and colour balance of
-the ground around its feet, with the camera's own blur and a soft dark spot under it; it casts no shadow.
+The object is drawn where the camera sees it, behind nearer LiDAR returns, in the light and colour balance of the ground
+around its feet, with the camera's own blur and a soft dark spot under it; it casts no shadow.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ Floats = npt.NDArray[np.float64]
 _GAMMA = 2.2
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
 _GROUND_ALBEDO = 0.12
-#: White may be so many times as bright as full scale, and so many times as dark as the picture's brightest tenth.
+#: Bounds of the brightness of white: relative to full scale, and to the picture's brightest tenth.
 _BRIGHTEST, _DARKEST = 1.5, 0.5
-#: How much light a body keeps from the ground right under it, and how far the soft edge of that reaches, in metres.
+#: Share of light that a body takes from the ground right under it, and width of the soft edge of that spot, in metres.
 _UNDER, _PENUMBRA_M = 0.75, 0.14
-#: What stands before the object is nearer by so much, and so much higher than the ground it stands on (and more with
-#: the distance between the two, since ground is no plane).
+#: An occluder is nearer than the object by this, and this much above the ground under the object (more with the
+#: distance between them, because ground is no plane).
 _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
-#: Fewer pixels than this are not what anybody would call seen.
+#: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
 
 
 @dataclass(frozen=True, eq=False)
 class ObjectImage:
-    """What one picture shows of an object put into the scene.
+    """What one picture shows of an added object.
 
     Attributes:
-        window: rows and columns of the picture that change; the arrays (h, w) are of them.
+        window: rows and columns of the picture that change; the arrays (h, w) cover them.
         sight: share of each pixel that shows the object.
-        shadow: where in the window the dark spot under it lies, and how dark it is, 0 to 1; None if not in sight.
+        shadow: window of the dark spot under it, and its darkness, 0 to 1; None if out of sight.
         rendering: the object, with its own window within this one at ``at``.
-        box: where it is, and how much of it is in sight.
+        box: its place, and its visible share.
     """
 
     window: Window
@@ -66,39 +66,41 @@ _known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], ObjectImage | None]] = W
 
 
 def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
-    """Return what an image shows of an object that stands at a ``pose`` (4, 4) of the ego's frame; None for nothing.
+    """Return what an image shows of an object at a ``pose`` (4, 4) of the ego's frame; None for nothing.
 
-    The last one of an image is kept: what was drawn for is then applied.
+    The last result for an image is cached: the draw and its application need the same one.
 
     Raises:
-        NotApplicable: the camera is not calibrated, or where it stands, or what may hide the object, is not known.
+        NotApplicable: the camera is not calibrated, or its pose or the depth is unknown.
     """
-    asked = (figure, pose.tobytes(), label, ego_frame_id)
+    key = (figure, pose.tobytes(), label, ego_frame_id)
     known = _known.get(view.image)
-    if known is None or known[0] != asked:
-        known = _known[view.image] = asked, _shot(view, figure, pose, label, ego_frame_id)
+    if known is None or known[0] != key:
+        known = _known[view.image] = key, _shot(view, figure, pose, label, ego_frame_id)
     return known[1]
 
 
 def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
-    made = render(figure, pose, camera)
-    if made is None:
+    rendering = render(figure, pose, camera)
+    if rendering is None:
         return None
     spot = _ground_spot(figure, pose, camera)
-    window = _around([made.window, *([] if spot is None else [spot[0]])])
-    clear = _clear(view, camera, pose, made.window, made.direction, made.range_m, made.step_px)
+    window = _around([rendering.window, *([] if spot is None else [spot[0]])])
+    clear = _clear(view, camera, pose, rendering.window, rendering.direction, rendering.range_m, rendering.step_px)
     sight = np.zeros(_size(window), np.float32)
-    sight[at := _within(made.window, window)] = made.cover * made.enlarged(clear)
+    sight[at := _within(rendering.window, window)] = rendering.cover * rendering.enlarged(clear)
     shadow = None
     if spot is not None:
         where, dark = spot
-        looking = directions(camera, where)
-        dark *= _clear(view, camera, pose, where, looking, _ground_range(pose, looking))
+        viewed = directions(camera, where)
+        dark *= _clear(view, camera, pose, where, viewed, _ground_range(pose, viewed))
         shadow = _within(where, window), dark
-    total = float(made.cover.sum())
-    visible = made.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
-    return ObjectImage(window, sight, shadow, made, at, ImageBox(view.image.topic, made.box_px, visible, label))
+    total = float(rendering.cover.sum())
+    visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
+    return ObjectImage(
+        window, sight, shadow, rendering, at, ImageBox(view.image.topic, rendering.box_px, visible, label)
+    )
 
 
 def with_object(view: View, shot: ObjectImage) -> Pixels:
@@ -120,21 +122,21 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
 
 def _painted(picture: Picture, shot: ObjectImage) -> Pixels:
     """Return the object's colours (h, w[, 3]) in the scene's light, in a picture's own samples."""
-    made, full = shot.rendering, float(picture.full_scale)
-    lit = np.minimum(made.light * _light(picture, shot), np.float32(1.0))
+    rendering, full = shot.rendering, float(picture.full_scale)
+    lit = np.minimum(rendering.light * _light(picture, shot), np.float32(1.0))
     cv2.pow(lit, 1.0 / _GAMMA, lit)
-    if made.glow is not None:
-        np.maximum(lit, made.glow, out=lit)
+    if rendering.glow is not None:
+        np.maximum(lit, rendering.glow, out=lit)
     if picture.order != "rgb":
         lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
     samples = cv2.convertScaleAbs(lit, alpha=full) if full < 256 else np.rint(lit * full).astype(picture.pixels.dtype)
     whole = np.zeros((*shot.sight.shape, *samples.shape[2:]), samples.dtype)
-    whole[shot.at] = made.enlarged(samples)
+    whole[shot.at] = rendering.enlarged(samples)
     return whole
 
 
 def _blended(some: Pixels, others: Pixels, share: Singles) -> Pixels:
-    """Return pixels, ``share`` (h, w) of each from ``some``, the rest from ``others``, which stay where it is 0."""
+    """Return pixels with ``share`` (h, w) of each from ``some``, the rest from ``others``, unchanged at share 0."""
     if some.dtype == np.uint8:
         return np.asarray(cv2.blendLinear(some, np.ascontiguousarray(others), share, 1.0 - share))
     share = share if some.ndim == 2 else share[..., None]
@@ -180,11 +182,10 @@ def _clear(
     range_m: Singles,
     step_px: int = 1,
 ) -> Singles:
-    """Return how much is clear of each pixel (r, c) that looks at what is ``range_m`` away: no return lies before it.
+    """Return the unoccluded share of each pixel (r, c) that looks at something ``range_m`` away.
 
-    The pixels are every so manyth one of a window.
-    Ground does not hide: what is low over the plane that the object stands on, more with the distance from it. Between
-    the cells of the depth the edge is soft.
+    The pixels are every ``step_px``-th one of a window. Ground does not occlude: points close to the plane under the
+    object, more so with distance from it, do not count. Edges between depth cells are soft.
     """
     depth = depth_of(view.bundle, view.image, camera)
     rows, columns = (np.arange(s.start, s.stop, step_px) // depth.step_px for s in window)
@@ -200,7 +201,7 @@ def _clear(
 
 
 def _ground_range(pose: Matrix, direction: Singles) -> Singles:
-    """Return how far the plane that the object stands on is along directions (h, w, 3), infinite above it."""
+    """Return the distance of the plane under the object along directions (h, w, 3), infinite above it."""
     up = pose[:3, 2]
     down = -(direction @ up.astype(np.float32))
     away = np.float32(-(pose[:3, 3] @ up))
@@ -209,13 +210,13 @@ def _ground_range(pose: Matrix, direction: Singles) -> Singles:
 
 
 def _ground_spot(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
-    """Return the window of the soft spot under the object and how dark it is (h, w), 0 to 1; None if not in sight."""
+    """Return the window of the soft spot under the object and its darkness (h, w), 0 to 1; None if out of sight."""
     low, high = figure.feet_m
     outline = _spot_outline(camera, pose, (low + high) / 2.0, (high - low) / 2.0 + _PENUMBRA_M)
     if outline is None:
         return None
     pixel_m = float(np.linalg.norm(pose[:3, 3])) / float(camera.k[0, 0])
-    # Ground lies flat: what is as wide as a pixel across is several times as long along the line of sight.
+    # Ground is seen at a grazing angle: a pixel covers several times its width along the line of sight.
     sigma = float(np.clip(_PENUMBRA_M / pixel_m, 0.8, 40.0)) / 2.0
     steep = max(0.15, abs(float(pose[:3, 2] @ pose[:3, 3])) / float(np.linalg.norm(pose[:3, 3])))
     reach = int(3.0 * sigma) + 2
@@ -231,7 +232,7 @@ def _ground_spot(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Win
 
 
 def _spot_outline(camera: CameraModel, pose: Matrix, center_m: Floats, half_m: Floats) -> Floats | None:
-    """Return the pixels (n, 2) of an oval with squared-off corners on the ground around an object's feet."""
+    """Return the pixels (n, 2) of a rounded rectangle on the ground around an object's feet."""
     angle = np.linspace(0.0, 2.0 * np.pi, 49)[:-1]
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
     oval = np.sign(circle) * np.abs(circle) ** 0.6 * half_m + center_m
@@ -240,17 +241,17 @@ def _spot_outline(camera: CameraModel, pose: Matrix, center_m: Floats, half_m: F
 
 
 def _light(picture: Picture, shot: ObjectImage) -> Singles:
-    """Return the light (3,), red, green, blue, that white level ground would send here, in shares of full scale.
+    """Return the light (3,), red, green, blue, of white level ground here, in shares of full scale.
 
-    The ground around the object's feet, and what of it the picture shows below the object, is taken to be of
-    a mean albedo; bounds by the brightest tenth of the picture keep a dark patch or a bright line from misleading.
+    The ground around the object's feet, and the ground that the picture shows below the object, is assumed to have a
+    mean albedo; bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
     """
     rows, columns = shot.window
     height = max(8, (rows.stop - rows.start) // 6)
     below = slice(max(0, rows.stop - height), min(picture.size[0], rows.stop + height))
     width = max(4, (columns.stop - columns.start) // 2)
-    beside = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
-    ground = picture.pixels[below, beside].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
+    around = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
+    ground = picture.pixels[below, around].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
     level = np.median(ground, axis=0) / picture.full_scale
     bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
     colour = _rgb(level, picture) ** _GAMMA
@@ -269,20 +270,20 @@ def _blurred(layer: npt.NDArray[Any], sigma_px: float) -> npt.NDArray[Any]:
 
 
 def _around(windows: Iterable[Window]) -> Window:
-    """Return the window around windows."""
+    """Return the smallest window around windows."""
     rows, columns = zip(*windows, strict=True)
     top, left = min(r.start for r in rows), min(c.start for c in columns)
     return slice(top, max(r.stop for r in rows)), slice(left, max(c.stop for c in columns))
 
 
 def _within(inner: Window, outer: Window) -> Window:
-    """Return where in the arrays of a window another one within it lies."""
+    """Return the slices of a window's arrays for another window within it."""
     rows, columns = (slice(i.start - o.start, i.stop - o.start) for i, o in zip(inner, outer, strict=True))
     return rows, columns
 
 
 def _cut(low: Floats, high: Floats, camera: CameraModel) -> Window | None:
-    """Return the window of the picture between two corners (x, y); None when it is empty."""
+    """Return the window of the picture between two corners (x, y); None if it is empty."""
     left, top = (max(0, int(v)) for v in low)
     right, bottom = min(camera.width, int(high[0]) + 1), min(camera.height, int(high[1]) + 1)
     return (slice(top, bottom), slice(left, right)) if left < right and top < bottom else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations that put an object into a scene have in common: where it stands, what the rays see, the proof."""
+"""Shared code of mutations that add an object: its place, the rays that hit it, the proof."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 SURROUNDINGS_M = 3.0
-#: Range noise is cut at so many standard deviations, so that proofs have a bound.
+#: Range noise is cut at so many standard deviations, so that the proof has a bound.
 CUT = 3.0
 _SURFACE_M = 1e-3
 
 
 @dataclass(frozen=True)
 class Sensor:
-    """How a sensor measures: noise along the ray in metres, farthest range in metres, and its weakest echo.
+    """A sensor's measurement: noise along the ray in metres, largest range in metres, and weakest echo.
 
-    ``sensitivity`` is the reflectivity times cosine of incidence just seen at ``max_range_m``; at range R the limit is
-    ``sensitivity * (R / max_range_m)**2``, since an echo's power falls with the square of the range.
+    ``sensitivity`` is the reflectivity times cosine of incidence just detected at ``max_range_m``; at range R the limit
+    is ``sensitivity * (R / max_range_m)**2``, because the power of an echo falls with the square of the range.
     """
 
     sigma_m: float
@@ -43,8 +43,8 @@ class Sensor:
     sensitivity: float
 
 
-def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matrix:
-    """Return the 4×4 from a frame to the ego's.
+def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, owner: str) -> Matrix:
+    """Return the 4×4 matrix from a frame to the ego's.
 
     Raises:
         UsageError: no transform joins the two.
@@ -52,7 +52,7 @@ def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, who: str) -> Matr
     try:
         return bundle.transforms.lookup(ego_frame_id, frame_id)
     except UnknownTransform as error:
-        raise UsageError(f"{who}: {error}") from error
+        raise UsageError(f"{owner}: {error}") from error
 
 
 def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], reach_m: float) -> tuple[Rows, Floats]:
@@ -68,7 +68,7 @@ def surroundings(cloud: Cloud, to_ego: Matrix, center_m: tuple[float, float], re
 
 @dataclass(frozen=True, eq=False)
 class ObjectVisibility:
-    """What rays see of an object: those with a return, those without, and the directions (n, 3) of the latter."""
+    """Rays that hit an object: those with a return, those without, and the directions (n, 3) of the latter."""
 
     hits: Hits
     silent: Hits
@@ -76,24 +76,24 @@ class ObjectVisibility:
 
     @property
     def count(self) -> int:
-        """Rays that see the object."""
+        """Number of rays that detect the object."""
         return int(self.hits.seen.sum() + self.silent.seen.sum())
 
     @property
     def share(self) -> float:
-        """Share of the rays meeting the object that see it."""
+        """Share of the rays towards the object that detect it."""
         return self.count / max(1, len(self.hits.rows) + len(self.silent.rows))
 
 
 def look_at(cloud: Cloud, body: RaycastBody, pose: Matrix) -> ObjectVisibility:
-    """Follow all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud."""
+    """Cast all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud."""
     return ObjectVisibility(body.cast(cloud, pose), *body.cast_silent(cloud, pose))
 
 
 def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, sensor: Sensor) -> Draw:
-    """Return the draw of one cloud: what the object does to its rays.
+    """Return the draw of one cloud: the effect of the object on its rays.
 
-    ``rows`` with ``range_m`` and ``intensity`` are returns that it takes, ``lost`` those whose echo is too weak;
+    ``rows`` with ``range_m`` and ``intensity`` are returns that it replaces, ``lost`` those whose echo is too weak;
     ``new_rows`` with ``new_xyz`` and ``new_intensity`` are returns on rays that had none.
     """
     hits, silent = look.hits, look.silent
@@ -113,16 +113,16 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
 
 
 def _measured(rng: np.random.Generator, hits: Hits, sensor: Sensor) -> tuple[npt.NDArray[np.bool_], Floats]:
-    """Tell which hits (n,) the sensor sees, and the ranges (k,) that it reads of those."""
+    """Return which hits (n,) the sensor detects, and the ranges (k,) that it measures."""
     weakest = sensor.sensitivity * (hits.range_m / sensor.max_range_m) ** 2
     echo = hits.seen & (hits.brightness >= weakest) & (hits.range_m < sensor.max_range_m)
     noise = np.clip(rng.standard_normal(len(hits.rows)), -CUT, CUT) * sensor.sigma_m
-    # What is read never lies behind what was read before: that return was farther.
+    # A measured range never exceeds the old one: that return was farther away.
     return echo, np.minimum(hits.range_m + noise, hits.own_m * (1.0 - 1e-6))[echo]
 
 
 def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: Matrix, sensor: Sensor) -> str | None:
-    """Prove that nothing changed but the drawn returns, that these are on their rays and on the object, none beyond.
+    """Prove that only drawn returns changed, that these are on their rays and on the object, and none lies beyond.
 
     Distances to the surface are measured to the nearest triangle in space, not along a ray.
     """
@@ -137,7 +137,7 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: M
 
 
 def volume_of(body: RaycastBody, pose: Matrix, frame_id: str, label: str) -> Volume:
-    """Return the box around an object; ``pose`` takes its coordinates to the frame's."""
+    """Return the box around an object; ``pose`` is object to frame."""
     x, y, z = move(pose, body.center_m[None])[0].tolist()
     yaw = float(np.arctan2(pose[1, 0], pose[0, 0]))
     return Volume(frame_id, (x, y, z), body.size_m, yaw, label)
@@ -151,9 +151,9 @@ def shadow_of(body: RaycastBody, pose: Matrix, to_ego: Matrix, frame_id: str, to
 
 
 def _intensity(rng: np.random.Generator, cloud: Cloud, brightness: Floats) -> npt.NDArray[Any]:
-    """Intensities (n,) in the cloud's own scale and type: full scale times brightness, range-compensated.
+    """Return intensities (n,) in the cloud's own scale and type: full scale times brightness, compensated for range.
 
-    Velodyne's calibrated intensity is so: a diffuse surface reads its reflectivity at any range.
+    This is Velodyne's calibrated intensity: a diffuse surface has the value of its reflectivity at any range.
     """
     scale = intensities(rng, len(brightness), cloud, full_scale=True)
     if scale is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object that was not there."""
+"""Adds an object."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 @dataclass(frozen=True)
 class CandidatePoses:
-    """Where an object may stand: poses (4, 4) in a frame at an instant, the first the first choice."""
+    """Candidate poses (4, 4) of an object in a frame at an instant, in order of preference."""
 
     poses: tuple[Matrix, ...]
     stamp_ns: int
@@ -50,7 +50,7 @@ class CandidatePoses:
 
 @dataclass(frozen=True)
 class ObjectAdded(CloudAndPictureChange):
-    """Puts an object on free ground, as the sensor's own rays would have seen it.
+    """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
     hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
@@ -123,17 +123,17 @@ class ObjectAdded(CloudAndPictureChange):
 
     @property
     def body(self) -> RaycastBody:
-        """The object as rays see it."""
+        """The object's mesh for rays."""
         return body_of(self.kind)
 
     @property
     def figure(self) -> Figure:
-        """The object as cameras see it."""
+        """The object's mesh for cameras."""
         return figure_of(self.kind, self.lamps)
 
     @property
     def label(self) -> str:
-        """The class that a detector would give it."""
+        """The class that a detector should give it."""
         return KINDS[self.kind].label
 
     @property
@@ -141,10 +141,10 @@ class ObjectAdded(CloudAndPictureChange):
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Choose the places for an episode; the first is free in its first cloud.
+        """Choose the candidate places of an episode; the first is free in its first cloud.
 
         Raises:
-            NotApplicable: there is no free ground as wished.
+            NotApplicable: there is no free ground as requested.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
@@ -156,27 +156,27 @@ class ObjectAdded(CloudAndPictureChange):
         return CandidatePoses(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Stand the object on the ground of the first cloud, and measure it in this one."""
-        pose, look = self._stood(bundle, state)
+        """Place the object on the ground of the first cloud, and measure it in this one."""
+        pose, look = self._placement(bundle, state)
         if cloud is not bundle.clouds[0]:
             look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
-        """Return where the object stands in a bundle."""
-        return self._stood(bundle, state)[0]
+        """Return the object's pose in a bundle."""
+        return self._placement(bundle, state)[0]
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Write the hits."""
         return changed(cloud, draw)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look whether hits are on rays and on the object, and whether anything is left behind it."""
+        """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, old) @ draw["pose"]
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say where the object is and what it hides."""
+        """Report the object's place and what it hides."""
         pose = next(iter(draws.values()))["pose"]
         added = {c.topic: placed_points(c, draws[c.topic]) for c in bundle.clouds}
         hidden = (
@@ -203,19 +203,19 @@ class ObjectAdded(CloudAndPictureChange):
         return f"'{self.kind}' {where} at {low:g} to {high:g} m"
 
     def _places(self, bundle: Bundle, standing: CandidatePoses) -> list[Place]:
-        """Return where the places of the episode are now, in the ego's frame."""
+        """Return the current places of the episode's candidates, in the ego's frame."""
         closed_m = self.closing_mps * (bundle.stamp_ns - standing.stamp_ns) * 1e-9
         nearer = np.eye(4)
         nearer[0, 3] = -closed_m
         poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
         return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
 
-    def _stood(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
-        """Return the pose and the look at the first of the episode's places that is free."""
+    def _placement(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose and visibility at the first free place of the episode."""
         return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
 
     def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
-        """Return the pose (4, 4) in the ego's frame on the ground of the first cloud, and the look; raises NoRoom."""
+        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom."""
         cloud, footprint = bundle.known_clouds[0], self._footprint
         reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
         _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object that stands elsewhere."""
+"""Moves an object."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ from mt_nodes.world.scene.shadow import shadow
 from mt_nodes.world.scene.silent_rays import silent_rays
 
 _TRIES, _THINGS = 16, 4
-#: Ground at the new place may be so much higher or lower than under the thing.
+#: Largest difference in height between the ground at the new and the old place.
 _STEP_M = 0.15
-#: A return gives way when the thing is nearer by more than this share: rounding never decides.
+#: A return is replaced if the object is nearer by more than this share: rounding never decides.
 _NEARER = 1e-5
-#: A return of the moved thing is one of the thing's own: so much its range may differ, and its direction as a chord.
+#: Tolerances between a moved return and the original: range, and direction as a chord.
 _RANGE_M, _DIRECTION = 2e-3, 0.012
-#: So near to a ray amid the thing, another ray meets it, too; a return so far behind is one that it hides.
+#: Another ray this close to a ray on the object hits it, too; a return this far behind is hidden by it.
 _SAME_RAY, _BEHIND_M = 5e-4, 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Thing:
-    """A thing of a cloud that may be moved: its outline (k, 2) and the ground (5,) under it, in the ego's frame."""
+    """An object of a cloud that may be moved: its outline (k, 2) and the ground (5,) under it, in the ego's frame."""
 
     cloud: Cloud
     to_ego: Matrix
@@ -63,19 +63,19 @@ class Thing:
 
     @cached_property
     def own(self) -> npt.NDArray[np.bool_]:
-        """Which points of the cloud (N,) those are."""
+        """Mask (N,) of those points of the cloud."""
         own = np.zeros(len(self.cloud), dtype=bool)
         own[self.rows] = True
         return own
 
     @cached_property
     def view(self) -> TurnedView:
-        """How the sensor sees it."""
+        """The sensor's view of it."""
         return TurnedView(self.cloud, self.rows)
 
     @cached_property
     def rectangle(self) -> Rectangle:
-        """What it takes of the ground."""
+        """Its footprint."""
         return rectangle(self.outline)
 
     @property
@@ -86,11 +86,11 @@ class Thing:
 
     @cached_property
     def height_m(self) -> float:
-        """Its top above that ground."""
+        """Height of its top above that ground."""
         return float(move(self.to_ego, places(self.cloud, self.rows))[:, 2].max()) - self.ground_m
 
     def turned(self, turn_rad: float) -> tuple[Place, float]:
-        """Return where it stands and looks when it is turned about the sensor's axis, and the height of its foot."""
+        """Return place and heading after a rotation about the sensor's axis, and the height of its foot."""
         turn = self.to_ego @ _about_z(turn_rad) @ np.linalg.inv(self.to_ego)
         x, y, z = move(turn, np.array([[*self.rectangle.center_m, self.ground_m]]))[0].tolist()
         return (x, y, self.rectangle.yaw_rad + float(np.arctan2(turn[1, 0], turn[0, 0]))), z
@@ -98,19 +98,19 @@ class Thing:
 
 @dataclass(frozen=True)
 class ObjectMoved(ObjectExchanged):
-    """Moves a thing of the cloud along a circle about the sensor; rays see of it there what rays saw of it before.
+    """Moves an object along a circle about the sensor; rays measure it there as rays measured it before.
 
-    The thing goes as in ``object_removed``. Turned about the sensor's vertical axis it shows the sensor the very side
-    that it showed, at the same ranges: each ray towards its new place, turned back, takes range and intensity of the
-    nearest of the thing's own returns, none where that ray saw past it, and brings no return where the thing gave none.
-    A return before it stays; one behind it becomes its own or is lost; rays that miss stay byte for byte.
+    The object vanishes as in ``object_removed``. Rotated about the sensor's vertical axis, it shows the sensor the same
+    side at the same ranges: each ray towards its new place, rotated back, gets range and intensity of the nearest of
+    the object's own returns, nothing if that ray passed it, and no return where the object gave none. A return before
+    it stays; one behind it is replaced or lost; rays that miss stay byte for byte.
 
-    ``shift_m`` is drawn once an episode, along the circle, to either side. Ground at the new place is as high as at
-    the old one to 0.15 m, so that the thing keeps standing on it, and there is free space around. Of the nearest four
-    things the first is taken that has such a place, mostly in sight.
+    ``shift_m`` is drawn once per episode, along the circle, to either side. The ground at the new place has the old
+    height to within 0.15 m, so that the object stands on it, and free space around. Of the nearest four objects the
+    first with such a place, mostly visible, is moved.
 
-    Guaranteed: as of ``object_removed``; then, that each new return is on a ray of the sensor and is one of the thing's
-    own turned, that none is left behind the thing on a ray amid it, and that nothing else changed.
+    Guaranteed: as for ``object_removed``; in addition, each new return is on a ray of the sensor and corresponds to one
+    of the object's own, rotated; none is left behind the object on a ray through it; nothing else changed.
     """
 
     shift_m: tuple[float, float] = param(
@@ -127,21 +127,21 @@ class ObjectMoved(ObjectExchanged):
             raise UsageError(f"shift_m: got {low:g} to {high:g}, expected low before high")
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
-        """Choose the shifts (n,) in metres to be tried in turn, positive to the left."""
+        """Draw the shifts (n,) in metres to try in turn, positive to the left."""
         return np.asarray(rng.uniform(*self.shift_m, _TRIES) * rng.choice([-1.0, 1.0], _TRIES))
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
-        """Choose the first thing that has room within one of the shifts."""
+        """Choose the first object that has room at one of the shifts."""
         cloud = bundle.clouds[0]
         found = islice(self.things(bundle), _THINGS)
         things = (Thing(cloud, self.to_ego(bundle, cloud), *thing) for thing in found)
         choices = ((thing, shift) for thing in things for shift in state.tolist())
         return solve(choices, self._stand, "the moved thing")[1]
 
-    def draw_put(
+    def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
-        """Return what rays see of the thing at its new place, as far as nothing stands before it."""
+        """Return the rays' measurements of the object at its new place, unless something stands before it."""
         look: TurnedRays = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
         view, turn = look.view, look.turn_rad
         there = ~np.isin(look.rows, rows_of(draw, "lost"))
@@ -150,7 +150,7 @@ class ObjectMoved(ObjectExchanged):
         hit, silent = nearer & (seen.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
         more = view.at(silent.direction, turn)
         new = (more.row >= 0) & (more.range_m < silent.clear_m)
-        put: Draw = {
+        addition: Draw = {
             "rows": smallest(rows[hit]),
             "range_m": seen.range_m[hit].astype(np.float32),
             "lost": smallest(rows[nearer & seen.silent]),
@@ -158,26 +158,26 @@ class ObjectMoved(ObjectExchanged):
             "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
         }
         if old.intensity_field is None:
-            return put
+            return addition
         values = old.points[old.intensity_field]
-        return {**put, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
+        return {**addition, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
 
-    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
-        """Turn what is there now back, and compare it with what the sensor saw."""
-        placed, broken = proof_of_rays(left, new, put)
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
+        """Rotate the new returns back, and compare them with the original ones."""
+        placed, broken = proof_of_rays(left, new, addition)
         if broken is not None:
             return broken
         old, turn = bundle.cloud(left.topic), float(draw["turn_rad"])
         own = _chords(places(old, _thing_rows(draw)), 0.0)
         bounds = np.array([_DIRECTION] * 3 + [_RANGE_M])
-        apart, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
-        if not (apart <= np.sqrt(2.0)).all():
+        distance, _ = cKDTree(own / bounds).query(_chords(placed, turn) / bounds)
+        if not (distance <= np.sqrt(2.0)).all():
             return "a return put there is none of the thing's own"
-        behind = _behind(old, left, draw, put)
+        behind = _behind(old, left, draw, addition)
         return f"{behind} returns are left behind the thing" if behind else None
 
-    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
-        """Say where the thing is now and what it hides."""
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
+        """Report the object's new place and what it hides."""
         cloud = bundle.clouds[0]
         thing = Thing(cloud, self.to_ego(bundle, cloud), draw["outline_m"], draw["plane"])
         (x, y, yaw), ground = thing.turned(float(draw["turn_rad"]))
@@ -193,7 +193,7 @@ class ObjectMoved(ObjectExchanged):
         return Effects(added=(there,), occluded=hidden)
 
     def _stand(self, choice: tuple[Thing, float]) -> ObjectExchange:
-        """Return what is drawn of a thing, how far it turns, and how it is seen; raises NoRoom."""
+        """Return the draw of an object, its rotation, and its visibility; raises NoRoom."""
         thing, shift_m = choice
         center, half = thing.rectangle.center_m, thing.rectangle.half_m
         turn = shift_m / float(np.hypot(*(np.array(center) - thing.to_ego[:2, 3])))
@@ -208,7 +208,7 @@ class ObjectMoved(ObjectExchanged):
         return ObjectExchange(draw, thing.rows, self._look(thing, turn))
 
     def _look(self, thing: Thing, turn_rad: float) -> TurnedRays:
-        """Return what the rays see of a thing; raises NoRoom where that is too little."""
+        """Return the rays' measurements of an object; raises NoRoom if there are too few."""
         look = thing.view.look(turn_rad)
         meets = look.seen.row >= 0
         clear = meets & ((look.seen.range_m < look.own_m) | thing.own[look.rows])
@@ -220,7 +220,7 @@ class ObjectMoved(ObjectExchanged):
 
 
 def _thing_rows(draw: Draw) -> Rows:
-    """Return the rows (n,) of the thing's returns in the source: those that go on, and those that are lost."""
+    """Return the rows (n,) of the object's returns in the source: those that continue, and those that are lost."""
     return np.sort(np.concatenate([draw["rows"], draw["lost"]]).astype(np.int64))
 
 
@@ -232,25 +232,27 @@ def _about_z(turn_rad: float) -> Matrix:
 
 
 def _chords(xyz: Floats, turn_rad: float) -> Floats:
-    """Return unit vectors and ranges (n, 4) of points (n, 3) turned back by an angle."""
+    """Return unit vectors and ranges (n, 4) of points (n, 3) rotated back by an angle."""
     back = move(_about_z(-turn_rad), xyz)
     range_m = lengths(back)
     return np.column_stack([back / range_m[:, None], range_m])
 
 
-def _behind(old: Cloud, left: Cloud, draw: Draw, put: Draw) -> int:
-    """Count returns that stayed as they were though, turned back, they lie behind the thing on a ray amid it."""
+def _behind(old: Cloud, left: Cloud, draw: Draw, addition: Draw) -> int:
+    """Count unchanged returns that, rotated back, lie behind the object on a ray through it."""
     thing, turn = _thing_rows(draw), float(draw["turn_rad"])
     own = _chords(places(old, thing), 0.0)
     middle = own[:, :3].mean(axis=0)
     middle /= np.linalg.norm(middle)
     least = float((own[:, :3] @ middle).min()) - _SAME_RAY
     there = within_cone(left, move(_about_z(turn), middle[None])[0], least)
-    stay = np.setdiff1d(there, np.concatenate([rows_of(put, "rows"), rows_of(put, "lost")]), assume_unique=True)
+    stay = np.setdiff1d(
+        there, np.concatenate([rows_of(addition, "rows"), rows_of(addition, "lost")]), assume_unique=True
+    )
     around = within_cone(old, middle, least)
     stayed, source = _chords(places(left, stay), turn), _chords(places(old, around), 0.0)
     if not len(stayed) or len(source) < 2:
         return 0
-    apart, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
-    amid = (apart[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
+    distance, nearest = cKDTree(source[:, :3]).query(stayed[:, :3], k=2)
+    amid = (distance[:, 0] <= _SAME_RAY) & np.isin(around, thing)[nearest].all(axis=1)
     return int((stayed[amid, 3] > source[nearest[amid, 0], 3] + _BEHIND_M).sum())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object that is no longer there."""
+"""Removes an object."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mt_nodes.relations.mutations.objects.changed_returns import (
     changed,
     on_rays,
     proof_of_direction,
+    replaced_and_added,
     rows_of,
-    told_apart,
 )
 from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroundings
 from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
@@ -39,24 +39,24 @@ Floats = npt.NDArray[np.float64]
 
 _ABOVE_GROUND_M = 0.12
 _PLANE_M = 10.0
-#: How far beside the object its neighbours on a ring are looked for.
+#: How far beside the object its neighbours on a ring may be.
 _ASIDE_RAD = 0.3
 _TALLEST_M = 5.0
-#: The ground is that within so much of the object; things stand on ground within so much of the ego's.
+#: Radius of the ground around an object, and largest height difference between its ground and the ego's.
 _GROUND_M, _HIGHEST_M = 3.0, 30.0
 
 
 @dataclass(frozen=True)
 class ObjectRemoved(EachCloud):
-    """Removes the nearest object ahead; its rays go on to what is behind it.
+    """Removes the nearest object ahead; its rays continue to what is behind it.
 
-    Ray by ray along each ring: where the returns left and right of the object are at similar ranges, farther than it,
-    the ground or wall that they lie on goes on behind it, and the ray ends there, between the two. Else it ends on the
-    plane of the ground around the object, if that is near enough, or brings no return. Noise is along the ray. Every
-    other return stays, byte for byte. A physical argument: what stood in the object's shadow stays unknown, so that
-    nothing is invented there but ground and walls seen on both sides. Nothing is taken out of pictures: a thing in
-    sight of a camera of the bundle is left alone unless ``pictures`` is ``stay``. Guaranteed: no return is left of the
-    object, the new ones are on its rays and within the sensor's range, all else is untouched.
+    Ray by ray along each ring: if the returns left and right of the object have similar ranges, beyond the object, the
+    ground or wall on which they lie continues behind it, and the ray ends there. Else it ends on the plane of the
+    ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
+    stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
+    are filled in. Pictures stay: an object in sight of a camera of the bundle is skipped unless ``pictures`` is
+    ``stay``. Guaranteed: no return of the object is left, the new ones are on its rays and within the sensor's range,
+    all else stays.
     """
 
     ahead_m: tuple[float, float] = param(
@@ -82,7 +82,7 @@ class ObjectRemoved(EachCloud):
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud; what a picture would go on to show stays where it is."""
+        """Draw for every cloud; skips objects that a picture would go on to show."""
         draw = super().draw(rng, bundle, state)
         if self.pictures == "refuse":
             for cloud in bundle.clouds:
@@ -90,19 +90,19 @@ class ObjectRemoved(EachCloud):
         return draw
 
     def touched(self, cloud: Cloud, draw: Draw) -> Floats:
-        """Return the places (n, 3) in a cloud where the scene is another."""
+        """Return the places (n, 3) in a cloud where the scene changes."""
         return np.concatenate([places(cloud, rows_of(draw, name)) for name in ("rows", "lost")])
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the object in the first cloud, and what is behind it in this one."""
         outline, plane = next(self.things(bundle))
         rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
-        return self.draw_gone(rng, bundle, cloud, outline, plane, rows)
+        return self.draw_removal(rng, bundle, cloud, outline, plane, rows)
 
-    def draw_gone(
+    def draw_removal(
         self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats, rows: Rows
     ) -> Draw:
-        """Find what is behind an object, of which returns (n,) stand within outline (k, 2) on ground (5,)."""
+        """Find what is behind an object with returns (n,) within outline (k, 2) on ground (5,)."""
         to_ego = self.to_ego(bundle, cloud)
         if not len(rows):
             raise NotApplicable(f"{cloud.topic} has no return of the object")
@@ -123,12 +123,12 @@ class ObjectRemoved(EachCloud):
         return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Let the rays go on."""
+        """Extend the rays."""
         return changed(cloud, draw)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Look whether anything is left where the object was, and whether its rays go on as rays."""
-        after, _, broken = told_apart(old, new, draw)
+        """Check that nothing is left of the object, and that its rays continue as rays."""
+        after, _, broken = replaced_and_added(old, new, draw)
         if broken is None:
             broken = proof_of_direction(places(old, rows_of(draw, "rows")), after)
         if broken is not None:
@@ -139,20 +139,20 @@ class ObjectRemoved(EachCloud):
         return f"{len(left)} returns are left of the object" if len(left) else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Say what was removed, and where its rays end now."""
+        """Report what was removed, and where its rays end now."""
         going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
-        return replace(self.describe_gone(draws), added_points=going_on)
+        return replace(self.describe_removal(draws), added_points=going_on)
 
-    def describe_gone(self, draws: Mapping[str, Draw]) -> Effects:
-        """Say what was removed; what stood behind it nobody knows."""
+    def describe_removal(self, draws: Mapping[str, Draw]) -> Effects:
+        """Report what was removed; what stood behind it is unknown."""
         first = next(iter(draws.values()))
         outline, plane = first["outline_m"], first["plane"]
         (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
         center = ((x0 + x1) / 2, (y0 + y1) / 2, float(plane[0]) + 1.0)
         corners = tuple((float(x), float(y)) for x, y in outline.tolist())
-        gone = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
+        removed = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
         return Effects(
-            removed=(gone,),
+            removed=(removed,),
             numbers={
                 "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
                 "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),
@@ -165,11 +165,11 @@ class ObjectRemoved(EachCloud):
 
     @property
     def search(self) -> Search:
-        """What is looked for."""
+        """The search parameters."""
         return Search(self.ahead_m, self.aside_m, self.least_points, (0.0, self.largest_m))
 
     def things(self, bundle: Bundle) -> Iterator[tuple[Floats, Floats]]:
-        """Yield outlines (k, 2) of objects in the first cloud, the nearest first, each with the ground around it.
+        """Yield outlines (k, 2) of objects in the first cloud, nearest first, each with the ground around it.
 
         The ground (5,): its height, its slopes along x and y, and the place x, y of that height.
 
@@ -193,21 +193,21 @@ class ObjectRemoved(EachCloud):
             yield outline, np.array([*plane, x, y])
 
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
-        """Return how far rays (n,) go without the object, NaN for no return, and whose intensity they take (n,)."""
+        """Return the ranges of rays (n,) without the object, NaN for none, and where intensities come from (n,)."""
         left, right = _neighbours(cloud, rows)
         own, a, b = (lengths(places(cloud, r)) for r in (rows, left, right))
         share = _share(cloud, left, rows, right)
         near, far = np.minimum(a, b), np.maximum(a, b)
         surface = (far - near <= self.similar * near) & (near > own)
         ground = _to_ground(cloud, rows, to_ego, plane)
-        # The plane is only known near the object, and as far as something was seen on either side.
+        # The plane is only known near the object, and as far as there are returns on either side.
         reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
         onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
         return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
 
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
-    """Rows (n,) of points that stand on the ground within an outline."""
+    """Return the rows (n,) of points on the ground within an outline."""
     ground_m = plane[0] + (outline - plane[3:]) @ plane[1:3]
     low = np.append(outline.min(axis=0), ground_m.min())
     high = np.append(outline.max(axis=0), ground_m.max() + _TALLEST_M)
@@ -216,7 +216,7 @@ def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats
 
 
 def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_]:
-    """Tell which points (n, 3) stand on the ground within a convex outline."""
+    """Return which points (n, 3) stand on the ground within a convex outline."""
     x, y, z = xyz.T
     ring = outline if shapely.is_ccw(shapely.linearrings(outline)) else outline[::-1]
     height = z - (plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4]))
@@ -227,10 +227,10 @@ def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_
 
 
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
-    """Return for each row (n,) the nearest ones on its ring, to either side, that are not among the rows."""
+    """Return for each row (n,) the nearest ones on its ring, on either side, that are not among the rows."""
     beams = beams_of(cloud)
     middle = float(beams.azimuth_rad[rows[0]])
-    widest = float(np.abs(beams.aside(middle, rows)).max())
+    widest = float(np.abs(beams.azimuth_from(middle, rows)).max())
     near, _ = beams.within(middle, widest + _ASIDE_RAD)
     near, _ = returns_at(cloud, near[beams.of_rings(beams.ring[rows], near)])
     order = near[beams.along_rings(middle, near)]
@@ -238,17 +238,17 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     place = np.arange(len(order))
     before = np.maximum.accumulate(np.where(own, -1, place))[own]
     after = np.minimum.accumulate(np.where(own, len(order), place)[::-1])[::-1][own]
-    # As they come along the rings; asked for in the order of the rows, which rises.
+    # In ring order; results are needed in ascending order of the rows.
     back = np.argsort(order[own])
     ring = beams.ring[rows]
-    # At the seam of a revolution, or on a ring that saw nothing else, a ray is its own neighbour: no surface.
+    # At the seam of a revolution, or alone on its ring, a ray is its own neighbour: no surface.
     sides = (order[np.clip(side[back], 0, len(order) - 1)] for side in (before, after))
     left, right = (np.where(beams.ring[side] == ring, side, rows) for side in sides)
     return left, right
 
 
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
-    """Return where rays lie between their neighbours (n,): 0 at the left, 1 at the right."""
+    """Return the positions of rays between their neighbours (n,): 0 at the left, 1 at the right."""
     azimuth = beams_of(cloud).azimuth_rad
     start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
     whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
@@ -256,7 +256,7 @@ def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
 
 
 def _to_ground(cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> Floats:
-    """Return the range (n,) at which rays meet the plane, infinite where they do not."""
+    """Return the range (n,) at which rays meet the plane, infinite if they do not."""
     xyz = places(cloud, rows)
     ray = (xyz / lengths(xyz)[:, None]) @ to_ego[:3, :3].T
     x, y, z = to_ego[:3, 3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object put into a scene, for every sensor that sees it: the same mesh at the same place in clouds and pictures."""
+"""Base of mutations that add an object for every sensor: the same mesh at the same place in clouds and pictures."""
 
 from __future__ import annotations
 
@@ -27,54 +27,54 @@ from mt_nodes.world.scene.object_rendering import Figure
 from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.sight import RaycastBody
 
-#: An object is seen where pixels differ by so much; at least this share of what must be seen of it does.
+#: A pixel counts as changed from this difference on; at least this share of the visible pixels must change.
 _SEEN_BY, _SEEN_SHARE = 1.0 / 255.0, 0.5
 _TOO_FEW_PX = 30
 
 
 class CloudAndPictureChange(EverySensor):
-    """Base: what changes each cloud changes each picture, too; a bundle without images is changed as ever.
+    """Base: changes each cloud and each picture; a bundle without images changes as before.
 
-    A cloud that the stack does not take (``bundle.beside``) serves to find the ground and what is in the way. Images
-    in which nothing of the object is to be seen pass byte for byte.
+    A cloud that the stack does not take (``bundle.beside``) serves to find the ground and occluders. Images that do not
+    show the object stay byte for byte.
     """
 
     ego_frame_id: str
 
     def ready(self) -> None:
-        """Load what casts rays."""
+        """Load the ray caster."""
         open3d()
 
     @property
     @abstractmethod
     def body(self) -> RaycastBody:
-        """The object as rays see it."""
+        """The object's mesh for rays."""
 
     @property
     @abstractmethod
     def figure(self) -> Figure:
-        """The object as cameras see it."""
+        """The object's mesh for cameras."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The class that a detector would give it."""
+        """The class that a detector should give it."""
 
     @property
     def image_label(self) -> str:
-        """The class that a detector of images would give it."""
+        """The class that an image detector should give it."""
         return self.label
 
     @abstractmethod
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
-        """Return where the object stands in a bundle: (4, 4), object to the ego's frame.
+        """Return the object's pose in a bundle: (4, 4), object to the ego's frame.
 
         Raises:
             NotApplicable: there is no room.
         """
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud, then tell which images see the object."""
+        """Draw for every cloud, then find which images show the object."""
         if bundle.images:
             refuse_out_of_sync(bundle)
         drawn = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or not bundle.images else {}
@@ -87,36 +87,36 @@ class CloudAndPictureChange(EverySensor):
         return {**drawn, **seen}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Say where the object stands, if this image shows it; ``state`` is the pose."""
+        """Draw the object's pose, if this image shows it; ``state`` is the pose."""
         shot = shot_of(view, self.figure, state, self.image_label, self.ego_frame_id)
         return {} if shot is None or shot.sight.sum() < LEAST_PIXELS else {"pose": state}
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Change every cloud of the stack's own; where it takes none, tell what stands where all the same."""
+        """Change every cloud of the stack; report the object's place even if it takes none."""
         if bundle.clouds:
             return super().apply_to_clouds(bundle, draw)
         pose = next(value for name, value in draw.items() if name.endswith("|pose"))
         return Followup(((0, bundle),), self.describe_change(bundle, {}, {"": {"pose": pose}}))
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the object where it is seen."""
+        """Draw the visible part of the object."""
         if "pose" not in draw:
             return view.picture.pixels
         shot = shot_of(view, self.figure, draw["pose"], self.image_label, self.ego_frame_id)
         return view.picture.pixels if shot is None else with_object(view, shot)
 
     def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
-        """Say where images show the object."""
+        """Report where images show the object."""
         drawn = [(view, draws[topic]["pose"]) for topic, view in views.items() if "pose" in draws[topic]]
         shots = [shot_of(view, self.figure, pose, self.image_label, self.ego_frame_id) for view, pose in drawn]
         return Effects(image_boxes=tuple(shot.box for shot in shots if shot is not None))
 
     def affected(self, view: View, draw: Draw) -> Mask:
-        """Return where the object, and the dark spot under it, may be seen."""
+        """Return where the object, and the dark spot under it, may be visible."""
         return np.zeros(view.picture.size, np.uint8) if "pose" not in draw else self._sight(view, draw).may
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look whether the object is to be seen where lines of sight meet it, and nothing is before it."""
+        """Check that the object is visible where lines of sight meet it, unless something is before it."""
         if "pose" not in draw:
             return None
         must = self._sight(old, draw).must

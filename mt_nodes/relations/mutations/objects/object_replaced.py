@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An object that is another one."""
+"""Replaces an object by one of another class."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-#: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): what shows a longer side shows its flank.
+#: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): a longer side is its flank.
 _REAR_M = 2.55
 
 
 @dataclass(frozen=True)
 class ObjectReplaced(ObjectExchanged):
-    """Replaces the nearest thing of a size by an object of another class on the same spot.
+    """Replaces the nearest object of a size by one of another class on the same spot.
 
-    The thing goes as in ``object_removed``, the object comes as in ``object_added``: its mesh is cast along the rays
-    of what is left. It stands on the ground found around the thing, its near faces where those of the thing were, so
-    that it reaches no nearer to the ego. Where the thing shows a flank longer than a rear can be, the object looks
-    along it, away from the ego; else it looks square to the wider side. As a person's heading cannot be told, that is
-    drawn once an episode. Nearest things that it has no room for, or where it would be hidden, are passed over.
+    The old object vanishes as in ``object_removed``, the new one appears as in ``object_added``: its mesh is cast along
+    the rays of the remaining cloud. It stands on the ground around the old one, with its near faces in the same place,
+    so that it comes no nearer to the ego. If the old one shows a flank longer than a rear can be, the new one is
+    aligned with it, facing away from the ego; else it is square to the wider side. A person's heading is unknown and
+    drawn once per episode. Nearest objects without room for it, or where it would be hidden, are skipped.
 
-    Guaranteed: what is promised of those two mutations, each against the cloud before it.
+    Guaranteed: the promises of those two mutations, each against the cloud before it.
     """
 
     size: str = param("person", choices=("any", "person", "car"), help="what is looked for: as large as that")
@@ -57,30 +57,30 @@ class ObjectReplaced(ObjectExchanged):
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
-        """Choose which way a person looks, in radians."""
+        """Draw a person's heading, in radians."""
         return float(rng.uniform(-np.pi, np.pi))
 
     def ready(self) -> None:
-        """Load what casts rays."""
+        """Load the ray caster."""
         open3d()
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
-        """Choose the nearest thing that the object can stand in for."""
+        """Choose the nearest object that can be replaced."""
         return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
 
-    def draw_put(
+    def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Cast the object."""
         return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
 
-    def prove_put(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, put: Draw) -> str | None:
-        """Look whether hits are on rays and on the object, and whether anything is left behind it."""
+    def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
+        """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, left) @ draw["pose"]
-        return proof_of_hits(left, new, put, self._body, pose, self._sensor)
+        return proof_of_hits(left, new, addition, self._body, pose, self._sensor)
 
-    def describe_put(self, bundle: Bundle, draw: Draw) -> Effects:
-        """Say where the object is and what it hides."""
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
+        """Report the object's place and what it hides."""
         pose, frame_id = draw["pose"], self.ego_frame_id
         hidden = (
             shadow_of(self._body, pose, self.to_ego(bundle, c), frame_id, self.max_range_m) for c in bundle.clouds
@@ -96,7 +96,7 @@ class ObjectReplaced(ObjectExchanged):
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
     def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
-        """Return what is drawn of a thing and the pose in its place; raises NoRoom."""
+        """Return the draw of an object and the pose in its place; raises NoRoom."""
         outline, plane = thing
         cloud, body = bundle.clouds[0], self._body
         to_ego, (length, width, _) = self.to_ego(bundle, cloud), body.size_m
@@ -104,22 +104,22 @@ class ObjectReplaced(ObjectExchanged):
             (float(body.center_m[0]), float(body.center_m[1])), (length / 2, width / 2), body.high_m[2]
         )
         x, y, yaw = self._place(rectangle(outline), footprint, yaw_rad)
-        gone = standing_within(cloud, to_ego, outline, plane)
+        removed = standing_within(cloud, to_ego, outline, plane)
         rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
-        rest = around[np.isin(rows, gone, invert=True)]
+        rest = around[np.isin(rows, removed, invert=True)]
         here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
         ground = np.array([here, *plane[1:3]])
         pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
-        seen = hits.seen | np.isin(hits.rows, gone)
+        seen = hits.seen | np.isin(hits.rows, removed)
         if seen.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if seen.mean() < self.least_visible:
             raise NoRoom("hidden")
-        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, gone)
+        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, removed)
 
     def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
-        """Return where the object stands: its near faces where those of the thing are."""
+        """Return the new object's place: its near faces where the old ones were."""
         half = seen.half_m
         if self.size == "person":
             yaw, half = yaw_rad, (max(half), max(half))
@@ -130,9 +130,9 @@ class ObjectReplaced(ObjectExchanged):
         yaw = yaw if self.size == "person" or np.cos(yaw) >= 0 else yaw + np.pi
         axes = np.array([[np.cos(yaw), np.sin(yaw)], [-np.sin(yaw), np.cos(yaw)]])
         center = axes @ seen.center_m
-        # The ego is at the origin: on which side of each axis the thing is seen from.
-        beside = np.where(np.abs(center) > half, np.sign(center), 0.0)
-        middle = center + beside * (np.array(footprint.half_m) - half)
+        # The ego is at the origin: find the visible side along each axis.
+        corner = np.where(np.abs(center) > half, np.sign(center), 0.0)
+        middle = center + corner * (np.array(footprint.half_m) - half)
         x, y = (axes.T @ (middle - footprint.center_m)).tolist()
         return x, y, float(yaw)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only clouds can be freed of must be out of sight of the cameras, or the sensors would tell two stories."""
+"""Refuses a cloud-only change that a camera would contradict."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def refuse_in_sight(bundle: Bundle, cloud: Cloud, xyz: Floats) -> None:
-    """Refuse a change of places (n, 3) of a cloud that a picture of the same instant shows, or may show.
+    """Refuse a change at places (n, 3) of a cloud that a picture of the same instant shows, or may show.
 
     Raises:
-        NotApplicable: naming the picture; or it is not known where that looks.
+        NotApplicable: naming the picture; or the camera's pose is unknown.
     """
     for image in bundle.images:
         camera = View.of(bundle, image).camera()

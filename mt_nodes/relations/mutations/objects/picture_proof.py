@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where an object put into a scene may be seen in its pictures, found by other means than it was drawn by.
+"""Where an object added to a scene may be visible in pictures, found independently of the rendering.
 
-The pixels' lines of sight are followed to the object as the rays of a LiDAR are, one by one, and to the ground plane
-that it stands on; what a LiDAR return lies well before is not to change.
+The pixels' lines of sight are cast to the object like LiDAR rays, one by one, and to the ground plane under it; pixels
+in front of which a LiDAR return lies must not change.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from mt_nodes.world.scene.sight import RaycastBody
 Floats = npt.NDArray[np.float64]
 _RAYS = np.dtype([("x", "<f8"), ("y", "<f8"), ("z", "<f8")])
 _FAR_M = 1000.0
-#: How far blur reaches around an outline, in pixels, and the dark spot around the feet, in metres.
+#: Reach of blur around an outline, in pixels, and of the dark spot around the feet, in metres.
 _BLUR_PX, _SPOT_M = 7, 0.6
-#: What is so much nearer than the object, and so high over the ground it stands on (and more with the distance between
-#: the two), surely is before it where returns say so, or may be, by any guess.
+#: Margins by which a return is nearer than the object and above its ground (more with the distance between them):
+#: surely an occluder, or possibly one.
 _SURELY, _PERHAPS = (1.0, 0.8, 0.05), (0.1, 0.1, 0.0)
-#: Between returns that are so many cells of the depth apart, nothing else is taken to show.
+#: Returns up to so many depth cells apart have nothing else between them.
 _CELLS = 2
 _MANY_PX = 250_000
 
 
 @dataclass(frozen=True, eq=False)
 class Sight:
-    """Where (H, W, not zero there) pixels may change, and where the object must be seen."""
+    """Where (H, W, nonzero) pixels may change, and where the object must be visible."""
 
     may: Mask
     must: Mask
@@ -48,16 +48,16 @@ _known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], Sight]] = WeakKeyDiction
 
 
 def sight_of(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArray[np.float64]) -> Sight:
-    """Follow the lines of sight of an image to an object; the last answer for an image is kept.
+    """Cast the lines of sight of an image to an object; the last result for an image is cached.
 
     Args:
-        pose: (4, 4) takes the object's coordinates to the camera's.
-        low_feet_m: (2, 2) least and greatest x and y of what of it is near the ground.
+        pose: (4, 4) object to camera.
+        low_feet_m: (2, 2) least and greatest x and y of the object's parts near the ground.
     """
-    asked = (body, pose.tobytes())
+    key = (body, pose.tobytes())
     known = _known.get(view.image)
-    if known is None or known[0] != asked:
-        known = _known[view.image] = asked, _sight(view, body, pose, low_feet_m)
+    if known is None or known[0] != key:
+        known = _known[view.image] = key, _sight(view, body, pose, low_feet_m)
     return known[1]
 
 
@@ -83,7 +83,7 @@ def _sight(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArray[
 
 
 def _pixels_about(camera: CameraModel, body: RaycastBody, pose: Matrix) -> tuple[Floats, Floats]:
-    """Return columns and rows of the pixels around the object's box, every second one where they are many."""
+    """Return columns and rows of the pixels around the object's box, every second one if there are many."""
     low, high = body.low_m - _SPOT_M, body.high_m + _SPOT_M / 2.0
     corners = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])
     pixels = camera.project(move(pose, corners))
@@ -96,7 +96,7 @@ def _pixels_about(camera: CameraModel, body: RaycastBody, pose: Matrix) -> tuple
 
 
 def _on_spot(pose: Matrix, rays: Floats, feet_m: Floats) -> npt.NDArray[np.bool_]:
-    """Tell which rays (N,) meet the ground near the object's feet."""
+    """Return which rays (N,) meet the ground near the object's feet."""
     back = np.linalg.inv(pose)
     eye, along = back[:3, 3], rays @ back[:3, :3].T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -114,7 +114,7 @@ def _before(
     pixels: tuple[Floats, Floats],
     by: tuple[float, float, float],
 ) -> npt.NDArray[np.bool_]:
-    """Tell before which rays' objects (N,) something lies, by so much: see :data:`_SURELY`."""
+    """Return which rays to an object (N,) have an occluder, with a margin: see :data:`_SURELY`."""
     depth = depth_of(view.bundle, view.image, camera)
     near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
     x, y = pixels
@@ -127,7 +127,7 @@ def _before(
 
 
 def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: CameraModel) -> Mask:
-    """Return a mask of the whole picture (H, W) from one of some of its columns and rows."""
+    """Return a mask of the whole picture (H, W) from a mask of some of its columns and rows."""
     whole = np.zeros((camera.height, camera.width), np.uint8)
     step = int(x[1] - x[0]) if len(x) > 1 else 1
     if step > 1:

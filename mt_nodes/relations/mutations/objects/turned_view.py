@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rays would see of a thing of the cloud if it stood elsewhere on a circle about the sensor.
+"""What rays measure of an object of the cloud after a rotation about the sensor.
 
-A ray that meets the thing at its new place, turned back, is a ray that met it at its old one, or runs between some that
-did. So it sees what the nearest of the cloud's own rays saw there, at the same range: the side that faces the sensor
-stays the one that was seen, and a hole in the thing stays a hole.
+A ray that hits the object at its new place, rotated back, hit it at its old one, or runs between rays that did. So it
+gets the result of the nearest of the cloud's own rays there, at the same range: the visible side stays the same, and a
+hole in the object stays a hole.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from mt_nodes.world.scene.returns import lengths, places, returns_at
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
-#: A ray is seen for when it is this near to one of the cloud, in steps from ray to ray and from ring to ring: half a
-#: diagonal is 0.71.
+#: A ray counts if it is this close to one of the cloud, in steps from ray to ray and from ring to ring: half a diagonal
+#: is 0.71.
 _NEAR_STEPS = 0.75
-#: What brought no return between returns of the thing, all within so many steps, was the thing.
+#: A ray without a return counts as the object's if returns of the object are within so many steps all around.
 _AROUND_STEPS, _AROUND = 3.0, 4
-#: Rays farther beside the thing than this meet nothing of it, in azimuth and in elevation.
+#: Rays farther beside the object than this do not hit it, in azimuth and in elevation.
 _MAY_STEPS, _NO_STEPS = np.array([3.0, 1.0]), np.zeros(2)
 _ASIDE_RAD = 0.05
-#: Straight up or down, nearly: the tangent of more has no meaning.
+#: Nearly straight up or down: beyond, the tangent has no meaning.
 _STEEPEST_RAD = 1.57
 #: Azimuths of beams are in single precision.
 _ROUNDING_RAD = 1e-5
@@ -38,11 +38,11 @@ _ROUNDING_RAD = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class TurnedObjectView:
-    """What rays see of the thing.
+    """What rays measure of the object.
 
     Attributes:
-        row: (n,) the return of the thing that the ray would bring, −1 for none. range_m: (n,) how far away.
-        silent: (n,) whether the ray ends at the thing without a return; ``range_m`` is then about where.
+        row: (n,) the return of the object that the ray would give, −1 for none. range_m: (n,) its range.
+        silent: (n,) whether the ray ends at the object without a return; ``range_m`` is then approximate.
     """
 
     row: Rows
@@ -50,16 +50,16 @@ class TurnedObjectView:
     silent: npt.NDArray[np.bool_]
 
     def of(self, rays: npt.NDArray[np.bool_]) -> TurnedObjectView:
-        """Return what some of the rays (n,) see."""
+        """Return the results of some of the rays (n,)."""
         return TurnedObjectView(self.row[rays], self.range_m[rays], self.silent[rays])
 
 
 @dataclass(frozen=True, eq=False)
 class TurnedRays:
-    """What a cloud's own rays see of the thing turned.
+    """What a cloud's own rays measure of the rotated object.
 
     Attributes:
-        rows: (n,) returns on rays that may see it. own_m: (n,) their ranges. seen: what each ray sees.
+        rows: (n,) returns on rays that may hit it. own_m: (n,) their ranges. seen: the result of each ray.
     """
 
     view: TurnedView
@@ -70,18 +70,18 @@ class TurnedRays:
 
 
 class TurnedView:
-    """A thing as the sensor sees it, turned about the z axis of the cloud's frame."""
+    """An object as the sensor sees it, rotated about the z axis of the cloud's frame."""
 
     def __init__(self, cloud: Cloud, thing: Rows) -> None:
-        """Look at a thing, its returns at rows (n,).
+        """Analyse an object, its returns at rows (n,).
 
         Raises:
-            NotApplicable: the beams of the cloud cannot be told, or too few of them see the thing.
+            NotApplicable: the beams of the cloud are unknown, or too few of them hit the object.
         """
         xyz = places(cloud, thing)
         mean, beams = xyz.mean(axis=0), beams_of(cloud)
         self.bearing_rad = float(np.arctan2(mean[1], mean[0]))
-        self.half_rad = float(np.abs(beams.aside(self.bearing_rad, thing)).max()) + _ASIDE_RAD
+        self.half_rad = float(np.abs(beams.azimuth_from(self.bearing_rad, thing)).max()) + _ASIDE_RAD
         own = self._angles(xyz, 0.0)
         self._cloud, self._step = cloud, self._steps(cloud, thing, own)
         self._low, self._high = own.min(axis=0) - _MAY_STEPS * self._step, own.max(axis=0) + _MAY_STEPS * self._step
@@ -95,31 +95,31 @@ class TurnedView:
         self._tree = cKDTree(flat / self._step, compact_nodes=False, balanced_tree=False)
 
     def look(self, turn_rad: float) -> TurnedRays:
-        """Return what the rays of the cloud's returns see of the thing turned by an angle."""
+        """Return what the rays of the cloud's returns measure of the object rotated by an angle."""
         rows, _ = beams_of(self._cloud).within(self.bearing_rad + turn_rad, self._reach_rad)
         rows, xyz = returns_at(self._cloud, rows)
         return TurnedRays(self, turn_rad, rows, lengths(xyz), self.at(xyz, turn_rad))
 
     def at(self, xyz: Floats, turn_rad: float) -> TurnedObjectView:
-        """Return what rays in the directions of points (n, 3) see of the thing turned by an angle."""
+        """Return what rays in the directions of points (n, 3) measure of the object rotated by an angle."""
         row, range_m = np.full(len(xyz), -1), np.full(len(xyz), np.inf)
         silent = np.zeros(len(xyz), dtype=bool)
         may, back = self._among(xyz, turn_rad)
-        apart, nearest = self._tree.query(back / self._step, distance_upper_bound=_NEAR_STEPS)
-        sees = np.isfinite(apart)
+        distance, nearest = self._tree.query(back / self._step, distance_upper_bound=_NEAR_STEPS)
+        sees = np.isfinite(distance)
         sees[sees] = self._thing[nearest[sees]]
         row[may[sees]], range_m[may[sees]] = self._rows[nearest[sees]], self._range_m[nearest[sees]]
-        may, back = may[~np.isfinite(apart)], back[~np.isfinite(apart)]
-        apart, nearest = self._tree.query(back / self._step, k=_AROUND, distance_upper_bound=_AROUND_STEPS)
-        may, nearest = (found[np.isfinite(apart[:, -1])] for found in (may, nearest))
+        may, back = may[~np.isfinite(distance)], back[~np.isfinite(distance)]
+        distance, nearest = self._tree.query(back / self._step, k=_AROUND, distance_upper_bound=_AROUND_STEPS)
+        may, nearest = (found[np.isfinite(distance[:, -1])] for found in (may, nearest))
         quiet = self._thing[nearest].all(axis=1)
         silent[may[quiet]], range_m[may[quiet]] = True, self._range_m[nearest[quiet]].max(axis=1)
         return TurnedObjectView(row, range_m, silent)
 
     def _among(self, xyz: Floats, turn_rad: float, aside_steps: Floats = _NO_STEPS) -> tuple[Rows, Floats]:
-        """Return which rays (n, 3) may meet the thing, or are so many steps (2,) beside such, and their angles (k, 2).
+        """Return which rays (n, 3) may hit the object, or are so many steps (2,) beside such, and their angles (k, 2).
 
-        Steepness is compared first: that takes no angle.
+        Slopes are compared first: that needs no angles.
         """
         more = aside_steps * self._step
         low, high = self._low - more, self._high + more
@@ -132,7 +132,7 @@ class TurnedView:
         return may[chosen], flat[chosen]
 
     def _angles(self, xyz: Floats, turn_rad: float) -> Floats:
-        """Return azimuth from the thing's middle and elevation (n, 2) of points (n, 3), turned back by an angle."""
+        """Return azimuth from the object's centre and elevation (n, 2) of points (n, 3), rotated back by an angle."""
         x, y, z = xyz.T
         return np.stack([self._away(np.arctan2(y, x), turn_rad), np.arctan2(z, np.hypot(x, y))]).T
 

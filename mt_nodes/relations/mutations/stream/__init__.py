@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that touch no content: the stream itself."""
+"""Changes of the message stream that leave contents alone."""

@@ -33,41 +33,40 @@ from mt_nodes.relations.mutations.stream.whole_stream import (
 
 @dataclass(frozen=True)
 class FramesDropped(OneKind):
-    """Sends nothing of some frames, several in a row if wanted: a lost packet, a full queue, a sensor that pauses.
+    """Drops some frames, several in a row if wanted: a lost packet, a full queue, a sensor that pauses.
 
     Best effort, which ROS 2 offers for sensor data, may lose samples, and a full history drops its oldest (ROS 2
-    documentation, quality of service settings). The pair of a frame that is not sent is SKIPPED: what its absence did
-    to a stack shows in the frames after it. ``of`` one kind of sensor the others' messages of the instant go out, and
-    an answer is expected unless the sensor that leads is dropped. Guaranteed: nothing of a dropped frame goes out,
-    every other one as it is.
+    documentation, quality of service settings). The pair of a dropped frame is SKIPPED: the effect of its absence shows
+    in the frames after it. With ``of`` one kind of sensor the other messages of the instant go out, and an answer is
+    expected unless the leading sensor is dropped. Guaranteed: nothing of a dropped frame goes out, every other one is
+    unchanged.
     """
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
-        """Send what is not dropped, if anything."""
-        rest = part_of(bundle, frozenset(m.topic for m in bundle.messages) - self.struck(bundle))
+        """Send the messages that are not dropped, if any."""
+        rest = part_of(bundle, frozenset(m.topic for m in bundle.messages) - self.affected_topics(bundle))
         return Followup(((0, rest),) if rest.messages else ())
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
-        """Count what goes out."""
-        gone = topics_of(source, self.of)
-        expected = {message.topic: message for message in source.messages if message.topic not in gone}
-        got = {message.topic: message for _, made in followup.bundles for message in made.messages}
-        if got != expected or sum(len(made.messages) for _, made in followup.bundles) != len(expected):
+        """Count the messages."""
+        dropped = topics_of(source, self.of)
+        expected = {message.topic: message for message in source.messages if message.topic not in dropped}
+        got = {message.topic: message for _, sent in followup.bundles for message in sent.messages}
+        if got != expected or sum(len(sent.messages) for _, sent in followup.bundles) != len(expected):
             return (
                 f"messages of {', '.join(got) or 'none'} of a dropped frame, expected {', '.join(expected) or 'none'}"
             )
-        kept = [wire.topic for _, made in followup.bundles for wire in made.wires if wire.topic in gone]
-        return f"{kept[0]}: the recorded message is still there" if kept else None
+        not_dropped = [wire.topic for _, sent in followup.bundles for wire in sent.wires if wire.topic in dropped]
+        return f"{not_dropped[0]}: the recorded message is still there" if not_dropped else None
 
 
 @dataclass(frozen=True)
 class RateReduced(WholeStream):
-    """Sends one frame of ``one_of``, evenly spaced, and nothing of the others: a sensor that turns more slowly.
+    """Sends one of ``one_of`` frames, evenly spaced: a sensor with a lower rate.
 
-    Sent is the frame, numbered from 0, that each multiple of ``one_of`` falls into: it need not be whole, and of 10 Hz
-    1.25 makes 8 Hz.
-    Each sweep keeps its own points and time, so it is assumed that a slower sensor sees what a fast one does. Pairs of
-    frames that are not sent are SKIPPED. Guaranteed: of any first n frames n / one_of were sent, rounded up.
+    The frames sent, numbered from 0, are those at multiples of ``one_of``, which need not be an integer: 1.25 turns 10
+    Hz into 8 Hz. Each sweep keeps its points and time, so it is assumed that a slower sensor measures what a fast one
+    does. Pairs of dropped frames are SKIPPED. Guaranteed: of any first n frames n / one_of are sent, rounded up.
     """
 
     one_of: float = param(
@@ -75,7 +74,7 @@ class RateReduced(WholeStream):
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         need_messages(bundle)
         return {}
 
@@ -84,7 +83,7 @@ class RateReduced(WholeStream):
         return Followup(((0, bundle),) if -bundle.index % Fraction(self.one_of) < 1 else ())
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Count how many frames are owed up to this one, and to the one before."""
+        """Count how many frames are due up to this one, and to the one before."""
         before, upto = (ceil(n / Fraction(self.one_of)) for n in (source.index, source.index + 1))
         if upto > before:
             return passed(source, followup)
@@ -93,11 +92,10 @@ class RateReduced(WholeStream):
 
 @dataclass(frozen=True)
 class FramesRepeated(NowAndThen):
-    """Sends some frames, or all (``every: 1``), again: a sender that repeats, a relay that is there twice.
+    """Sends some frames, or all (``every: 1``), again: a sender that repeats, or a duplicate relay.
 
-    UDP, which sensors send by, does not keep a datagram from arriving twice (RFC 768). The answer to the first is
-    judged; what the repeated ones did to a stack shows in the frames after. Guaranteed: the source itself, stamps and
-    all, as often as promised.
+    UDP, which sensors use, may deliver a datagram twice (RFC 768). The answer to the first is judged; the effect of the
+    repetition shows in the frames after. Guaranteed: the source itself, with its stamps, as often as promised.
     """
 
     strikes_all = True
@@ -113,10 +111,10 @@ class FramesRepeated(NowAndThen):
         """Count and compare."""
         if len(followup.bundles) != self.times + 1:
             return f"{len(followup.bundles)} bundles, expected {self.times + 1}"
-        for k, (delay_ns, made) in enumerate(followup.bundles):
+        for k, (delay_ns, sent) in enumerate(followup.bundles):
             if abs(delay_ns / 1e9 - k * self.after_s) > 1e-9:
                 return f"bundle {k} comes after {delay_ns / 1e9} s, expected {k * self.after_s:g} s"
-            if broken := same(source, made, 0):
+            if broken := same(source, sent, 0):
                 return broken
         return None
 
@@ -125,42 +123,44 @@ class FramesRepeated(NowAndThen):
 class FramesReordered(NowAndThen):
     """Holds some frames back, several in a row if wanted, until their successor went out: arrival out of order.
 
-    UDP does not promise the order of datagrams (RFC 768), nor do threads that hand frames on. The pair of a frame that
-    is held back is SKIPPED; it goes out behind its successor, whose answer is judged. Frames held back at the end of a
-    drive are lost. Guaranteed: the successor first, then those held back, oldest first, all as they are.
+    UDP does not guarantee the order of datagrams (RFC 768), nor do threads that pass frames on. The pair of a held-back
+    frame is SKIPPED; it goes out after its successor, whose answer is judged. Frames held back at the end of a drive
+    are lost. Guaranteed: the successor first, then those held back, oldest first, all unchanged.
     """
 
     @property
     def length(self) -> int:
-        """Those held back, and the one that they come after."""
+        """The held-back frames, and the one that they follow."""
         return self.burst + 1
 
     @property
-    def looks_back(self) -> int:
-        """To all that is held back."""
+    def needs_history(self) -> int:
+        """All held-back frames."""
         return self.burst
 
     def check(self, bundle: Bundle, nth: int) -> None:
-        """Refuse when what was held back is not there."""
-        if nth == self.length and len(self._held(bundle)) < self.burst:
-            raise NotApplicable(f"bundle {bundle.index} has {len(self._held(bundle))} before it, expected {self.burst}")
+        """Refuse if a held-back frame is missing."""
+        if nth == self.length and len(self._burst(bundle)) < self.burst:
+            raise NotApplicable(
+                f"bundle {bundle.index} has {len(self._burst(bundle))} before it, expected {self.burst}"
+            )
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
-        """Hold it back, or send it and what was held back."""
-        return Followup(((0, bundle), *((0, b) for b in self._held(bundle))) if nth == self.length else ())
+        """Hold it back, or send it and the held-back frames."""
+        return Followup(((0, bundle), *((0, b) for b in self._burst(bundle))) if nth == self.length else ())
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare one by one."""
         if nth < self.length:
             return f"{len(followup.bundles)} bundles of a frame that is held back" if followup.bundles else None
         expected = [source, *source.earlier[len(source.earlier) - self.burst :]]
-        numbers = [(delay_ns, made.index) for delay_ns, made in followup.bundles]
+        numbers = [(delay_ns, sent.index) for delay_ns, sent in followup.bundles]
         if numbers != [(0, b.index) for b in expected]:
             return f"delays and numbers {numbers}, expected {[(0, b.index) for b in expected]}"
         pairs = zip(expected, followup.bundles, strict=True)
         return next((broken for old, (_, new) in pairs if (broken := same(old, new, 0))), None)
 
-    def _held(self, bundle: Bundle) -> tuple[Bundle, ...]:
+    def _burst(self, bundle: Bundle) -> tuple[Bundle, ...]:
         return tuple(b for b in bundle.earlier if bundle.index - self.burst <= b.index < bundle.index)
 
 
@@ -168,12 +168,12 @@ class FramesReordered(NowAndThen):
 class FramesDelayed(OneKind):
     """Sends some frames, or all (``every: 1``), later: latency of a driver, a network or a busy machine.
 
-    Stamps stay, as of a sensor that knows when it measured, or are those of sending, as of a driver that stamps what
-    arrives. Frames keep their order: what is due meanwhile comes behind, as it does in any queue; frames_reordered
-    changes the order. ``of`` one kind of sensor the others' messages of the instant come in time, and one answer is
-    expected to both; a delay of more than a period holds up the others of the next instant, too. Physical argument:
-    whatever stands between sensor and stack takes time. Guaranteed: what is delayed comes later by the delay, all else
-    in time, byte for byte the source but for stamps moved by nothing or by the delay.
+    Stamps stay, as from a sensor that stamps its measurements, or are those of sending, as from a driver that stamps on
+    arrival. Frames keep their order: those due meanwhile come after, as in any queue; frames_reordered changes the
+    order. With ``of`` one kind of sensor the other messages of the instant come in time, and one answer is expected to
+    both; a delay of more than a period also delays the others of the next instant. Physical argument: everything
+    between sensor and stack takes time. Guaranteed: delayed messages come later by the delay, all others in time, byte
+    for byte the source except for stamps, which move by 0 or the delay.
     """
 
     strikes_all = True
@@ -200,52 +200,54 @@ class FramesDelayed(OneKind):
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
         """Send it later."""
-        late = self.struck(bundle)
+        late = self.affected_topics(bundle)
         new = {m.topic: moved(m, self._moved_ns) for m in bundle.messages if self._moved_ns and m.topic in late}
-        made = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
+        delayed = with_messages(bundle, bundle.stamp_ns + (self._moved_ns if self.leads(bundle) else 0), new)
         in_time = frozenset(message.topic for message in bundle.messages) - late
-        parts = ((0, part_of(made, in_time)), (self._delay_ns, part_of(made, late)))
-        return Followup(parts if in_time else ((self._delay_ns, made),), Effects(numbers={"delay_s": self.delay_s}))
+        parts = ((0, part_of(delayed, in_time)), (self._delay_ns, part_of(delayed, late)))
+        return Followup(parts if in_time else ((self._delay_ns, delayed),), Effects(numbers={"delay_s": self.delay_s}))
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
         """Compare instants and messages."""
         late = topics_of(source, self.of)
-        due = [(m.topic, delay_ns / 1e9) for delay_ns, made in followup.bundles for m in made.messages]
-        wanted = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
-        if sorted(t for t, _ in due) != sorted(wanted) or any(abs(s - wanted[topic]) > 1e-9 for topic, s in due):
-            return f"delays {due} s, expected {wanted} s"
-        made = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
-        back = {m.topic: moved(m, -self._moved_ns) for m in made.messages if m.topic in late}
+        due = [(m.topic, delay_ns / 1e9) for delay_ns, sent in followup.bundles for m in sent.messages]
+        expected_s = {m.topic: self.delay_s if m.topic in late else 0.0 for m in source.messages}
+        if sorted(t for t, _ in due) != sorted(expected_s) or any(
+            abs(s - expected_s[topic]) > 1e-9 for topic, s in due
+        ):
+            return f"delays {due} s, expected {expected_s} s"
+        sent = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
+        back = {m.topic: moved(m, -self._moved_ns) for m in sent.messages if m.topic in late}
         answers_move = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
-        stamp_ns = made.stamp_ns - (self._moved_ns if answers_move else 0)
-        return same(source, with_messages(made, stamp_ns, back), 0)
+        stamp_ns = sent.stamp_ns - (self._moved_ns if answers_move else 0)
+        return same(source, with_messages(sent, stamp_ns, back), 0)
 
 
 @dataclass(frozen=True)
 class FramesFrozen(OneKind):
-    """Sends an earlier frame in place of some, several in a row if wanted: a driver that repeats its buffer.
+    """Sends an earlier frame instead of some, several in a row if wanted: a driver that repeats its buffer.
 
-    All frames of a burst show the last one before it; under their own stamps (what is sent is stamped anew), or under
-    its stamp (the whole message is sent again). Assumed, for no source was found that measures how drivers freeze: both
-    are what a reader of a buffer that is no longer written can do. ``of`` one kind of sensor the others' messages stay.
-    Guaranteed: every message of a frozen frame is that of the frame before the burst, byte for byte but for the stamp;
-    every other frame, and message, goes out as it is.
+    All frames of a burst show the last one before it; with their own stamps (new stamps on sending), or with its stamp
+    (the whole message again). Assumed, because no source was found on how drivers freeze: both are possible for a
+    reader of a buffer that is no longer written. With ``of`` one kind of sensor the other messages stay. Guaranteed:
+    every message of a frozen frame is that of the frame before the burst, byte for byte except for the stamp; every
+    other frame, and message, is unchanged.
     """
 
     stamps: str = param("new", choices=("new", "old"), help="of what is frozen: its own time, or that of what it shows")
 
     @property
-    def looks_back(self) -> int:
+    def needs_history(self) -> int:
         """To the frame before a burst."""
         return self.burst
 
     def check(self, bundle: Bundle, nth: int) -> None:
-        """Refuse what the frame before the burst cannot stand for."""
+        """Refuse if the frame before the burst cannot replace this one."""
         before = _numbered(bundle, bundle.index - nth)
         if before is None:
             raise NotApplicable(f"bundle {bundle.index - nth}, which bundle {bundle.index} would show, is not there")
         topics = {message.topic for message in before.messages}
-        if lacking := sorted(self.struck(bundle) - topics):
+        if lacking := sorted(self.affected_topics(bundle) - topics):
             raise NotApplicable(f"bundle {before.index}, which bundle {bundle.index} would show, has no {lacking[0]}")
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
@@ -254,31 +256,33 @@ class FramesFrozen(OneKind):
         if before is None:
             raise LookupError(f"bundle {bundle.index - nth} is not there")
         new = {message.topic: message.stamp_ns for message in bundle.messages} if self.stamps == "new" else {}
-        frozen = [message for message in before.messages if message.topic in self.struck(bundle)]
-        shown = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
-        made = with_messages(bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, shown)
-        return Followup(((0, made),), Effects(numbers={"frozen_for_frames": nth}))
+        frozen = [message for message in before.messages if message.topic in self.affected_topics(bundle)]
+        frozen_now = {m.topic: moved(m, new.get(m.topic, m.stamp_ns) - m.stamp_ns) for m in frozen}
+        changed = with_messages(
+            bundle, before.stamp_ns if not new and self.leads(bundle) else bundle.stamp_ns, frozen_now
+        )
+        return Followup(((0, changed),), Effects(numbers={"frozen_for_frames": nth}))
 
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
-        """Compare with the former bundle and with the present one."""
+        """Compare with the earlier bundle and with the current one."""
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
-        made, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
+        sent, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
         leads = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
         stamps = former[0] if self.stamps == "old" and leads else source
-        if made.stamp_ns != stamps.stamp_ns:
-            return f"the bundle's stamp is {made.stamp_ns} ns, expected {stamps.stamp_ns} ns"
+        if sent.stamp_ns != stamps.stamp_ns:
+            return f"the bundle's stamp is {sent.stamp_ns} ns, expected {stamps.stamp_ns} ns"
         frozen = topics_of(source, self.of)
-        for new, old in zip(made.messages, source.messages, strict=True):
+        for new, old in zip(sent.messages, source.messages, strict=True):
             if old.topic not in frozen:
                 if new is not old:
                     return f"{old.topic}: changed, which was not to be frozen"
                 continue
-            shown = next(m for m in former[0].messages if m.topic == old.topic)
-            stamp_ns = old.stamp_ns if self.stamps == "new" else shown.stamp_ns
+            original = next(m for m in former[0].messages if m.topic == old.topic)
+            stamp_ns = old.stamp_ns if self.stamps == "new" else original.stamp_ns
             if new.topic != old.topic or new.stamp_ns != stamp_ns:
                 return f"{new.topic}: stamp {new.stamp_ns} ns, expected {old.topic} with {stamp_ns} ns"
-            if not same_content(shown, new):
+            if not same_content(original, new):
                 return f"{new.topic}: not what bundle {former[0].index} shows"
         return None
 

@@ -14,9 +14,9 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 @dataclass(frozen=True)
 class Identity(Mutation):
-    """Sends the source again, so that what differs is the stack's own doing.
+    """Sends the source again: any difference comes from the stack itself.
 
-    Guaranteed: one bundle goes out, at once, with the very messages of the source.
+    Guaranteed: one bundle goes out, without delay, with the same messages as the source.
     """
 
     sensors = ("lidar", "camera")
@@ -24,7 +24,7 @@ class Identity(Mutation):
     random = False
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Choose nothing."""
+        """Nothing is random."""
         return {}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
@@ -32,7 +32,7 @@ class Identity(Mutation):
         return Followup(((0, bundle),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove that one bundle goes out, at once, with the messages of the source."""
+        """Prove that one bundle goes out, without delay, with the messages of the source."""
         if len(followup.bundles) != 1 or followup.bundles[0][0] != 0:
             return "the follow-up is not one bundle without delay"
         changed = followup.first.changed_topics(source)

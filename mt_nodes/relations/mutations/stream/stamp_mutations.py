@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stamps that tremble, and clocks that are set while they run."""
+"""Stamps with jitter, and clocks that are stepped while they run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ClockStepped(WholeStream):
     """Moves all stamps from one frame of a drive on by a constant: the sensors' clock was set, the stack's was not.
 
     t' = t + step_s from ``from_frame`` on. ntpd steps a clock that is off by more than a threshold, by default 128 ms,
-    and slews it below that (its manual, option -x). Frames are sent when they were recorded. Guaranteed: nothing but
-    stamps differs; none before that frame, and all from it on, by the step exactly.
+    and slews it below that (its manual, option -x). Frames are sent at their recorded times. Guaranteed: nothing but
+    stamps differs; none before that frame, and all from it on, by exactly the step.
     """
 
     about_stamps = True
@@ -50,19 +50,19 @@ class ClockStepped(WholeStream):
         return round(self.step_s * 1e9)
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Leave nothing to chance."""
+        """Nothing is random."""
         need_messages(bundle)
         need_room(bundle, self._step_ns)
         return {}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Stamp it anew, unless the step is to come."""
+        """Move the stamps from that frame on."""
         if bundle.index < self.from_frame:
             return Followup(((0, bundle),))
         return Followup(((0, restamped(bundle, self._step_ns)),), Effects(numbers={"offset_s": self.step_s}))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Take the step off again and compare."""
+        """Subtract the step again and compare."""
         if source.index < self.from_frame:
             return passed(source, followup)
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
@@ -72,11 +72,11 @@ class ClockStepped(WholeStream):
 
 @dataclass(frozen=True)
 class StampsJittered(WholeStream):
-    """Moves the stamps of each frame by a little, back or forth, all of a frame alike: a driver that stamps on arrival.
+    """Moves the stamps of each frame slightly, back or forth, all of a frame alike: a driver that stamps on arrival.
 
-    t' = t + u, u uniform within ± jitter_s, and so far up that no stamp comes before what the frame before may bear:
-    their order stays. Physical argument: where arrival is stamped, what delays vary by becomes jitter of stamps; that
-    it is uniform is assumed, for the bound is what matters. Guaranteed: every stamp of a frame moved alike, within the
+    t' = t + u, u uniform within ± jitter_s, but never before the latest possible stamp of the previous frame: the order
+    stays. Physical argument: if arrival is stamped, variation of delays becomes jitter of stamps; the uniform
+    distribution is assumed, because the bound is what matters. Guaranteed: all stamps of a frame move alike, within the
     bound and in order; nothing else differs.
     """
 
@@ -94,12 +94,12 @@ class StampsJittered(WholeStream):
         return round(self.jitter_s * 1e9)
 
     @property
-    def looks_back(self) -> int:
-        """To the frame before, whose stamps come before."""
+    def needs_history(self) -> int:
+        """To the previous frame, whose stamps come before."""
         return 1
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw by how much, in nanoseconds."""
+        """Draw the shift, in nanoseconds."""
         need_messages(bundle)
         gap_ns = _gap_ns(bundle)
         if gap_ns is not None and gap_ns <= 0:
@@ -119,18 +119,18 @@ class StampsJittered(WholeStream):
         """Compare stamps, bound, order and messages."""
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
-        made = followup.first
-        if abs(made.stamp_ns - source.stamp_ns) > self.jitter_s * 1e9 + 1:
-            return f"the stamp moved by {made.stamp_ns - source.stamp_ns} ns, more than {self.jitter_s:g} s"
+        changed = followup.first
+        if abs(changed.stamp_ns - source.stamp_ns) > self.jitter_s * 1e9 + 1:
+            return f"the stamp moved by {changed.stamp_ns - source.stamp_ns} ns, more than {self.jitter_s:g} s"
         latest = {m.topic: m.stamp_ns + self._jitter_ns for b in source.earlier for m in b.messages}
-        for message in made.messages:
+        for message in changed.messages:
             if message.stamp_ns <= latest.get(message.topic, -1):
                 return f"{message.topic}: {message.stamp_ns} ns may come before the one before it"
-        return same(source, made, made.stamp_ns - source.stamp_ns)
+        return same(source, changed, changed.stamp_ns - source.stamp_ns)
 
 
 def _gap_ns(bundle: Bundle) -> int | None:
-    """Return the least time since the frame before, over all topics; None when there is none."""
+    """Return the least time since the previous frame, over all topics; None if there is none."""
     before = {message.topic: message.stamp_ns for former in bundle.earlier for message in former.messages}
     gaps = [message.stamp_ns - before[message.topic] for message in bundle.messages if message.topic in before]
     return min(gaps, default=None)

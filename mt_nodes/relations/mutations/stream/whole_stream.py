@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mutations of the stream have in common: stamps moved, messages compared, bursts of bundles that are struck."""
+"""Base classes of stream mutations: moved stamps, comparison of messages, bursts of affected bundles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mt_nodes.base.params import param
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
-#: Stamps are whole seconds in 32 bits, and nanoseconds.
+#: Stamps are 32 bits of seconds, and nanoseconds.
 LATEST_NS = 2**31 * 1_000_000_000 - 1
 
 
 class WholeStream(Mutation):
-    """Changes when, how often and in which order bundles come, with all the sensor messages that they hold.
+    """Changes when, how often and in which order bundles come, with all their sensor messages.
 
-    What is no sensor message (/tf, the vehicle's state) is no part of it and comes as it was recorded.
+    Other messages (/tf, the vehicle's state) are unaffected and come as recorded.
     """
 
     sensors = ("lidar", "camera")
@@ -30,14 +30,14 @@ class WholeStream(Mutation):
 
 @dataclass(frozen=True)
 class NowAndThen(WholeStream):
-    """Strikes a burst of bundles in every stretch of the stream, where chance wills; the others pass as they are.
+    """Affects a burst of bundles at a random place of every period of the stream; the others stay.
 
-    Where it strikes depends on seed, episode and the bundle's number only, never on what came before. The first bundle
-    of a stretch is never struck: bursts stay apart, and what they look back on was sent. Recorded is ``nth``: the
-    how-many-th bundle of its burst this is, 0 for none.
+    The place depends on seed, episode and the bundle's number only, never on earlier bundles. The first bundle of a
+    period is never affected: bursts stay apart, and the bundles that they look back to were sent. The draw records
+    ``nth``: the position of the bundle in its burst, 0 for none.
     """
 
-    #: Whether ``every`` may be 1: each bundle is struck.
+    #: Whether ``every`` may be 1: each bundle is affected.
     strikes_all: ClassVar[bool] = False
 
     every: int = param(
@@ -54,7 +54,7 @@ class NowAndThen(WholeStream):
 
     @property
     def length(self) -> int:
-        """How many bundles in a row are struck."""
+        """Length of a burst in bundles."""
         return self.burst
 
     @abstractmethod
@@ -63,21 +63,21 @@ class NowAndThen(WholeStream):
 
     @abstractmethod
     def prove_strike(self, source: Bundle, followup: Followup, nth: int) -> str | None:
-        """Look at it again; return what is not as promised, or None."""
+        """Check it; return the broken promise, or None."""
 
     def check(self, bundle: Bundle, nth: int) -> None:
-        """Refuse what cannot be struck.
+        """Refuse bundles that cannot be changed.
 
         Raises:
             NotApplicable: with the reason.
         """
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Draw what the places of all bursts of the episode depend on."""
+        """Draw the seed of the places of all bursts of the episode."""
         return int(rng.integers(2**32))
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Find out whether the bundle is struck."""
+        """Determine whether the bundle is affected."""
         need_messages(bundle)
         stretch, place = divmod(bundle.index - self.from_frame, self.every)
         first = 0
@@ -91,17 +91,17 @@ class NowAndThen(WholeStream):
         return {"nth": nth}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Strike the bundle, or let it pass."""
+        """Change the bundle, or let it pass."""
         return self.strike(bundle, draw["nth"]) if draw["nth"] else Followup(((0, bundle),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        """Prove what was promised, and of what is not struck that it is the source."""
+        """Prove the promise, and that an unaffected bundle is the source."""
         return self.prove_strike(source, followup, draw["nth"]) if draw["nth"] else passed(source, followup)
 
 
 @dataclass(frozen=True)
 class OneKind(NowAndThen):
-    """Strikes the messages of all sensors, or of one kind of sensor while the others' pass as they are."""
+    """Affects the messages of all sensors, or of one kind of sensor while the others stay."""
 
     of: str = param("all", choices=("all", "lidar", "camera"), help="whose frames; camera: with their camera infos")
 
@@ -111,31 +111,31 @@ class OneKind(NowAndThen):
         return self.sensors if self.of == "all" else (self.of,)
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Find out whether the bundle is struck; one that lacks the kind of sensor cannot be."""
+        """Determine whether the bundle is affected; one without that kind of sensor cannot be."""
         if self.of != "all" and not (bundle.clouds if self.of == "lidar" else bundle.images):
             raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose frames are changed")
         return super().draw(rng, bundle, state)
 
-    def struck(self, bundle: Bundle) -> frozenset[str]:
-        """Return the topics that are struck."""
+    def affected_topics(self, bundle: Bundle) -> frozenset[str]:
+        """Return the affected topics."""
         clouds = frozenset(cloud.topic for cloud in bundle.clouds)
         every = frozenset(message.topic for message in bundle.messages)
-        told = frozenset(message.topic for message in bundle.told)
-        return {"all": every, "lidar": clouds, "camera": every - clouds - told}[self.of]
+        world_topics = frozenset(message.topic for message in bundle.told)
+        return {"all": every, "lidar": clouds, "camera": every - clouds - world_topics}[self.of]
 
     def leads(self, bundle: Bundle) -> bool:
-        """Tell whether what is struck holds the sensor that the bundle follows, whose stamp is the bundle's."""
+        """Return whether the affected messages include the leading sensor, whose stamp is the bundle's."""
         return self.of != "camera" or not bundle.clouds
 
 
 def topics_of(bundle: Bundle, kind: str) -> set[str]:
-    """Return the topics of all sensor messages, or of one kind of sensor, by what the messages are: for proofs."""
-    wanted = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
-    return {message.topic for message in bundle.messages if isinstance(message, wanted)}
+    """Return the topics of all sensor messages, or of one kind of sensor, by message type: for proofs."""
+    types = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
+    return {message.topic for message in bundle.messages if isinstance(message, types)}
 
 
 def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
-    """Return a bundle with the sensor messages of some topics only, recorded ones included."""
+    """Return a bundle with the sensor messages of some topics only, including serialized ones."""
     left_out = {message.topic for message in bundle.messages} - topics
     return replace(
         bundle,
@@ -148,7 +148,7 @@ def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
 
 
 def need_messages(bundle: Bundle) -> None:
-    """Refuse a bundle that holds nothing.
+    """Refuse an empty bundle.
 
     Raises:
         NotApplicable: it has no sensor message.
@@ -161,7 +161,7 @@ def need_room(bundle: Bundle, by_ns: int) -> None:
     """Refuse a bundle whose stamps cannot be moved.
 
     Raises:
-        NotApplicable: they would leave what a message can hold.
+        NotApplicable: they would exceed the range of a stamp.
     """
     stamps = [message.stamp_ns + by_ns for message in bundle.messages] + [bundle.stamp_ns + by_ns]
     if min(stamps) < 0 or max(stamps) > LATEST_NS:
@@ -179,7 +179,7 @@ def moved(message: Message, by_ns: int) -> Message:
 
 
 def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bundle:
-    """Return a bundle with another stamp and messages replaced, by topic."""
+    """Return a bundle with another stamp and replaced messages, by topic."""
     return replace(
         bundle,
         stamp_ns=stamp_ns,
@@ -191,7 +191,7 @@ def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bu
 
 
 def passed(source: Bundle, followup: Followup) -> str | None:
-    """Prove that the source goes out as it is, at once."""
+    """Prove that the source goes out unchanged and without delay."""
     if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
         return f"delays {[delay_ns for delay_ns, _ in followup.bundles]}, expected one bundle at once"
     return same(source, followup.first, 0)
@@ -212,7 +212,7 @@ def same(old: Bundle, new: Bundle, by_ns: int) -> str | None:
 
 
 def same_content(old: Message, new: Message) -> bool:
-    """Tell whether two messages are alike, byte for byte, but for their stamps."""
+    """Return whether two messages are the same, byte for byte, except for their stamps."""
     if type(old) is not type(new):
         return False
     return all(_same(getattr(old, f.name), getattr(new, f.name)) for f in fields(old) if f.name != "stamp_ns")
@@ -221,5 +221,5 @@ def same_content(old: Message, new: Message) -> bool:
 def _same(old: Any, new: Any) -> bool:
     if old is new or not isinstance(old, np.ndarray):
         return bool(old is new or old == new)
-    alike = isinstance(new, np.ndarray) and (old.dtype, old.shape) == (new.dtype, new.shape)
-    return alike and np.ascontiguousarray(old).tobytes() == np.ascontiguousarray(new).tobytes()
+    same_layout = isinstance(new, np.ndarray) and (old.dtype, old.shape) == (new.dtype, new.shape)
+    return same_layout and np.ascontiguousarray(old).tobytes() == np.ascontiguousarray(new).tobytes()

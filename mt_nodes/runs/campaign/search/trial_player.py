@@ -54,7 +54,7 @@ class Player:
 
     def _before(self, relation: Relation, pair: Pair) -> list[Episode]:
         """The bundles that a pair depends on, and its own."""
-        back = max((m.looks_back for m in (*relation.mutate, *relation.baseline)), default=0)
+        back = max((m.needs_history for m in (*relation.mutate, *relation.baseline)), default=0)
         first = (pair.bundle or 0) - back if self._run.stack.stateless else 0
         wanted = [[b for b in tape if b.episode == pair.episode] for tape in self._tapes]
         if pair.bundle is not None:

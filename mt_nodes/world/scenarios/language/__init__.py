@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenario language: after SCENEST/AVUnit and the paper on moral testing, with attributes of people added.
 
-``splitting`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolving`` and
-``evaluating`` find out what names and values mean; ``building`` makes concrete scenarios on a map; ``formatting``
-prints strict form; ``writing`` makes a script of a concrete scenario; ``reference`` writes the language reference.
+``tokenizer`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolver`` and
+``evaluator`` determine the values of names and expressions; ``scenario_builder`` makes concrete scenarios on a map;
+``formatting`` prints strict form; ``script_writer`` makes a script of a concrete scenario; ``reference`` writes the
+language reference.
 """
 
 from mt_nodes.world.scenarios.language.formatting import format_script

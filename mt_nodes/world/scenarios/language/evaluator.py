@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out what each form of writing means."""
+"""Evaluates the expressions of a script."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from mt_nodes.world.scenarios.language.values import (
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What values mean, given what names do.
+    """Evaluates expressions, given the values of names.
 
     Attributes:
-        look_up: gives the value of a name, or raises Refused. model: gives the type that a name like that of what is
-            being defined says.
+        look_up: returns the value of a name, or raises Refused. model: returns the type that a name like that of the
+            current definition implies.
     """
 
     findings: Findings
@@ -51,7 +51,7 @@ class Evaluator:
 
     @singledispatchmethod
     def evaluate(self, node: tree.Node) -> Any:
-        """Return the value of what is written.
+        """Return the value of a node.
 
         Raises:
             Refused: it has none.
@@ -178,11 +178,11 @@ class Evaluator:
         return slots.word(item, ("EGO", "EAST"), "EGO, EAST, a place on a lane, or the name of somebody")
 
     def item(self, node: tree.Node) -> Item:
-        """Return the value of what is written, and where it stands."""
+        """Return the value of a node, and its place in the text."""
         return Item(self.evaluate(node), node.at)
 
     def _all(self, nodes: Sequence[tree.Node]) -> list[Item]:
-        """Return the values of all, or tell of each that is wrong."""
+        """Return the values of all nodes, or report every wrong one."""
         items = []
         for node in nodes:
             try:
@@ -194,17 +194,17 @@ class Evaluator:
         return items
 
 
-def _chain(whose: Ego | Participant) -> int:
-    """Return how many headings one must know to know that of somebody."""
+def _chain(participant: Ego | Participant) -> int:
+    """Return how many headings the heading of a participant depends on."""
     length = 1
-    link: Any = whose
+    link: Any = participant
     while isinstance(link, Ego | Participant) and link.start.heading is not None:
         length, link = length + 1, link.start.heading.reference
     return length
 
 
 def _joined(node: tree.Binary, left: Item, right: Item) -> Any:
-    """Return two values joined: numbers by all operators, coordinates by + and -, texts by +."""
+    """Return two values combined: numbers by all operators, coordinates by + and -, texts by +."""
     if isinstance(left.data, str) and isinstance(right.data, str) and node.operator == "+":
         return left.data + right.data
     if isinstance(left.data, Coordinate | Values) and node.operator in "+-":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a script in strict form: repairs carried out, one statement a line, comments where they were."""
+"""Formats a script in strict form: repairs applied, one statement per line, comments kept in place."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def format_script(text: str, name: str = "script", path: Path | None = None) -> 
     """Return a script in strict form.
 
     Args:
-        path: of the script, from which its imports are found; without them, what ``...`` stands for may stay unknown.
+        path: of the script, to find its imports; without it, the meaning of ``...`` may stay unknown.
 
     Raises:
-        ScenarioError: its syntax is wrong, beyond what lenient reading repairs.
+        ScenarioError: its syntax is wrong, beyond the repairs of lenient reading.
     """
     for _ in range(_ROUNDS):  # a repair inside of what another repair moves comes in the next round
         edits = _edits(text, name, path)
@@ -46,7 +46,7 @@ def _edits(text: str, name: str, path: Path | None) -> list[Edit]:
 
 
 def edited(text: str, edits: Sequence[Edit]) -> str:
-    """Return a text after edits; of two that overlap, only the first."""
+    """Return a text after edits; of two that overlap, only the first applies."""
     parts, position = [], 0
     for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
         if edit.start >= position:
@@ -56,7 +56,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _printed(text: str, name: str) -> str:
-    """Return a text of strict syntax, printed anew."""
+    """Return a text of strict syntax, reformatted."""
     lines: list[str] = []
     last_line = 0
     for part in _parts(text, name):
@@ -87,7 +87,7 @@ def _parts(text: str, name: str) -> Iterator[list[Token]]:
 
 
 class _Printer:
-    """Prints one statement: on one line if it is short, else its outermost brackets opened."""
+    """Prints one statement: on one line if it is short, else with its outermost brackets on lines of their own."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.lines: list[str] = []
@@ -132,7 +132,7 @@ class _Printer:
 
 
 def _spaces(tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield what stands before each token."""
+    """Yield the whitespace before each token."""
     earlier: Token | None = None
     before: Token | None = None
     tight = True  # whether nothing may stand between the last token and the next
@@ -150,7 +150,7 @@ def _is_value(token: Token | None) -> bool:
 
 
 def _joins(before: Token | None, token: Token) -> bool:
-    """Whether a token stands close to the one before it, whatever that is but a comma."""
+    """Return whether a token joins any previous token except a comma."""
     if token.type == "COMMA":
         return before is not None and before.type != "COMMA"
     return token.type in ("SEMICOLON", "COLON", *CLOSING) or token in ("[", "]")

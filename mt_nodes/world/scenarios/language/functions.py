@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words that make things, ``AV(…)``, ``Person(…)`` …: their slots, and what they make of what stands in them."""
+"""Constructors of the language, ``AV(…)``, ``Person(…)`` …: their slots, and how they make values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefus
 from mt_nodes.world.scenarios.language.values import (
     AttributeValues,
     Coordinate,
+    Duration,
     Ego,
     Group,
     Hours,
     Item,
-    Lasting,
     Looks,
     Motion,
     ObstacleValue,
@@ -36,7 +36,7 @@ CROWD = 200
 
 @dataclass(frozen=True)
 class Slot:
-    """One slot: its name, the kind of value, and whether it may be left empty."""
+    """A slot: its name, the kind of value, and whether it may be empty."""
 
     name: str
     kind: str
@@ -45,11 +45,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class Function:
-    """A word that makes something.
+    """A constructor.
 
     Attributes:
-        make: from where it stands and the slots' values by name (None where empty). more: the last slot's values are
-            any number, as a tuple. strict: whether it is what was published; else it is our addition.
+        make: from its place and the slots' values by name (None if empty). more: the last slot takes any number of
+            values, as a tuple. strict: whether it is published; else it is our addition.
     """
 
     slots: tuple[Slot, ...]
@@ -124,8 +124,8 @@ def _legs(at: Span, slot: Mapping[str, Any]) -> Motion:
     return Motion("legs", slot["states"])
 
 
-def _duration(at: Span, slot: Mapping[str, Any]) -> Lasting:
-    return Lasting(slots.within(Item(slot["seconds"], at), 0.1, 3600.0, "a duration", "s"))
+def _duration(at: Span, slot: Mapping[str, Any]) -> Duration:
+    return Duration(slots.within(Item(slot["seconds"], at), 0.1, 3600.0, "a duration", "s"))
 
 
 _METRES = (Slot("x", "Number", True), Slot("y", "Number", True), Slot("z", "Number"))
@@ -205,7 +205,7 @@ FUNCTIONS = {
 
 
 def attributes(marked: AttributeValues | None, maker: str) -> dict[str, Any]:
-    """Return attributes of what a word makes, each of its own type.
+    """Return attributes of a constructed value, each of its own type.
 
     Raises:
         Refused: an attribute is unknown there, or its value is not what it takes.

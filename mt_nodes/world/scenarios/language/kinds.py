@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of values, by the names that stand in ``Kind name = value;`` and in the slots of words."""
+"""Kinds of values, by their names in ``Kind name = value;`` and in slots."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from mt_nodes.world.scenarios.language import slots
 from mt_nodes.world.scenarios.language.values import (
+    Duration,
     Ego,
     Group,
     Item,
-    Lasting,
     ObstacleValue,
     Participant,
     Plot,
@@ -23,7 +23,7 @@ from mt_nodes.world.scenarios.language.values import (
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: how it is called, and what makes it of something written."""
+    """A kind of value: its name, and its constructor from a value as written."""
 
     make: Callable[[Item], Any]
     about: str
@@ -35,7 +35,7 @@ _MAKERS = {
     ObstacleValue: "Obstacle",
     Ego: "AV",
 }
-_MAKERS |= {Surroundings: "Environment", Programme: "Signal", Lasting: "Duration", Plot: "CreateScenario"}
+_MAKERS |= {Surroundings: "Environment", Programme: "Signal", Duration: "Duration", Plot: "CreateScenario"}
 
 
 def _is(kind: type) -> Callable[[Item], Any]:
@@ -75,7 +75,7 @@ KINDS = {
     "AV": Kind(_is(Ego), "the car that is tested, made by `AV`"),
     "Environment": Kind(_is(Surroundings), "made by `Environment`"),
     "Signal": Kind(_is(Programme), "made by `Signal`"),
-    "Duration": Kind(_is(Lasting), "made by `Duration`"),
+    "Duration": Kind(_is(Duration), "made by `Duration`"),
     "Scenario": Kind(_is(Plot), "made by `CreateScenario`"),
 }
 """Kinds of values by the name that stands in ``Kind name = value;``."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the syntax tree of a script, and tells everything that is wrong with its syntax at once."""
+"""Parses a script into a syntax tree, and reports all syntax errors at once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parse(text: str, name: str = "script", strict: bool = False) -> tree.Script:
 
 
 def statements_of(text: str, name: str, findings: Findings) -> tuple[tree.Node, ...]:
-    """Return the statements that can be read; of the others the findings tell."""
+    """Return the statements that can be parsed; findings report the others."""
     read = (_statement(tokens, name, findings) for tokens in split(text, name, findings))
     return tuple(statement for statement in read if statement is not None)
 
@@ -73,7 +73,7 @@ def _statement(tokens: Sequence[Token], name: str, findings: Findings) -> tree.N
 
 
 def _named(token: Token, following: Token | None, choices: Collection[str]) -> Token:
-    """Return a keyword as the name that it is where the grammar has no place for the word, or where it is defined."""
+    """Return a keyword as a name if the grammar has no place for the word there, or if it is defined there."""
     defined = following is not None and following.type == "EQUAL"
     if token.type in KEYWORDS and (token.type not in choices or defined):
         return type(token).new_borrow_pos("NAME", str(token), token)
@@ -87,23 +87,23 @@ def _broken(tokens: Sequence[Token], problem: Problem, name: str, findings: Find
 
 
 class Nesting:
-    """How deep values are inside each other, by brackets and by operators in a row."""
+    """Nesting depth, by brackets and by successive operators."""
 
     def __init__(self) -> None:
         self._operators = [0]
 
     @property
     def open(self) -> int:
-        """How many brackets are open."""
+        """Number of open brackets."""
         return len(self._operators) - 1
 
     @property
     def depth(self) -> int:
-        """Brackets that are open, and operators before this in each of them."""
+        """Open brackets, and the operators so far in each of them."""
         return self.open + sum(self._operators)
 
     def enter(self, kind: str) -> None:
-        """Go on to a token of a kind."""
+        """Advance to a token of a kind."""
         if kind in OPENING:
             self._operators.append(0)
         elif kind in CLOSING and self.open:
@@ -138,7 +138,7 @@ def _expected(accepts: set[str]) -> str:
 
 
 def _node(item: Any, around: Span, name: str) -> tree.Node:
-    """Turn a tree of the parser into ours; ``around`` is where it stands if it has no text of its own."""
+    """Convert a node of the parser; ``around`` is its place if it has no text of its own."""
     from lark import Token
 
     if isinstance(item, Token):
@@ -172,7 +172,7 @@ _Make = Callable[[Any], tree.Node]
 
 
 def _slots(children: Sequence[Any], make: _Make) -> tuple[tree.Node, ...]:
-    """Return what stands in slots; a lone empty one is none."""
+    """Return the contents of slots; a single empty one is none."""
     slots = tuple(make(child) for child in children)
     return () if len(slots) == 1 and isinstance(slots[0], tree.Empty) else slots
 
@@ -213,6 +213,6 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
 
 
 def _block(children: list[Any], make: _Make) -> tuple[tree.Node, ...]:
-    """Return the parts of a scenario; the ``;`` after the last part begins no further one."""
+    """Return the parts of a scenario; a trailing ``;`` adds none."""
     parts = tuple(make(child) for child in children)
     return parts[:-1] if isinstance(parts[-1], tree.Empty) else parts

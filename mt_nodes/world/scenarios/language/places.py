@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where on a map the places of a script are, which way one looks there, and how vehicles get from one to another."""
+"""Places and headings of a script on a map, and ways of vehicles between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CROSSING_M = 3.0
 """Who stands so near to a crossing crosses there."""
 _ALIKE_RAD = math.pi / 4
 _SMOOTH_M = 0.05
-#: Who is beside the middle of a lane drives so many metres along it for a metre to get there.
+#: Distance along a lane per metre of lateral offset when a vehicle joins the lane.
 _JOIN = 8.0
 
 
@@ -34,16 +34,16 @@ class Places:
     _poses: dict[str, Pose] = field(default_factory=dict)
 
     def ego_pose(self) -> Pose:
-        """Return where the ego starts."""
+        """Return the ego's start pose."""
         if "ego" not in self._poses:
             self._poses["ego"] = self.pose(self.ego.start, self.ego.at, "AV")
         return self._poses["ego"]
 
     def pose(self, state: State, at: Span, maker: str) -> Pose:
-        """Return the pose of a state of somebody.
+        """Return the pose of a state.
 
         Args:
-            at: where the script says it. maker: what they are, by the word that makes them.
+            at: its place in the script. maker: constructor of its owner.
 
         Raises:
             Refused: the map has no such lane, or the lane is not as long.
@@ -52,7 +52,7 @@ class Places:
         return Pose(x, y, self._yaw(state, x, y, at, maker))
 
     def point(self, state: State, at: Span, maker: str = "") -> tuple[float, float]:
-        """Return x and y of a state's place."""
+        """Return x and y of a state's position."""
         place = state.place
         if isinstance(place, LanePlace):
             pose = self._on_lane(place)
@@ -87,8 +87,8 @@ class Places:
         if isinstance(reference, LanePlace):
             return self._on_lane(reference).yaw_rad + heading.rad
         if isinstance(reference, Ego | Participant):
-            whose = "AV" if isinstance(reference, Ego) else reference.maker
-            return self.pose(reference.start, reference.at, whose).yaw_rad + heading.rad
+            owner = "AV" if isinstance(reference, Ego) else reference.maker
+            return self.pose(reference.start, reference.at, owner).yaw_rad + heading.rad
         if state.heading is None and maker in ("Pedestrian", "Person"):
             across = self._across(x, y)
             if across is not None:
@@ -107,7 +107,7 @@ class Places:
         return min(lanes, key=lambda lane: math.dist((x, y), _spot(lane, x, y)))
 
     def _across(self, x: float, y: float) -> float | None:
-        """Return the direction of who crosses: to the left of the nearest lane; from beside the road, onto it."""
+        """Return the direction of a crossing actor: to the left of the nearest lane, or from the roadside onto it."""
         here = shapely.Point(x, y)
         areas = [shapely.Polygon(crossing.outline_m) for crossing in self.road.crossings]
         near = [area for area in areas if area.distance(here) <= CROSSING_M]
@@ -121,7 +121,7 @@ class Places:
         return yaw + (math.pi / 2 if leftwards else -math.pi / 2)
 
     def onward(self, pose: Pose, length_m: float) -> list[tuple[float, float]]:
-        """Return points along the lane that a vehicle drives on, and those that follow; none if it looks elsewhere."""
+        """Return points along the lane of a vehicle and its successors; none if it does not head along the lane."""
         lane = self.road.nearest_lane(pose.x_m, pose.y_m)
         station, left = lane.station_of(pose.x_m, pose.y_m)
         turned = math.remainder(lane.pose_at(station).yaw_rad - pose.yaw_rad, math.tau)
@@ -130,7 +130,7 @@ class Places:
         return self._cut(Route(self.road, pose), pose, length_m)
 
     def between(self, pose: Pose, target: Pose) -> list[tuple[float, float]]:
-        """Return points along lanes from one place to another, that the last; straight on if none lead there."""
+        """Return points along lanes from one place to another, including that; a straight line if none lead there."""
         route = Route(self.road, pose, target)
         end = (target.x_m, target.y_m)
         if any(after not in self.road.lanes[lane].next for lane, after in pairwise(route.lanes)):
@@ -140,7 +140,7 @@ class Places:
         return [*self._cut(route, pose, math.inf)[:-1], end]
 
     def _cut(self, route: Route, pose: Pose, length_m: float) -> list[tuple[float, float]]:
-        """Return the corners of a route from a pose on, so far."""
+        """Return the corners of a route from a pose on, over a length."""
         points = route.pose[:, :2]
         away_m = np.hypot(points[:, 0] - pose.x_m, points[:, 1] - pose.y_m)
         nearest = int(np.argmin(away_m))
@@ -157,7 +157,7 @@ def _spot(lane: Lane, x: float, y: float) -> tuple[float, float]:
     return pose.x_m, pose.y_m
 
 
-def aside(pose: Pose, left_m: float) -> Pose:
-    """Return the pose so far to the left of another."""
+def offset_left(pose: Pose, left_m: float) -> Pose:
+    """Return the pose at a lateral offset to the left of another."""
     dx, dy = -left_m * math.sin(pose.yaw_rad), left_m * math.cos(pose.yaw_rad)
     return Pose(pose.x_m + dx, pose.y_m + dy, pose.yaw_rad)

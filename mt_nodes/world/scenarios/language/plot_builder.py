@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a plot of the parts of ``CreateScenario``."""
+"""Builds a plot from the parts of ``CreateScenario``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mt_nodes.world.scenarios.language import slots
 from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, Repair, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.slot_binding import ElidedItems
 from mt_nodes.world.scenarios.language.values import (
+    Duration,
     Ego,
     Group,
     Item,
-    Lasting,
     Members,
     ObstacleValue,
     Participant,
@@ -45,10 +45,10 @@ class _Parts:
 
 
 def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
-    """Return the scenario whose parts are given.
+    """Return the scenario with the given parts.
 
     Raises:
-        Refused: parts are missing, stand in another order, or are not what they should be.
+        Refused: parts are missing, out of order, or of the wrong kind.
     """
     if len(items) < 2:
         raise ValueRefusal(Problem(at, f"{len(items)} part{'s' * (len(items) != 1)}", "a map and an ego at least"))
@@ -58,7 +58,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
     parts, position = _Parts(), 0
     for item in items[2:]:
         position = _part(parts, item, position, findings)
-    people = tuple(_told_apart([ego, *parts.participants, *parts.obstacles]))
+    people = tuple(_named_by_kind([ego, *parts.participants, *parts.obstacles]))
     movers = tuple(one for one in people if isinstance(one, Participant | Group))
     obstacles = tuple(one for one in people if isinstance(one, ObstacleValue))
     programmes = tuple(parts.programmes)
@@ -66,7 +66,7 @@ def plot(at: Span, items: Sequence[Item], findings: Findings) -> Plot:
 
 
 def _part(parts: _Parts, item: Item, position: int, findings: Findings) -> int:
-    """Take in one part, and return the position of the next."""
+    """Add a part, and return the position of the next."""
     if isinstance(item.data, ElidedItems):
         problem = Problem(item.at, "'...'", "each part, or nothing after the last", "taken for empty parts")
         findings.repaired(Repair(problem, (Edit(item.at.start, item.at.end, ""),)))
@@ -100,7 +100,7 @@ def _skipped(item: Item, position: int, here: int, findings: Findings) -> None:
 
 
 def _members(item: Item) -> Iterator[Item]:
-    """Go through a part: a set, or an environment, sets inside of sets opened."""
+    """Yield the members of a part: of a set, or an environment, with nested sets flattened."""
     if item.data is None:
         return
     if not isinstance(item.data, Members):
@@ -117,7 +117,7 @@ def _sort(item: Item) -> str:
     for types, sort in (((Group,), "people"), ((ObstacleValue,), "obstacles"), ((Surroundings,), "environment")):
         if isinstance(data, types):
             return sort
-    if isinstance(data, Programme | Lasting):
+    if isinstance(data, Programme | Duration):
         return "more"
     raise slots.refused(item, "what takes part in a scenario, in a set")
 
@@ -131,12 +131,12 @@ def _take(parts: _Parts, data: Any) -> None:
         parts.surroundings = data
     elif isinstance(data, Programme):
         parts.programmes.append(data)
-    elif isinstance(data, Lasting):
+    elif isinstance(data, Duration):
         parts.duration_s = data.seconds
 
 
-def _told_apart(people: Sequence[Any]) -> Iterator[Any]:
-    """Give those without a name one of what they are and a number."""
+def _named_by_kind(people: Sequence[Any]) -> Iterator[Any]:
+    """Name participants without a name by their kind and a number."""
     names: set[str] = {one.name for one in people}
     for one in people:
         if one.name or isinstance(one, Ego):

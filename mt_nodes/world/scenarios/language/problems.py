@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong in a script, and where; what lenient reading repairs."""
+"""Problems of a script and their places, and repairs of lenient reading."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from mt_nodes.base.errors import UsageError
 
-#: Of more problems an error's text tells only the number.
-_MOST_TOLD = 50
+#: An error's text lists so many problems; for the rest it gives the number.
+_MOST_LISTED = 50
 
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a script.
+    """A range of a script's text.
 
     Attributes:
-        start, end: offsets of characters, the end excluded. line, column: where it begins, from 1.
+        start, end: offsets of characters, end exclusive. line, column: of its start, from 1.
         file: the script's name.
     """
 
@@ -30,10 +30,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, or (of a warning) that was repaired or looks like a slip.
+    """A problem, or (as a warning) a repair or a probable mistake.
 
     Attributes:
-        got, expected: what stands there and what should; expected is empty where nothing else would do.
+        got, expected: what is there and what should be; expected is empty if nothing else would do.
         hint: what to do about it.
     """
 
@@ -50,7 +50,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Edit:
-    """A stretch of text, by offsets of characters, and what is to stand there instead."""
+    """A range of the text, by offsets of characters, and its replacement."""
 
     start: int
     end: int
@@ -59,14 +59,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class Repair:
-    """What lenient reading puts right: a problem in strict reading, a warning else."""
+    """A repair of lenient reading: a problem in strict reading, else a warning."""
 
     problem: Problem
     edits: tuple[Edit, ...] = ()
 
 
 class ValueRefusal(Exception):
-    """Raised where a value cannot be used; carries the problems, or none where they have been told already."""
+    """Raised for a value that cannot be used; carries the problems, or none if they are reported already."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -74,22 +74,22 @@ class ValueRefusal(Exception):
 
 
 class ScenarioError(UsageError):
-    """A script cannot be used; ``problems`` are all that is wrong with it, in the order of its lines."""
+    """Raised if a script cannot be used; ``problems`` lists all errors in the order of the lines."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         lines = [str(problem) for problem in self.problems]
         head = f"{lines[0].partition(':')[0]}: {len(lines)} problems"
-        more = [f"and {len(lines) - _MOST_TOLD} more"] if len(lines) > _MOST_TOLD else []
-        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines[:_MOST_TOLD], *more]))
+        more = [f"and {len(lines) - _MOST_LISTED} more"] if len(lines) > _MOST_LISTED else []
+        super().__init__(lines[0] if len(lines) == 1 else "\n    | ".join([head, *lines[:_MOST_LISTED], *more]))
 
 
 @dataclass
 class Findings:
-    """What reading a script brings to light; repairs are problems where ``strict``.
+    """Problems and warnings of reading a script; repairs are problems if ``strict``.
 
     Attributes:
-        edits: that turn the text of the script itself into strict form.
+        edits: turn the text of the script itself into strict form.
     """
 
     strict: bool
@@ -98,15 +98,15 @@ class Findings:
     edits: list[Edit] = field(default_factory=list)
 
     def repaired(self, repair: Repair) -> None:
-        """Take note of a repair."""
+        """Record a repair."""
         (self.problems if self.strict else self.warnings).append(repair.problem)
         self.edits.extend(repair.edits)
 
     def refused(self, refusal: ValueRefusal) -> None:
-        """Take note of what a refusal carries and has not been told yet."""
+        """Record the unreported problems of a refusal."""
         self.problems += [problem for problem in refusal.problems if problem not in self.problems]
 
     @property
     def in_order(self) -> list[Problem]:
-        """The problems by file, as their lines follow each other."""
+        """The problems by file, in the order of lines."""
         return sorted(self.problems, key=lambda problem: (problem.at.file, problem.at.line, problem.at.column))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the language reference from the grammar and from the tables that the language is read by."""
+"""Writes the language reference from the grammar and the language's tables."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
     """Return the language reference as Markdown.
 
     Args:
-        table: makes a table of column names and rows. scenarios: folder of those that are shipped. example: one of
-            them.
+        table: makes a table of column names and rows. scenarios: folder of the shipped ones. example: one of them.
     """
     parts = [_BEGINNING, _code((scenarios / f"{example}.scenario").read_text(encoding="utf-8"))]
     parts += ["## Grammar", *_rules()]
@@ -92,7 +91,7 @@ def _code(text: str) -> str:
 
 
 def _rules() -> Iterator[str]:
-    """Yield each rule of the grammar after its comments, terminals as what they are written."""
+    """Yield each rule of the grammar after its comments, with terminals as written."""
     marks = {t.name: f'"{t.pattern.value}"' for t in grammar().terminals if t.pattern.type == "str"}
     text = GRAMMAR.read_text(encoding="utf-8")
     block: list[str] = []
@@ -145,5 +144,5 @@ def _words() -> Iterator[tuple[str, str]]:
 def _shipped(folder: Path) -> Iterator[tuple[str, str]]:
     for path in sorted(folder.glob("*.scenario")):
         lines = path.read_text(encoding="utf-8").splitlines()
-        told = [line.removeprefix("//").strip() for line in lines if line.startswith("//")]
-        yield f"`{path.stem}`", " ".join(told)
+        comments = [line.removeprefix("//").strip() for line in lines if line.startswith("//")]
+        yield f"`{path.stem}`", " ".join(comments)

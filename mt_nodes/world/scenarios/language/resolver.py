@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out what the names and values of a script mean."""
+"""Resolves the names of a script, and evaluates its statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.world.scenarios.language.parsing import DEEPEST, statements_of
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.script_draws import Draws
 from mt_nodes.world.scenarios.language.slot_binding import Model
-from mt_nodes.world.scenarios.language.values import Item, Plot, Word, named, shown
+from mt_nodes.world.scenarios.language.values import Item, Plot, Word, described, named
 from mt_nodes.world.scenarios.language.words import WORDS
 
 EGO_SPEED = "ego.speed"
@@ -29,7 +29,7 @@ _TRACE = "Trace"
 
 @dataclass
 class _Known:
-    """A name: its value (None where its definition has a problem), where it is defined, whether anything uses it."""
+    """A name: its value (None if its definition has a problem), the place of its definition, and whether it is used."""
 
     value: Any
     at: Span
@@ -38,12 +38,12 @@ class _Known:
 
 @dataclass
 class Resolver:
-    """The names of one script, and those of the scripts it imports.
+    """The names of a script, and those of its imports.
 
     Attributes:
-        path: of the script, from which imports are found; None: of a text, which has none. given: parameters from
-            outside, as text. importing: scripts that are being read, outermost first, to find circles. imported: those
-            that have been read. plots: the scenarios. parameters: where each is declared.
+        path: of the script, to find imports; None for a text, which has none. given: parameters from outside, as text.
+            importing: scripts being read, outermost first, to find circles. imported: scripts read. plots: the
+            scenarios. parameters: where each is declared.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Resolver:
         self._defining = ""
 
     def run(self, statements: Sequence[tree.Node]) -> None:
-        """Go through the statements; problems and repairs go to the findings."""
+        """Process the statements; problems and repairs go to the findings."""
         for statement in statements:
             try:
                 self._do(statement)
@@ -71,7 +71,7 @@ class Resolver:
                 self.findings.refused(refusal)
 
     def warn_of_unused(self) -> None:
-        """Warn of each name of the script itself that nothing uses."""
+        """Warn of each unused name of the script itself."""
         for name, known in self._names.items():
             if not known.used and known.at.file == self.name and not isinstance(known.value, Plot | None):
                 self.findings.warnings.append(Problem(known.at, f"'{name}', which nothing uses", hint="is it a slip?"))
@@ -147,7 +147,7 @@ class Resolver:
         self.findings.warnings.append(Problem(statement.at, got, hint="it is not judged: relations judge traces"))
 
     def _trace(self, statement: tree.Assignment) -> None:
-        """Read ``Trace t = EXE(scenario);``: whoever runs the scenario has its trace."""
+        """Process ``Trace t = EXE(scenario);``: the trace of a run of the scenario."""
         value = statement.value
         if not isinstance(value, tree.Call) or value.name != "EXE" or len(value.items) != 1:
             raise ValueRefusal(Problem(value.at, "another value of a Trace", "EXE(scenario)"))
@@ -156,7 +156,7 @@ class Resolver:
         self._define(statement.name, Word(statement.name), statement.at, used=True)
 
     def _given(self, name: str, at: Span) -> tree.Node:
-        """Return what is given from outside for a parameter: a value, or a text without its quotes."""
+        """Return the outside value of a parameter, or a text without its quotes."""
         findings = Findings(strict=True)
         where = f"parameter {name}"
         statements = statements_of(f"{name} = {self.given[name]};", where, findings)
@@ -190,7 +190,7 @@ class Resolver:
             return kinds.KINDS[demanded].make(item)
         except ValueRefusal as refusal:
             about = kinds.KINDS[demanded].about.replace("`", "'")
-            raise ValueRefusal(Problem(item.at, shown(item.data), f"{demanded}: {about}")) from refusal
+            raise ValueRefusal(Problem(item.at, described(item.data), f"{demanded}: {about}")) from refusal
 
     def _define(self, name: str, value: Any, at: Span, used: bool = False) -> None:
         earlier = self._names.get(name)
@@ -215,7 +215,7 @@ class Resolver:
         return known.value
 
     def _model(self) -> Model | None:
-        """Return the type that a name like that of what is being defined gives: ``ped1_model`` for ``ped1``."""
+        """Return the type implied by a name like that of the current definition: ``ped1_model`` for ``ped1``."""
         name = f"{self._defining}_model"
         known = self._names.get(name)
         if known is None or known.used or known.value is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a concrete scenario of a plot: every place gets its coordinates, everybody a kind, a way and a size."""
+"""Builds a concrete scenario from a plot: coordinates, kinds, ways and sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mt_nodes.world.drive.map_mirror import MIRRORED
 from mt_nodes.world.drive.maps import MAPS, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Obstacle, Person, Scenario, Trigger
-from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.places import Places, offset_left
 from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.values import Group, Participant, Plot, State, Surroundings
 from mt_nodes.world.scenarios.language.ways import way
@@ -28,20 +28,20 @@ _T = TypeVar("_T")
 
 
 def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None = None) -> Scenario | None:
-    """Return the scenario of a plot, or None after telling everything that keeps it from being one.
+    """Return the scenario of a plot, or None after reporting every problem.
 
     Args:
-        tell: takes each problem. road: the map, in place of the one that the plot names.
+        tell: receives each problem. road: the map, instead of the one that the plot names.
     """
-    road = road or _told(tell, partial(_road, plot))
+    road = road or _or_report(tell, partial(_road, plot))
     if road is None:
         return None
     places = Places(road, plot.ego)
-    ego = _told(tell, partial(_ego, places))
+    ego = _or_report(tell, partial(_ego, places))
     if ego is None:
         return None
-    actors = _told(tell, partial(_actors, places, plot, tell))
-    obstacles = _told(tell, lambda: tuple(_obstacles(places, plot)))
+    actors = _or_report(tell, partial(_actors, places, plot, tell))
+    obstacles = _or_report(tell, lambda: tuple(_obstacles(places, plot)))
     if actors is None or obstacles is None:
         return None
     surroundings, duration = _environment(plot.surroundings), plot.duration_s or DURATION_S
@@ -53,7 +53,7 @@ def build(plot: Plot, tell: Callable[[ValueRefusal], None], road: RoadMap | None
     return None if problems else scenario
 
 
-def _told(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> _T | None:
+def _or_report(tell: Callable[[ValueRefusal], None], make: Callable[[], _T]) -> _T | None:
     try:
         return make()
     except ValueRefusal as refusal:
@@ -77,13 +77,13 @@ def _ego(places: Places) -> Ego:
 def _actors(places: Places, plot: Plot, tell: Callable[[ValueRefusal], None]) -> tuple[Actor, ...] | None:
     duration = plot.duration_s or DURATION_S
     everybody = [one for member in plot.participants for one in _members(member)]
-    actors = [_told(tell, partial(_actor, places, *one, duration)) for one in everybody]
+    actors = [_or_report(tell, partial(_actor, places, *one, duration)) for one in everybody]
     found = tuple(actor for actor in actors if actor is not None)
     return found if len(found) == len(actors) else None
 
 
 def _members(one: Participant | Group) -> Iterator[tuple[Participant, float, str]]:
-    """Yield people of a group one by one: like whom, how far to the left of them, and of which group."""
+    """Yield the people of a group one by one: their model, their offset to the left, and their group."""
     if isinstance(one, Participant):
         yield one, 0.0, ""
         return
@@ -93,7 +93,7 @@ def _members(one: Participant | Group) -> Iterator[tuple[Participant, float, str
 
 def _actor(places: Places, one: Participant, left_m: float, group: str, duration_s: float) -> Actor:
     own, kind = one.attributes, _kind(one)
-    pose = aside(places.pose(one.start, one.at, one.maker), left_m)
+    pose = offset_left(places.pose(one.start, one.at, one.maker), left_m)
     speed = one.start.speed_mps or 0.0
     if one.motion is not None and one.motion.manner == "uniform":
         speed = one.motion.states[0].speed_mps or speed
@@ -114,7 +114,7 @@ def _actor(places: Places, one: Participant, left_m: float, group: str, duration
 
 
 def _kind(one: Participant) -> str:
-    """Return whose mesh somebody has: as said; else by species, by the type of vehicle, by mobility and age."""
+    """Return the mesh of a participant: as specified; else by species, type of vehicle, mobility and age."""
     own = one.attributes
     if "kind" in own:
         return str(own["kind"])
@@ -129,7 +129,7 @@ def _kind(one: Participant) -> str:
 
 
 def _person(one: Participant, kind: str, group: str) -> Person | None:
-    """Return what is said of somebody on foot."""
+    """Return the attributes of a pedestrian."""
     if one.maker not in ("Pedestrian", "Person"):
         return None
     own = one.attributes
@@ -147,7 +147,7 @@ def _person(one: Participant, kind: str, group: str) -> Person | None:
 
 
 def _size(kind: str, height_m: float | None) -> tuple[float, float, float] | None:
-    """Return a kind's measures, all of them scaled to a height."""
+    """Return the dimensions of a kind, scaled to a height."""
     if height_m is None:
         return None
     length, width, height = facts_of(kind).size_m
@@ -161,7 +161,7 @@ def _obstacles(places: Places, plot: Plot) -> Iterator[Obstacle]:
 
 
 def _environment(surroundings: Surroundings) -> Environment:
-    """Return time and weather; clouds are what the sun leaves, if nothing is said of them."""
+    """Return time and weather; clouds follow from the sun if they are not specified."""
     weather = dict(surroundings.weather)
     sunny = weather.pop("sunny", None)
     if sunny is not None:
@@ -170,7 +170,7 @@ def _environment(surroundings: Surroundings) -> Environment:
 
 
 def _placed(problem: scenario_checks.Problem, plot: Plot) -> Problem:
-    """Return a problem of the world's check where the script says what is wrong."""
+    """Return a problem of the scenario check with its place in the script."""
     part, _, rest = problem.where.partition(".")
     name = rest.partition(".")[0]
     spans: dict[str, Span] = {one.signal: one.at for one in plot.programmes} if part == "signals" else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a script leaves to chance: ranges and distributions, drawn by who asks, not by when."""
+"""Random draws of a script: ranges and distributions, independent of the order of evaluation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TRIES = 1000
 
 
 class Draws:
-    """Draws for the statements of one script; a draw depends on seed, script, statement and its number there."""
+    """Draws for the statements of a script; a draw depends on seed, script, statement and its number there."""
 
     def __init__(self, seed: int, script: str) -> None:
         self._seed, self._script = seed, script
         self._statement, self._number = "", 0
 
     def begin(self, statement: str) -> None:
-        """Begin with a statement, by the name it defines."""
+        """Begin a statement, by the name that it defines."""
         self._statement, self._number = statement, 0
 
     def _generator(self) -> np.random.Generator:
@@ -38,10 +38,10 @@ class Draws:
         return seeds.generator(self._seed, f"scenario {self._script}", 0, None, f"{self._statement}/{self._number}")
 
     def draw(self, name: str, at: Span, items: Sequence[Item]) -> object:
-        """Return what a word of :data:`DRAWN` gives.
+        """Return the value of a word of :data:`DRAWN`.
 
         Raises:
-            Refused: what stands in its brackets is not what it takes.
+            Refused: its arguments are wrong.
         """
         rng = self._generator()
         if name == "choice":
@@ -57,7 +57,7 @@ class Draws:
         return self._between(rng, at, numbers)
 
     def between(self, low: Item, high: Item) -> float:
-        """Return a number between two."""
+        """Return a number in an interval."""
         return self._between(self._generator(), low.at, [slots.number(low), slots.number(high)])
 
     def _between(self, rng: np.random.Generator, at: Span, bounds: Sequence[float]) -> float:

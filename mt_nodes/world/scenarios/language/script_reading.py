@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads scenarios: from a file to concrete ones, with all that is wrong told at once."""
+"""Reads scenario files into concrete scenarios, and reports all problems at once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NO_PARAMETERS: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class ScriptReading:
-    """What a script holds.
+    """Contents of a script.
 
     Attributes:
-        problems: all that is wrong, in the order of its lines. warnings: what was repaired, or looks like a slip.
-        edits: by which its text becomes strict.
+        problems: in the order of its lines. warnings: repairs, and probable mistakes.
+        edits: make its text strict.
     """
 
     scenarios: tuple[Scenario, ...]
@@ -49,11 +49,11 @@ def read(
 
     Args:
         name: of the script, for messages. parameters: values for its ``parameter`` names, as text in the language;
-            ``ego.speed`` is one of every script. seed: of ranges and distributions. strict: whether what lenient
-            reading repairs is an error. path: from which imports are found. road: in place of the maps they load.
+            every script has ``ego.speed``. seed: of ranges and distributions. strict: whether what lenient reading
+            repairs is an error. path: to find imports. road: instead of the maps that they load.
 
     Raises:
-        UsageError: a parameter is given that the script does not declare, or the ego's speed is no speed.
+        UsageError: the script does not declare a given parameter, or the ego's speed is no speed.
     """
     findings = Findings(strict)
     resolver = Resolver(name, path, findings, parameters, seed)
@@ -75,11 +75,11 @@ def load_scenarios(
     """Return the scenarios of a file, one for each ``CreateScenario`` in it; ``.xosc`` is read as OpenSCENARIO.
 
     Args:
-        parameters, seed, strict: see :func:`read`. tell: takes each warning.
+        parameters, seed, strict: see :func:`read`. tell: receives each warning.
 
     Raises:
-        ScenarioError: with everything that is wrong.
-        UsageError: the file cannot be read, or a parameter is given that it does not declare.
+        ScenarioError: with all problems.
+        UsageError: the file cannot be read, or does not declare a given parameter.
     """
     path = Path(path)
     if path.suffix == ".xosc":
@@ -98,12 +98,12 @@ def load_scenarios(
 
 
 def problems_of(text: str, name: str = "script", strict: bool = False, path: Path | None = None) -> list[Problem]:
-    """Return all that is wrong with a script, in the order of its lines."""
+    """Return all problems of a script, in the order of its lines."""
     return list(read(text, name, strict=strict, path=path).problems)
 
 
 def warnings_of(text: str, name: str = "script", path: Path | None = None) -> list[Problem]:
-    """Return what lenient reading repairs in a script, and what looks like a slip."""
+    """Return the repairs and probable mistakes of a script."""
     return list(read(text, name, path=path).warnings)
 
 
@@ -115,7 +115,7 @@ def _known(parameters: Mapping[str, str], resolver: Resolver, name: str) -> None
 
 
 def _sped(plot: Plot, parameters: Mapping[str, str]) -> Plot:
-    """Return a plot whose ego has the speed that is given from outside, if one is."""
+    """Return a plot with the ego's speed from outside, if given."""
     given = parameters.get(EGO_SPEED)
     if given is None:
         return plot

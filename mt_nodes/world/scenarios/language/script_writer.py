@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a concrete scenario as a strict script that means just that scenario, number by number."""
+"""Writes a concrete scenario as a strict script of exactly that scenario."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _FREE = ("status", "group")
 
 
 def script_of(scenario: Scenario, about: str = "") -> str:
-    """Return a script whose only scenario equals the given one: places by coordinates, headings from east.
+    """Return a script with a single scenario that equals the given one: places by coordinates, headings from east.
 
-    It has been read back, so that it is never another scenario's.
+    It is read back and compared before it is returned.
 
     Args:
         about: comment at its beginning.
 
     Raises:
-        UsageError: the language cannot say the scenario, or nobody can play it; the text says what of it.
+        UsageError: the language cannot express the scenario, or it is not playable; names the cause.
     """
     try:
         text = format_script(_comment(about) + "\n".join(_Writer(scenario).statements()), scenario.name)
@@ -61,7 +61,7 @@ def _comment(about: str) -> str:
 
 
 class _Writer:
-    """Writes the statements of one scenario; words that are also somebody's name stand in quotes."""
+    """Writes the statements of one scenario; quotes words that are also names."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -114,7 +114,7 @@ class _Writer:
         return _call("Animal" if actor.kind in ANIMALS else "Actor", start, motion, "", marks)
 
     def _marks(self, actor: Actor) -> dict[str, str]:
-        """Return the attributes of somebody: their kind, and what is other than usual."""
+        """Return the attributes of an actor: the kind, and everything that differs from the defaults."""
         person = actor.person or Person()
         marks = {"kind": self._word(actor.kind)}
         for name, value in {**_changed(person, Person()), **_changed(actor.trigger, Trigger())}.items():
@@ -157,7 +157,7 @@ def _place(x_m: float, y_m: float) -> str:
 
 
 def _call(word: str, *slots: str) -> str:
-    """Return a word and its slots; empty ones at the end are left out."""
+    """Return a constructor with its slots; trailing empty ones are left out."""
     return f"{word}({', '.join(slots).rstrip(', ')})"
 
 
@@ -174,25 +174,25 @@ def _environment(environment: Environment) -> str:
 
 
 def _time(hour: float) -> str:
-    """Return hours and minutes where they are that time exactly, else hours."""
+    """Return hours and minutes if exact, else hours."""
     minutes = round((hour - int(hour)) * 60.0)
     exact = hour < 24.0 and minutes < 60 and int(hour) + minutes / 60.0 == hour
     return f"{int(hour)}:{minutes:02d}" if exact else f"Hours({_number(hour)})"
 
 
 def _changed(got: Any, usual: Any) -> dict[str, Any]:
-    """Return the fields of plain data that are not as usual."""
+    """Return the fields of plain data that differ from the defaults."""
     both = ((each.name, getattr(got, each.name), getattr(usual, each.name)) for each in fields(got))
     return {name: value for name, value, other in both if value != other}
 
 
-def _differences(wanted: Any, got: Any, where: str) -> Iterator[str]:
-    """Yield each place where two pieces of plain data differ."""
-    if is_dataclass(wanted) and type(wanted) is type(got):
-        for each in fields(wanted):
-            yield from _differences(getattr(wanted, each.name), getattr(got, each.name), f"{where}.{each.name}")
-    elif isinstance(wanted, tuple) and isinstance(got, tuple) and len(wanted) == len(got):
-        for number, (one, other) in enumerate(zip(wanted, got, strict=True)):
+def _differences(expected: Any, got: Any, where: str) -> Iterator[str]:
+    """Yield each place at which two pieces of plain data differ."""
+    if is_dataclass(expected) and type(expected) is type(got):
+        for each in fields(expected):
+            yield from _differences(getattr(expected, each.name), getattr(got, each.name), f"{where}.{each.name}")
+    elif isinstance(expected, tuple) and isinstance(got, tuple) and len(expected) == len(got):
+        for number, (one, other) in enumerate(zip(expected, got, strict=True)):
             yield from _differences(one, other, f"{where}.{getattr(one, 'name', number)}")
-    elif wanted != got:
-        yield f"{where} is {wanted!r}, and would be read as {got!r}"
+    elif expected != got:
+        yield f"{where} is {expected!r}, and would be read as {got!r}"

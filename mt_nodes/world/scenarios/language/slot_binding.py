@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts what stands in brackets into the slots of a word; ``...`` is aligned from the right, by kind."""
+"""Assigns arguments to the slots of a constructor; ``...`` is aligned from the right, by kind."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mt_nodes.world.scenarios.language.values import AttributeValues, Item
 
 @dataclass(frozen=True)
 class ElidedItems:
-    """``...`` among the items, instead of data."""
+    """``...`` among the arguments."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A name that says the type of what is being defined, as ``ped1_model`` does of ``ped1``; ``take`` uses it."""
+    """A name that implies the type of the current definition, as ``ped1_model`` does for ``ped1``; ``take`` uses it."""
 
     name: str
     item: Item
@@ -31,13 +31,13 @@ class Model:
 def bind(
     function: Function, name: str, at: Span, items: Sequence[Item], findings: Findings, model: Model | None = None
 ) -> dict[str, Any]:
-    """Return the values of a function's slots by name, None where empty.
+    """Return the values of a constructor's slots by name, None if empty.
 
     Args:
-        name: of the function. at: where the call stands. model: fills the type where ``...`` left it out.
+        name: of the constructor. at: place of the call. model: gives the type if ``...`` left it out.
 
     Raises:
-        Refused: what stands in a slot is not of its kind, a slot is not there, or one that is needed is empty.
+        Refused: a value is of the wrong kind, there is no slot for it, or a required slot is empty.
     """
     items = list(items)
     dots = [k for k, item in enumerate(items) if isinstance(item.data, ElidedItems)]
@@ -55,10 +55,10 @@ def bind(
             Problem(items[len(slots)].at, f"{len(items)} values in {name}(…)", _signature(name, function))
         )
     items += [Item(None, at)] * (len(slots) - len(items))
-    return _made(slots, items, name, at, findings, function.more)
+    return _converted(slots, items, name, at, findings, function.more)
 
 
-def _made(
+def _converted(
     slots: Sequence[Slot], items: Sequence[Item], name: str, at: Span, findings: Findings, more: bool
 ) -> dict[str, Any]:
     values: dict[str, Any] = {}
@@ -86,7 +86,7 @@ def _signature(name: str, function: Function) -> str:
 
 
 def _attributes_last(function: Function, items: list[Item]) -> list[Item]:
-    """Attributes stand last, after whatever slots were left out."""
+    """Move attributes to the end, after any slots that were left out."""
     left_out = len(function.slots) - len(items)
     if function.slots[-1].kind == "Attributes" and left_out > 0:
         return [*items[:-1], *[Item(None, items[-1].at)] * left_out, items[-1]]
@@ -94,7 +94,7 @@ def _attributes_last(function: Function, items: list[Item]) -> list[Item]:
 
 
 def _aligned(function: Function, items: list[Item], k: int, findings: Findings, model: Model | None) -> list[Item]:
-    """Return the items with empty ones where ``...`` stood: what follows it goes as far to the right as it fits."""
+    """Return the items with empty ones for ``...``: what follows it goes as far to the right as it fits."""
     before, dots, behind = items[:k], items[k], items[k + 1 :]
     filled: list[Item] = [*before, *[Item(None, dots.at)] * (len(function.slots) - len(before))]
     high = len(function.slots)
@@ -127,7 +127,7 @@ def _aligned(function: Function, items: list[Item], k: int, findings: Findings, 
 
 
 def _edit(items: Sequence[Item], k: int, text: str, left_out: int) -> tuple[Edit, ...]:
-    """Return what makes empty slots of ``...``; nothing is left of it at the end, and where it stood for no slot."""
+    """Return the edit that replaces ``...`` by empty slots, or removes it at the end or where it stands for none."""
     at = items[k].at
     if text or (left_out and k + 1 < len(items)):
         return (Edit(at.start, at.end, text),)

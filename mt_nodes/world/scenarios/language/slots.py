@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a slot needs, made of what was written, or an error that says what it needs instead."""
+"""Converters from written values to the contents of slots, with errors that say what is expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mt_nodes.world.scenarios.language.values import (
     State,
     Values,
     Word,
-    shown,
+    described,
 )
 from mt_nodes.world.scenarios.language.words import COLOURS, EGOS, LEVELS, LIGHTS, PEOPLE, SHAPES, VEHICLES, WEATHER
 
@@ -35,9 +35,9 @@ FASTEST_MPS = 100.0
 
 
 def refused(item: Item, expected: str, hint: str = "") -> ValueRefusal:
-    """Return the error that says what stands there and what should."""
+    """Return the error with what was got and what was expected."""
     unknown = item.data.unknown if isinstance(item.data, Word) else ""
-    return ValueRefusal(Problem(item.at, shown(item.data), expected, hint or unknown))
+    return ValueRefusal(Problem(item.at, described(item.data), expected, hint or unknown))
 
 
 def number(item: Item) -> float:
@@ -48,7 +48,7 @@ def number(item: Item) -> float:
 
 
 def within(item: Item, low: float, high: float, what: str, unit: str = "") -> float:
-    """Return a number between bounds, which belong to it."""
+    """Return a number within inclusive bounds."""
     value = item.data
     if not isinstance(value, float) or not low <= value <= high:
         raise refused(item, f"{what} of {low:g} to {high:g}{unit and ' ' + unit}")
@@ -95,7 +95,7 @@ def heading(item: Item) -> Heading:
 
 
 def state(item: Item) -> State:
-    """Return a state: a position, then a heading and a speed if they are said; a position alone is one, too."""
+    """Return a state: a position, optionally followed by a heading and a speed."""
     data = item.data
     if isinstance(data, State):
         return data

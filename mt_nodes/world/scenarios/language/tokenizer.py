@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits a script into the tokens of its statements, and repairs brackets and missing ends on the way."""
+"""Splits a script into the tokens of its statements; repairs brackets and missing ends."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SCENARIO = "CreateScenario"
 
 @lru_cache(maxsize=1)
 def grammar() -> Lark:
-    """Return the parser, made once."""
+    """Return the parser, cached."""
     from lark import Lark
 
     return Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 
 def span_of(token: Token, name: str) -> Span:
-    """Return where a token stands."""
+    """Return the place of a token."""
     start = token.start_pos or 0
     return Span(start, start + len(token), token.line or 1, token.column or 1, name)
 
 
 def split(text: str, name: str, findings: Findings) -> list[list[Token]]:
-    """Return the tokens of each statement, its ``;`` included.
+    """Return the tokens of each statement, including its ``;``.
 
-    A statement ends at the ``;`` outside of brackets, and before a line that begins with ``name =``: neither is found
-    inside of one, so that what is wrong in a statement does not reach the next.
+    A statement ends at a ``;`` outside of brackets, and before a line that begins with ``name =``: neither occurs
+    within one, so that an error in a statement does not affect the next.
     """
     tokens = list(grammar().lex(text))
     statements: list[list[Token]] = []
@@ -60,7 +60,7 @@ def split(text: str, name: str, findings: Findings) -> list[list[Token]]:
 
 
 def _begins(tokens: Sequence[Token], i: int) -> bool:
-    """Whether a statement begins here: a name and ``=`` at the beginning of a line."""
+    """Return whether a statement begins here: a name and ``=`` at the beginning of a line."""
     if tokens[i].type not in _WORDS or tokens[i].line == tokens[i - 1].end_line:
         return False
     following = [token.type for token in tokens[i + 1 : i + 3]]
@@ -82,7 +82,7 @@ def _ended(last: Token, name: str, findings: Findings) -> Token:
 
 
 def _bracketed(tokens: list[Token], name: str, findings: Findings) -> list[Token]:
-    """Return a statement whose scenario stands in braces, as the grammar has it, whatever brackets it stood in."""
+    """Return a statement with its scenario in braces, as in the grammar, whatever brackets it had."""
     k = next((i for i, token in enumerate(tokens) if token == SCENARIO), None)
     if k is None or k + 1 >= len(tokens) or tokens[k + 1].type not in OPENING:
         return tokens

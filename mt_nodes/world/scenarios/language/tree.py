@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The syntax tree of a script; equal trees say the same, wherever they stand."""
+"""The syntax tree of a script; nodes compare equal regardless of their places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.world.scenarios.language.problems import Edit, Problem, Span
 
 @dataclass(frozen=True)
 class Node:
-    """Something written in a script, and where."""
+    """A node and its place in the script."""
 
     at: Span = field(compare=False)
 
@@ -24,7 +24,7 @@ class Number(Node):
 
 @dataclass(frozen=True)
 class Text(Node):
-    """What stands in double quotes."""
+    """A text in double quotes."""
 
     value: str
 
@@ -39,24 +39,24 @@ class Clock(Node):
 
 @dataclass(frozen=True)
 class Name(Node):
-    """The name of something defined before, or a word of the language."""
+    """The name of an earlier definition, or a word of the language."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Empty(Node):
-    """A slot left empty: its default."""
+    """An empty slot: its default."""
 
 
 @dataclass(frozen=True)
 class Dots(Node):
-    """``...``: any number of slots left empty."""
+    """``...``: any number of empty slots."""
 
 
 @dataclass(frozen=True)
 class SignedValue(Node):
-    """A sign before a value."""
+    """A value with a sign."""
 
     sign: str
     value: Node
@@ -71,7 +71,7 @@ class TimesPi(Node):
 
 @dataclass(frozen=True)
 class Binary(Node):
-    """Two values and what joins them."""
+    """Two values and their operator."""
 
     left: Node
     operator: str
@@ -80,7 +80,7 @@ class Binary(Node):
 
 @dataclass(frozen=True)
 class Row(Node):
-    """Values in round brackets."""
+    """Values in parentheses."""
 
     items: tuple[Node, ...]
 
@@ -94,7 +94,7 @@ class Braces(Node):
 
 @dataclass(frozen=True)
 class AttributeNode(Node):
-    """An attribute."""
+    """A single attribute."""
 
     key: str
     value: Node
@@ -102,14 +102,14 @@ class AttributeNode(Node):
 
 @dataclass(frozen=True)
 class Attributes(Node):
-    """Attributes of one thing."""
+    """The attributes of a value."""
 
     pairs: tuple[AttributeNode, ...]
 
 
 @dataclass(frozen=True)
 class Call(Node):
-    """A word and, in round brackets, what it is about."""
+    """A word with arguments in parentheses."""
 
     name: str
     items: tuple[Node, ...]
@@ -125,7 +125,7 @@ class Block(Node):
 
 @dataclass(frozen=True)
 class OnLane(Node):
-    """A place on a lane, so far from its beginning."""
+    """A place on a lane, by distance from its start."""
 
     lane: Node
     station: Node
@@ -133,7 +133,7 @@ class OnLane(Node):
 
 @dataclass(frozen=True)
 class Spread(Node):
-    """A coordinate, and the ranges of what is added to its parts."""
+    """A coordinate, and the ranges added to its components."""
 
     coordinate: Node
     x: Row
@@ -142,7 +142,7 @@ class Spread(Node):
 
 @dataclass(frozen=True)
 class RelativeAngle(Node):
-    """An angle, its unit, and what it is measured from."""
+    """An angle, its unit, and its reference."""
 
     angle: Node
     unit: str
@@ -151,14 +151,14 @@ class RelativeAngle(Node):
 
 @dataclass(frozen=True)
 class Import(Node):
-    """Another script whose names are used."""
+    """An import of another script's names."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class Assignment(Node):
-    """A name for a value; ``type`` is empty where none was demanded."""
+    """A definition; ``type`` is empty if none is required."""
 
     name: str
     value: Node
@@ -167,7 +167,7 @@ class Assignment(Node):
 
 @dataclass(frozen=True)
 class Parameter(Node):
-    """A name for a value that may be given from outside."""
+    """A parameter with a default."""
 
     name: str
     value: Node
@@ -175,7 +175,7 @@ class Parameter(Node):
 
 @dataclass(frozen=True)
 class Claim(Node):
-    """What is claimed of a trace, as its words."""
+    """A claim about a trace, as its words."""
 
     trace: str
     formula: tuple[str, ...]
@@ -183,17 +183,17 @@ class Claim(Node):
 
 @dataclass(frozen=True)
 class Broken(Node):
-    """A statement that cannot be read, and the name that it would define."""
+    """A statement that cannot be parsed, and the name that it would define."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script that was read.
+    """A parsed script.
 
     Attributes:
-        warnings: what was repaired in reading, none in strict mode. edits: by which the text becomes strict.
+        warnings: repairs of lenient reading, none in strict mode. edits: make the text strict.
     """
 
     name: str = field(compare=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What values of a script mean; places and headings stay as written until a scenario says on which map."""
+"""Values of a script; places and headings stay as written until a scenario names the map."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mt_nodes.world.scenarios.language.problems import Span
 
 @dataclass(frozen=True)
 class Item:
-    """A value and where it stands; ``data`` is None where a slot was left empty."""
+    """A value and its place; ``data`` is None for an empty slot."""
 
     data: Any
     at: Span
@@ -21,7 +21,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the language, as ``red``; ``unknown`` is what to say of one that it does not have."""
+    """A word of the language, such as ``red``; ``unknown`` is the message for an unknown word."""
 
     name: str
     unknown: str = ""
@@ -29,7 +29,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Values:
-    """Values in round brackets, of which the slot they stand in makes what it needs."""
+    """Values in parentheses, interpreted by their slot."""
 
     items: tuple[Item, ...]
 
@@ -78,7 +78,7 @@ Place = Coordinate | LanePlace
 
 @dataclass(frozen=True)
 class Heading:
-    """An angle to the left, and from what: a place's lane, somebody, ``EGO``, ``EAST``; None: the lane where one is."""
+    """An angle to the left of a reference: a place's lane, somebody, ``EGO``, ``EAST``; None: the present lane."""
 
     rad: float
     reference: LanePlace | Ego | Participant | str | None = None
@@ -86,7 +86,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class State:
-    """A place, where one looks there, and how fast one is; None: not said."""
+    """A place, a heading and a speed; None: not specified."""
 
     place: Place
     heading: Heading | None = None
@@ -95,7 +95,7 @@ class State:
 
 @dataclass(frozen=True)
 class Motion:
-    """How something moves: ``uniform`` with a state's speed, by ``waypoints``, or in ``legs`` of a speed each."""
+    """A motion: ``uniform`` with a state's speed, by ``waypoints``, or in ``legs`` with a speed each."""
 
     manner: str
     states: tuple[State, ...]
@@ -103,10 +103,10 @@ class Motion:
 
 @dataclass(frozen=True)
 class Looks:
-    """The type of a vehicle or person.
+    """Appearance of a vehicle or person.
 
     Attributes:
-        kind: of the catalogue of objects, empty where not said. model: name of one in a table of models, or empty.
+        kind: of the catalogue of objects, empty if not specified. model: name in a table of models, or empty.
         height_m: of a person. tone: 0..1.
     """
 
@@ -134,7 +134,7 @@ class RoadValue:
 
 @dataclass(frozen=True)
 class Ego:
-    """The car that is tested."""
+    """The ego vehicle."""
 
     at: Span = field(compare=False)
     start: State
@@ -145,7 +145,7 @@ class Ego:
 
 @dataclass(frozen=True)
 class Participant:
-    """Somebody that may move; ``maker`` is the word that made it: Vehicle, Pedestrian, Person, Animal, Actor."""
+    """An actor; ``maker`` is its constructor: Vehicle, Pedestrian, Person, Animal, Actor."""
 
     at: Span = field(compare=False)
     maker: str
@@ -159,7 +159,7 @@ class Participant:
 
 @dataclass(frozen=True)
 class Group:
-    """So many people like one, side by side."""
+    """People like one, side by side."""
 
     at: Span = field(compare=False)
     count: int
@@ -170,7 +170,7 @@ class Group:
 
 @dataclass(frozen=True)
 class ObstacleValue:
-    """An obstacle; ``maker``: one without a name is called by it."""
+    """An obstacle; ``maker``: its name if it has no other."""
 
     maker: ClassVar[str] = "standing"
     at: Span = field(compare=False)
@@ -182,7 +182,7 @@ class ObstacleValue:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Time of day and weather; what is not said of the weather is none."""
+    """Time of day and weather; weather that is not specified is none."""
 
     hour: float
     weather: Mapping[str, float]
@@ -190,7 +190,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Programme:
-    """Colours of a traffic light and their seconds, in turn."""
+    """Colours of a traffic light and their durations, in turn."""
 
     at: Span = field(compare=False)
     signal: str
@@ -198,15 +198,15 @@ class Programme:
 
 
 @dataclass(frozen=True)
-class Lasting:
-    """How long a scenario may take."""
+class Duration:
+    """The longest duration of a scenario."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A scenario, without the map that gives its places their coordinates."""
+    """A scenario before its places have coordinates on the map."""
 
     at: Span = field(compare=False)
     road: RoadValue
@@ -223,19 +223,19 @@ Named = Ego | Participant | Group | ObstacleValue | Plot
 
 
 def named(data: Any, name: str) -> Any:
-    """Return a value that has been given a name; what has one keeps it."""
+    """Return a value with a name; one with a name keeps it."""
     return replace(data, name=name) if isinstance(data, Named) and not data.name else data
 
 
-def shown(data: Any) -> str:
-    """Return how a value is called in messages."""
-    for types, call in _SHOWN:
+def described(data: Any) -> str:
+    """Return the name of a value in messages."""
+    for types, call in _DESCRIPTIONS:
         if isinstance(data, types):
             return call(data)
     return "nothing"
 
 
-_SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+_DESCRIPTIONS: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (float, lambda d: f"the number {d:g}"),
     (str, lambda d: f'the text "{d}"'),
     (Word, lambda d: f"the unknown name '{d.name}'" if d.unknown else f"'{d.name}'"),
@@ -256,6 +256,6 @@ _SHOWN: tuple[tuple[Any, Callable[[Any], str]], ...] = (
     (ObstacleValue, lambda _: "an obstacle"),
     (Surroundings, lambda _: "an environment"),
     (Programme, lambda _: "a signal"),
-    (Lasting, lambda _: "a duration"),
+    (Duration, lambda _: "a duration"),
     (Plot, lambda _: "a scenario"),
 )

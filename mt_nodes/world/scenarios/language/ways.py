@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where somebody goes, and how fast."""
+"""Ways and speeds of actors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 
 from mt_nodes.world.drive.scenario import Pose, Waypoint
-from mt_nodes.world.scenarios.language.places import Places, aside
+from mt_nodes.world.scenarios.language.places import Places, offset_left
 from mt_nodes.world.scenarios.language.problems import Problem, ValueRefusal
 from mt_nodes.world.scenarios.language.values import LanePlace, Participant, State
 
@@ -17,17 +17,17 @@ _BEYOND_M = 20.0
 def way(
     places: Places, one: Participant, start: Pose, left_m: float, speed_mps: float, duration_s: float
 ) -> Iterator[Waypoint]:
-    """Yield the waypoints of somebody; none: straight on.
+    """Yield the waypoints of an actor; none: straight on.
 
-    The speed of a state holds from there on, or on the way there where none holds yet. Vehicles follow the lanes from
-    one place on a lane to another, and without a motion on their own lane; everybody else goes straight.
+    The speed of a state holds from there on, or on the way there if none holds yet. Vehicles follow the lanes between
+    places on lanes, and without a motion their own lane; everybody else goes straight.
 
     Args:
-        start: where they are. left_m: how far to the left of the states. speed_mps: at the start. duration_s: for how
-            long they are to go on without a motion.
+        start: initial pose. left_m: offset to the left of the states. speed_mps: at the start. duration_s: of the way
+            without a motion.
 
     Raises:
-        Refused: no speed is given, or a place is not on the map.
+        Refused: there is no speed, or a place is not on the map.
     """
     states, legs = _states(places, one, start), one.motion is not None and one.motion.manner == "legs"
     drives = one.maker == "Vehicle"
@@ -39,7 +39,7 @@ def way(
         if not speed:
             raise ValueRefusal(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
         x, y = places.point(state, one.at, one.maker)
-        there = aside(Pose(x, y, start.yaw_rad), left_m)
+        there = offset_left(Pose(x, y, start.yaw_rad), left_m)
         stays = drives and on_lane and isinstance(state.place, LanePlace)
         if stays:
             there = places.pose(state, one.at, one.maker)
@@ -50,7 +50,7 @@ def way(
 
 
 def _states(places: Places, one: Participant, start: Pose) -> list[State]:
-    """Return where somebody is told to go; a uniform motion's place counts unless it is where they are."""
+    """Return the states of a motion; a uniform motion's place counts unless it is the start."""
     states = list(one.motion.states) if one.motion else []
     if one.motion and one.motion.manner == "uniform":
         x, y = places.point(states[0], one.at, one.maker)

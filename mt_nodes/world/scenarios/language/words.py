@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of the language and what they stand for: kinds, models, colours, shapes, weather, attributes."""
+"""Vocabulary of the language: kinds, models, colours, shapes, weather, attributes."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ BUILDS, ANSWERS, LIGHTS = ("slim", "average", "large"), ("yes", "no"), ("red", "
 
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute.
+    """An attribute.
 
     Attributes:
-        takes: ``number``, ``whole``, ``size``, ``text``, or the words it may be.
-        low, high: of a number. of: who has it, by the word that makes them.
+        takes: ``number``, ``whole``, ``size``, ``text``, or the allowed words.
+        low, high: of a number. of: its owners, by constructor.
         sort: whether decisions may depend on it: ``protected``, ``kind``, ``count``, ``compliance``, or empty.
     """
 
@@ -105,7 +105,7 @@ ATTRIBUTES |= {
     item.name: Attribute("number", ("AV",), "of the ego, as in its Vehicle", 0.0, _MOST) for item in fields(Vehicle)
 }
 
-#: What may stand where a value may, without having been defined.
+#: Words that may stand for a value without a definition.
 WORDS = frozenset(
     {*VEHICLES, *KINDS_OF_PEOPLE, *ANIMALS, *COLOURS, *SHAPES, *LEVELS, *RULES, *GENDERS, *MOBILITIES, *BUILDS}
     | {*ANSWERS, *LIGHTS, *_KINDS, "EGO", "EAST"}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the common part of OpenSCENARIO 1.0 to 1.3 (``.xosc``).
 
-Files are checked by the schemas that the library `scenariogeneration` keeps (`pip install 'mt_nodes[openscenario]'`),
-then read as follows; what is not named here is refused by name: left out silently, it would be another scenario.
+Files are validated against the schemas of the library `scenariogeneration` (`pip install 'mt_nodes[openscenario]'`),
+then read as follows; anything not named here is refused by name, because leaving it out would change the scenario.
 
 - `ParameterDeclarations`: `$name` wherever it stands; each may be given from outside. No expressions `${…}`, no
   catalogues.
@@ -35,7 +35,7 @@ from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
-from mt_nodes.world.scenarios.open_scenario.entity_conversion import environment, made
+from mt_nodes.world.scenarios.open_scenario.entity_conversion import actors_and_obstacles, environment
 from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 from mt_nodes.world.scenarios.open_scenario.story import Story, duration_s
 
@@ -47,7 +47,7 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
         parameters: values for names of its ``ParameterDeclarations``.
 
     Raises:
-        UsageError: the library is missing, the file is not valid, or it holds what is not read; all of it is named.
+        UsageError: the library is missing, the file is invalid, or it has unsupported content; all of it is named.
     """
     text = read_text(path)
     _validate(path)
@@ -55,18 +55,18 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
 
 
 def _validate(path: Path) -> None:
-    """Hold a file against the schema of its version."""
+    """Validate a file against the schema of its version."""
     try:
         from scenariogeneration import xosc
     except ImportError as error:
         raise UsageError(f"{path}: OpenSCENARIO needs a library; type: pip install 'mt_nodes[openscenario]'") from error
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(record=True) as told:
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         try:
             xosc.ParseOpenScenario(str(path))
         except Exception as error:
             raise UsageError(f"{path}: not OpenSCENARIO 1.x: {type(error).__name__}: {error}") from error
-    if any("not valid" in str(warning.message) for warning in told):
+    if any("not valid" in str(warning.message) for warning in warned):
         raise UsageError(f"{path}: not valid by the schema of the OpenSCENARIO version that its FileHeader says")
 
 
@@ -74,17 +74,17 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     """Return the scenario of an OpenSCENARIO text.
 
     Args:
-        name: of the file. road: in place of the map that the text names.
+        name: of the file. road: instead of the map that the text names.
 
     Raises:
-        UsageError: it holds what is not read, or no world could play it; all that is wrong is named.
+        UsageError: it has unsupported content, or is not playable; all problems are named.
     """
     source = OpenScenarioFile.of(text, name, parameters)
     logic = source.root.find("RoadNetwork/LogicFile")
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
     road = road or load_map(PurePosixPath(logic.get("filepath", "").replace("\\", "/")).stem)
-    ego, actors, obstacles = made(source, Story(source, road).entities)
+    ego, actors, obstacles = actors_and_obstacles(source, Story(source, road).entities)
     surroundings, longest_s = environment(source), duration_s(source)
     source.done()
     assert ego is not None  # else it would not be done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the entities and the weather of an OpenSCENARIO file are in a scenario."""
+"""Converts the entities and the weather of an OpenSCENARIO file."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mt_nodes.world.weather_units import FOG_M, RAIN_MM_PER_H, SNOW_MM_PER_H
 
 _VEHICLES = {"car": "car", "van": "van", "bus": "bus", "motorbike": "motor_cyclist", "bicycle": "cyclist"}
 _VEHICLES |= dict.fromkeys(("truck", "trailer", "semitrailer"), "truck")
-#: Assumed: what the classes of wetness and clouds are of 0 to 1; the standard gives them no numbers of this kind.
+#: Assumed: values from 0 to 1 of the classes of wetness and clouds, for which the standard has no such numbers.
 _WETNESS = {"dry": 0.0, "moist": 0.25, "wetWithPuddles": 0.6, "lowFlooded": 0.85, "highFlooded": 1.0}
 _CLOUDS = {"free": 0.0, "cloudy": 0.5, "overcast": 1.0, "rainy": 1.0, "skyOff": 0.0}
 _OKTAS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 _FALLING = {"rain": RAIN_MM_PER_H, "snow": SNOW_MM_PER_H}
 
-Made = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
+Entities = tuple[Ego | None, tuple[Actor, ...], tuple[Obstacle, ...]]
 
 
-def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
-    """Return the ego, the others that may move, and what stands; of no use if the source has problems then."""
+def actors_and_obstacles(source: OpenScenarioFile, entities: Sequence[Entity]) -> Entities:
+    """Return the ego, the other actors, and the obstacles; invalid if the source has problems then."""
     for entity in entities:
         if entity.pose is None:
             source.refuse(f"no TeleportAction of '{entity.name}' in Init", "one")
@@ -43,7 +43,7 @@ def made(source: OpenScenarioFile, entities: Sequence[Entity]) -> Made:
 
 
 def _box(source: OpenScenarioFile, entity: Entity) -> tuple[float, tuple[float, float, float]]:
-    """Return how far the middle lies before the reference point, and length, width, height."""
+    """Return the distance of the centre behind the reference point, and length, width, height."""
     measures = entity.element.find("BoundingBox/Dimensions")
     if measures is None:
         source.refuse(f"'{entity.name}' without a BoundingBox", "one")
@@ -52,14 +52,14 @@ def _box(source: OpenScenarioFile, entity: Entity) -> tuple[float, tuple[float, 
 
 
 def _middle(source: OpenScenarioFile, entity: Entity) -> tuple[Pose, tuple[float, float, float]]:
-    """Return the pose of an entity's middle, and its measures."""
+    """Return the pose of an entity's centre, and its dimensions."""
     forward, size = _box(source, entity)
     at = entity.pose or Pose(0.0, 0.0)
     return Pose(at.x_m + forward * math.cos(at.yaw_rad), at.y_m + forward * math.sin(at.yaw_rad), at.yaw_rad), size
 
 
 def _ego(source: OpenScenarioFile, entity: Entity) -> Ego:
-    """Return the ego: reference points are middles of rear axles on the ground there, too."""
+    """Return the ego: its reference point is the centre of the rear axle on the ground there, too."""
     forward, (length, width, height) = _box(source, entity)
     front, rear = entity.element.find("Axles/FrontAxle"), entity.element.find("Axles/RearAxle")
     usual = Vehicle()
@@ -78,24 +78,24 @@ def _ego(source: OpenScenarioFile, entity: Entity) -> Ego:
 
 def _actor(source: OpenScenarioFile, entity: Entity) -> Actor:
     pose, size = _middle(source, entity)
-    told = {p.get("name", "").removeprefix("moral:"): p.get("value", "") for p in entity.element.iter("Property")}
+    properties = {p.get("name", "").removeprefix("moral:"): p.get("value", "") for p in entity.element.iter("Property")}
     on_foot = entity.element.get("pedestrianCategory") in ("pedestrian", "wheelchair")
     mass = source.number(entity.element, "mass")
     return Actor(
         name=entity.name,
-        kind=_kind(source, entity, told),
+        kind=_kind(source, entity, properties),
         start=pose,
         speed_mps=entity.speed_mps,
         waypoints=tuple(entity.waypoints),
         trigger=entity.trigger,
         size_m=size,
         mass_kg=mass if mass > 0.0 else None,
-        obeys_signals=told.get("rule") == "crossing_on_green",
-        person=_person(source, told) if on_foot else None,
+        obeys_signals=properties.get("rule") == "crossing_on_green",
+        person=_person(source, properties) if on_foot else None,
     )
 
 
-def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> str:
+def _kind(source: OpenScenarioFile, entity: Entity, properties: Mapping[str, str]) -> str:
     element = entity.element
     category = element.get("vehicleCategory") or element.get("pedestrianCategory") or ""
     if element.tag == "Vehicle":
@@ -103,40 +103,40 @@ def _kind(source: OpenScenarioFile, entity: Entity, told: Mapping[str, str]) -> 
             source.refuse(f"vehicleCategory '{category}' of '{entity.name}'", f"one of {', '.join(_VEHICLES)}")
         return _VEHICLES.get(category, "car")
     if category == "animal":
-        species = told.get("species", "deer")
+        species = properties.get("species", "deer")
         if species not in ANIMALS:
             source.refuse(f"moral:species '{species}' of '{entity.name}'", f"an animal{suggest(species, ANIMALS)}")
         return species
     if category == "wheelchair":
         return "wheelchair_user"
-    age = _told_number(source, told, "age")
+    age = _moral_number(source, properties, "age")
     if age is None:
         return "adult"
     return "child" if age < CHILD_YEARS else "elderly" if age >= ELDERLY_YEARS else "adult"
 
 
-def _person(source: OpenScenarioFile, told: Mapping[str, str]) -> Person:
-    """Return what properties say of a person."""
-    skin = _told_number(source, told, "skin")
+def _person(source: OpenScenarioFile, properties: Mapping[str, str]) -> Person:
+    """Return the attributes of a person from properties."""
+    skin = _moral_number(source, properties, "skin")
     return Person(
-        age_years=_told_number(source, told, "age"),
-        gender=told.get("gender", ""),
+        age_years=_moral_number(source, properties, "age"),
+        gender=properties.get("gender", ""),
         skin_tone=None if skin is None else round(skin),
-        mobility=told.get("mobility", ""),
-        build=told.get("build", ""),
-        status=told.get("status", ""),
-        compliance=told.get("rule", ""),
-        group=told.get("group", ""),
+        mobility=properties.get("mobility", ""),
+        build=properties.get("build", ""),
+        status=properties.get("status", ""),
+        compliance=properties.get("rule", ""),
+        group=properties.get("group", ""),
     )
 
 
-def _told_number(source: OpenScenarioFile, told: Mapping[str, str], key: str) -> float | None:
-    if key not in told:
+def _moral_number(source: OpenScenarioFile, properties: Mapping[str, str], key: str) -> float | None:
+    if key not in properties:
         return None
-    if not re.fullmatch(r"\d+(\.\d+)?", told[key]):
-        source.refuse(f"moral:{key} '{told[key]}'", "a number")
+    if not re.fullmatch(r"\d+(\.\d+)?", properties[key]):
+        source.refuse(f"moral:{key} '{properties[key]}'", "a number")
         return None
-    return float(told[key])
+    return float(properties[key])
 
 
 def _obstacle(source: OpenScenarioFile, entity: Entity) -> Obstacle:
@@ -145,7 +145,7 @@ def _obstacle(source: OpenScenarioFile, entity: Entity) -> Obstacle:
 
 
 def environment(source: OpenScenarioFile) -> Environment:
-    """Return time of day and weather, as the world's weather counts them; noon and clear where nothing is said."""
+    """Return time of day and weather in the world's units; by default noon and clear."""
     found = source.root.find("Storyboard/Init/Actions/GlobalAction/EnvironmentAction/Environment")
     if found is None:
         return Environment()
@@ -167,7 +167,7 @@ def environment(source: OpenScenarioFile) -> Environment:
 
 
 def _falling(source: OpenScenarioFile, element: ET.Element | None) -> tuple[float, float]:
-    """Return rain and snow, 0 to 1; intensities are of that scale in version 1.0, in mm/h since."""
+    """Return rain and snow, 0 to 1; intensities have that scale in version 1.0, and mm/h since."""
     kind = "dry" if element is None else element.get("precipitationType", "dry")
     if kind not in _FALLING:
         return 0.0, 0.0
@@ -177,6 +177,6 @@ def _falling(source: OpenScenarioFile, element: ET.Element | None) -> tuple[floa
 
 
 def _fog(seen_m: float) -> float:
-    """Return how thick fog is of a visual range, 0 to 1, evenly in its logarithm as the world's weather has it."""
+    """Return the fog, 0 to 1, for a visual range, linear in its logarithm as in the world's weather."""
     thickest_m = max(seen_m, FOG_M[1])
     return max(0.0, math.log(thickest_m / FOG_M[0]) / math.log(FOG_M[1] / FOG_M[0]))

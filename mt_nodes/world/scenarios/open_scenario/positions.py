@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the positions of an OpenSCENARIO file are."""
+"""Positions of an OpenSCENARIO file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mt_nodes.world.scenarios.open_scenario.source import OpenScenarioFile
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions on a map; ``placed`` are the poses of those entities that have one by now."""
+    """Positions on a map; ``placed`` are the poses of the entities placed so far."""
 
     source: OpenScenarioFile
     road: RoadMap
     placed: Mapping[str, Pose]
 
     def pose(self, position: ET.Element | None) -> Pose | None:
-        """Return the pose of a ``Position``, None where it is not one that is read."""
+        """Return the pose of a ``Position``, None if it is of an unsupported kind."""
         kind = position[0] if position is not None and len(position) else None
         read = None if kind is None else _READ.get(kind.tag)
         if kind is None or read is None:

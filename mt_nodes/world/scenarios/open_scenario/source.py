@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The elements of an OpenSCENARIO file with values in place of its parameters, and what is wrong with them."""
+"""The elements of an OpenSCENARIO file with parameters replaced by values, and its problems."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mt_nodes.base.errors import UsageError, suggest
 
 @dataclass
 class OpenScenarioFile:
-    """A file.
+    """An OpenSCENARIO file.
 
     Attributes:
-        problems: what is not read, or not as it should be.
+        problems: unsupported or invalid content.
     """
 
     root: ET.Element
@@ -25,17 +25,17 @@ class OpenScenarioFile:
 
     @classmethod
     def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> OpenScenarioFile:
-        """Return the elements of a text.
+        """Parse a text.
 
         Raises:
-            UsageError: it is no XML, or a parameter is unknown.
+            UsageError: it is not XML, or a parameter is unknown.
         """
         try:
             root = ET.fromstring(text)
         except ET.ParseError as error:
             raise UsageError(f"{file}: not XML: {error}") from error
         found = cls(root, file)
-        found._put_in(found._values(parameters))
+        found._substitute(found._values(parameters))
         return found
 
     def _values(self, given: Mapping[str, str]) -> dict[str, str]:
@@ -48,8 +48,8 @@ class OpenScenarioFile:
                 raise UsageError(f"{self.file}: unknown parameter '{key}'{suggest(key, declared)}")
         return {**declared, **given}
 
-    def _put_in(self, values: Mapping[str, str]) -> None:
-        """Put values in place of ``$name`` everywhere."""
+    def _substitute(self, values: Mapping[str, str]) -> None:
+        """Replace ``$name`` by values everywhere."""
         for element in self.root.iter():
             for key, value in element.attrib.items():
                 if not value.startswith("$"):
@@ -63,13 +63,13 @@ class OpenScenarioFile:
                     self.refuse(f"<{element.tag} {key}='{value}'>", f"a declared parameter{hint}")
 
     def refuse(self, got: str, expected: str) -> None:
-        """Take note of a problem."""
+        """Record a problem."""
         problem = f"got {got}, expected {expected}"
         if problem not in self.problems:
             self.problems.append(problem)
 
     def number(self, element: ET.Element | None, key: str, otherwise: float = 0.0) -> float:
-        """Return a number of an element, or what there is without it."""
+        """Return a number of an element, or the default."""
         text = None if element is None else element.get(key)
         if element is None or text is None:
             return otherwise
@@ -83,10 +83,10 @@ class OpenScenarioFile:
         return value
 
     def done(self) -> None:
-        """Raise with all that was found, if anything was.
+        """Raise an error with all problems, if there are any.
 
         Raises:
-            UsageError: something was.
+            UsageError: there are problems.
         """
         if self.problems:
             raise UsageError("\n    | ".join([f"{self.file}: {len(self.problems)} problems", *self.problems]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is in an OpenSCENARIO file, where they begin and where they go when."""
+"""Entities of an OpenSCENARIO file with their starts, ways and triggers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_ego(name: str) -> bool:
 
 @dataclass
 class Entity:
-    """What is known of an entity: its reference point's pose, and where that is to go."""
+    """An entity: the pose of its reference point, and its way."""
 
     name: str
     element: ET.Element
@@ -48,7 +48,7 @@ class Entity:
 
 
 class Story:
-    """The entities of a file, after all that is said of them."""
+    """The entities of a file after all of its actions."""
 
     def __init__(self, source: OpenScenarioFile, road: RoadMap) -> None:
         self._source = source
@@ -63,7 +63,7 @@ class Story:
 
     @property
     def entities(self) -> tuple[Entity, ...]:
-        """Everybody, in the order of the file."""
+        """All entities, in the order of the file."""
         return tuple(self._by_name.values())
 
     def _found(self) -> Iterator[Entity]:
@@ -85,7 +85,7 @@ class Story:
     # Actions.
 
     def _begin(self, private: ET.Element) -> None:
-        """Take in what is so of an entity at the beginning."""
+        """Apply the initial state of an entity."""
         entity = self._named(private)
         if entity is None:
             return
@@ -107,7 +107,7 @@ class Story:
         return self._source.number(target, "value")
 
     def _routed(self, action: ET.Element, entity: Entity) -> None:
-        """Take in where an entity is to go; the last place of the ego is its target."""
+        """Apply a route to an entity; the last place of the ego is its target."""
         for part in action:
             if part.tag not in _ROUTES:
                 self._source.refuse(f"<{part.tag}>", f"one of {', '.join(_ROUTES)}")
@@ -121,7 +121,7 @@ class Story:
             entity.waypoints.append(Waypoint(pose.x_m, pose.y_m, speed))
 
     def _places(self, action: ET.Element, entity: Entity) -> Iterator[tuple[Pose, float]]:
-        """Yield the places that are to be reached, with the entity's own speed."""
+        """Yield the places of a route, with the entity's own speed."""
         found = action.findall("AcquirePositionAction/Position")
         found += action.findall("AssignRouteAction/Route/Waypoint/Position")
         for pose in map(self._positions.pose, found):
@@ -129,7 +129,7 @@ class Story:
                 yield pose, entity.speed_mps
 
     def _line(self, action: ET.Element, entity: Entity) -> Iterator[tuple[Pose, float]]:
-        """Yield the places of a polyline after its first, and the speeds by its times, else the entity's own."""
+        """Yield the places of a polyline after its first, with speeds by its times, else the entity's own."""
         vertices = action.findall("FollowTrajectoryAction//Polyline/Vertex")
         timed = [(self._positions.pose(v.find("Position")), self._source.number(v, "time")) for v in vertices]
         for (begin, begin_s), (end, end_s) in pairwise(timed):
@@ -141,7 +141,7 @@ class Story:
             self._source.refuse(f"a trajectory of '{entity.name}' without vertices", "a Polyline")
 
     def _events(self) -> Iterator[tuple[ET.Element, Sequence[Entity], Sequence[ET.Element]]]:
-        """Yield each event, whom it is about, and the triggers that start it."""
+        """Yield each event, its entity, and its start triggers."""
         for act in self._source.root.findall("Storyboard/Story/Act"):
             for group in act.findall("ManeuverGroup"):
                 named = [self._named(ref) for ref in group.findall("Actors/EntityRef")]
@@ -165,7 +165,7 @@ class Story:
     # Conditions.
 
     def _triggered(self, triggers: Sequence[ET.Element], entity: Entity) -> None:
-        """Say when an entity begins: as soon as all conditions hold."""
+        """Set when an entity begins to move: as soon as all conditions hold."""
         for trigger in triggers:
             groups = trigger.findall("ConditionGroup")
             if len(groups) > 1:
@@ -190,6 +190,6 @@ class Story:
 
 
 def duration_s(source: OpenScenarioFile) -> float:
-    """Return how long it may take."""
+    """Return the longest duration."""
     stops = source.root.findall("Storyboard/StopTrigger//SimulationTimeCondition")
     return min((source.number(stop, "value", DURATION_S) for stop in stops), default=DURATION_S)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A covered road as cameras see it: another colour in the road's own light, and a mirror where that is smooth."""
+"""A wet or covered road as cameras see it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, share_at
-from mt_nodes.relations.mutations.joint.wet_road_in_pictures import fresnel, mirrored
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
@@ -24,38 +23,30 @@ from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
+_WATER = 1.33
+#: A film leaves a rough ground about half of its light: some of the scattered light is reflected back by the water's
+#: surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).
+_DARKENED = 0.5
+#: Least share of visible ground.
+_LEAST_SHARE = 0.01
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
 _ROAD_ALBEDO = 0.12
-#: Ground brighter than so many times this quantile of it is a line, and no measure of the light that falls on it.
+#: Ground brighter than this factor times this quantile of it is a lane marking, and no measure of the incident light.
 _LIT, _LINE = 0.75, 1.15
-#: Less ground than this in sight shows nothing; ground farther away has no places of its own.
-_LEAST_SHARE, _FAR_M = 0.01, 80.0
-#: Grain fades where a pixel is as wide as this.
+#: Farther ground is not resolved.
+_FAR_M = 80.0
+#: Grain fades at this pixel width on the road.
 _GRAIN_SEEN_M = 0.08
 
 
-class CoveredRoadInPictures(EverySensor):
-    """Shows the ground in sight in the colour of what lies on it.
-
-    The light that falls on the ground is what it sends over a mean albedo of asphalt, lines left out, so that shadows
-    stay. What would be brighter than full scale is compressed, as a camera that exposes for it would.
-    """
-
-    @property
-    @abstractmethod
-    def lying(self) -> Cover:
-        """What lies there."""
-
-    @property
-    @abstractmethod
-    def amount(self) -> float:
-        """Which share of the ground it covers."""
+class RoadInPictures(EverySensor):
+    """Base of mutations that change how the ground in sight looks in pictures."""
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose; a picture without ground stays.
+        """Nothing is random; a picture without ground stays.
 
         Raises:
-            NotApplicable: how far away what it shows is, or where the camera is, is not known.
+            NotApplicable: depth or the camera's pose is unknown.
         """
         return {UNTOUCHED: True} if surroundings(view).ground.mean() < _LEAST_SHARE else {}
 
@@ -65,8 +56,78 @@ class CoveredRoadInPictures(EverySensor):
         cells = cv2.dilate(around.ground.astype(np.uint8), np.ones((3, 3), np.uint8))
         return np.ascontiguousarray(around.depth.in_picture(cells, view.picture.size, smooth=False))
 
+
+class WetRoadInPictures(RoadInPictures):
+    """Darkens the visible ground, with blurred reflections of what stands on it.
+
+    Ground cells mirror the picture about the foot of the object beyond them, weighted by Fresnel's reflectance at n =
+    1.33; the mirrored picture is the camera's, not what the road would see from below.
+    """
+
+    @property
+    @abstractmethod
+    def film(self) -> float:
+        """Share of the ground that a film of water covers."""
+
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Mix the ground with what lies on it."""
+        """Darken the ground, and add what it mirrors."""
+        around = surroundings(view)
+        ground = around.ground
+        light = coarse_light(view.picture, ground.shape, around.depth.step_px)
+        seen = cv2.blur(mirrored(light, ground), (3, 9))
+        share = np.where(ground, self.film, 0.0)
+        wet = (share * fresnel(-around.rays[..., 2])).astype(np.float32)
+        gain = (1.0 - share * (1.0 - _DARKENED)).astype(np.float32) * (np.float32(1.0) - wet)
+        return relit(view.picture, gain, wet[..., None] * seen, around.depth.step_px)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Check that the ground right ahead gets darker."""
+        around = surroundings(old)
+        near = around.ground & (around.rays[..., 2] < -0.35)
+        full = np.ascontiguousarray(around.depth.in_picture(near.astype(np.uint8), old.picture.size, smooth=False))
+        if not full.any():
+            return None
+        before, after = measures.brightness(old.picture, full), measures.brightness(new.picture, full)
+        if after < before or before < 0.02:
+            return None
+        return f"the ground right ahead went from a brightness of {before:.3f} to {after:.3f}, it was to darken"
+
+
+def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
+    """Return the share of unpolarised light that a smooth surface (by default water) reflects, by cosine."""
+    c = np.clip(cosine, 1e-3, 1.0)
+    t = np.sqrt(1.0 - (1.0 - c * c) / index**2)
+    across, along = (c - index * t) / (c + index * t), (index * c - t) / (index * c + t)
+    return np.asarray(0.5 * (across**2 + along**2))
+
+
+def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
+    """Return the light (h, w, 3) of each cell in a mirror at the foot of the next object above it."""
+    row = np.arange(len(ground))[:, None]
+    foot = np.maximum.accumulate(np.where(ground, -1, row), axis=0)
+    above = np.clip(2 * foot - row + 1, 0, len(ground) - 1)
+    return np.take_along_axis(light, above[..., None], axis=0)
+
+
+class CoveredRoadInPictures(RoadInPictures):
+    """Shows the visible ground in the colour of its cover.
+
+    The incident light is the ground's light over a mean albedo of asphalt, without lane markings, so that shadows stay.
+    Values above full scale are compressed, as by a camera that adapts its exposure.
+    """
+
+    @property
+    @abstractmethod
+    def lying(self) -> Cover:
+        """The cover."""
+
+    @property
+    @abstractmethod
+    def amount(self) -> float:
+        """Covered share of the ground."""
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Blend the ground with its cover."""
         around, step = surroundings(view), surroundings(view).depth.step_px
         first = max(0, int(np.flatnonzero(around.ground.any(axis=1))[0]) - 1)
         part = view.picture.with_pixels(np.ascontiguousarray(view.picture.pixels[first * step :]))
@@ -92,7 +153,7 @@ class CoveredRoadInPictures(EverySensor):
         return new
 
     def _mirror(self, view: View, around: Surroundings, colours: list[Singles], share: Singles, first: int) -> None:
-        """Let what is smooth show, in place of its own colour, what stands beyond it, by Fresnel's law; in place."""
+        """Blend in the mirror image of what stands beyond, by Fresnel's law; in place."""
         step = around.depth.step_px
         light = coarse_light(view.picture, around.shape, step)
         seen = cv2.blur(mirrored(light, around.ground), (3, 9))[first:]
@@ -104,7 +165,7 @@ class CoveredRoadInPictures(EverySensor):
             colours[place] += share * _enlarged(channel, step, size)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Look at the ground right ahead: its colour is nearer than it was to that of what lies there."""
+        """Check that the ground right ahead gets closer to the cover's colour."""
         around = surroundings(old)
         cells = around.ground & (around.rays[..., 2] < -0.1)
         where = np.ascontiguousarray(around.depth.in_picture(cells.astype(np.uint8), old.picture.size, smooth=False))
@@ -122,7 +183,7 @@ class CoveredRoadInPictures(EverySensor):
 
 
 def _places(around: Surroundings) -> tuple[Singles, Singles, Singles]:
-    """Return x, y (h, w) of the level ground that cells look at, and how long a pixel is there on the road."""
+    """Return x, y (h, w) of the level ground that cells show, and the length of a pixel on the road."""
     down = np.maximum(-around.rays[..., 2], 1e-6)
     height = max(float(around.camera_m[2]), 0.1)
     range_m = np.minimum(height / down, _FAR_M)
@@ -134,7 +195,7 @@ def _places(around: Surroundings) -> tuple[Singles, Singles, Singles]:
 
 
 def _falling(view: View, around: Surroundings) -> Singles:
-    """Return how much light (h, w) the ground's cells send, lines left out and a little smoothed."""
+    """Return the light (h, w) of the ground's cells, without lane markings and slightly smoothed."""
     light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
     most = _LINE * np.float32(np.quantile(light[around.ground], _LIT))
     return np.asarray(cv2.blur(np.minimum(light, most), (3, 3)))

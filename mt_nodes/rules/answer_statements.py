@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a language model must answer to a rule, and whether what it answered can be: of the ontology, and of the rule.
+"""Schema and validation of a language model's statements about a rule: by the ontology, and by the rule's text.
 
-Whatever a rule's text makes a model say, a statement passes only if its names are of the ontology, if it quotes words
-of the rule for its element and for its behaviour that the ontology does not read as something else, and if the rule
-has the numbers of its condition. A rule's text is data: what stands behind an order to the model is quoted in vain.
+Whatever a rule's text makes a model say, a statement is accepted only if its names are in the ontology, if it quotes
+words of the rule for its element and for its behaviour that the ontology does not read as something else, and if the
+rule contains the numbers of its condition. A rule's text is data: quotes from after an instruction to the model do not
+count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.relations.facts.condition import ConditionNode, conjunction, known, parse
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import cues_in
+from mt_nodes.rules.grammar import words
 from mt_nodes.rules.nouns import nouns_in
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import Reading
@@ -25,7 +27,7 @@ from mt_nodes.rules.statement import ON_ROAD, ON_ROADSIDE, Statement, merged
 
 _PLACES = ("", ON_ROAD, ON_ROADSIDE)
 _KEYS = ("road", "element", "element_words", "place", "behaviour", "behaviour_words", "condition")
-#: No traffic rule is about more things; no answer of use is longer.
+#: No traffic rule has more elements; no useful answer is longer.
 _MOST, _LONGEST = 12, 50_000
 _FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
@@ -38,18 +40,18 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?\n]")
-#: Limits in other units are rounded: 30 mph are 48.28 km/h, told as 48.
+#: Limits in other units are rounded: 30 mph are 48.28 km/h, given as 48.
 _ROUNDING = 0.02
 _SHORTEST = 4
-_DRIVING = frozenset({"shall", "drive", "driver", "vehicle"})
+_DRIVING_WORDS = words("driving_words")
 
 
 class BadAnswer(ValueError):
-    """An answer that does not pass; the text says to the model what is wrong with it."""
+    """An invalid answer; the text tells the model what is wrong with it."""
 
 
 def answer_schema(ontology: Ontology) -> dict[str, Any]:
-    """Return the JSON schema of an answer, in the subset that strict structured output knows (all keys required)."""
+    """Return the JSON schema of an answer, in the subset of strict structured output (all keys required)."""
     names: Mapping[str, Collection[str]] = {
         "road": ontology.roads,
         "element": ontology.elements,
@@ -67,27 +69,27 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
 
 
 def read_answer(answer: str, text: str, ontology: Ontology, rule: str = "", strict: bool = False) -> Reading:
-    """Return the statements of an answer to a rule; without one, why the model says there is none.
+    """Return the statements of an answer to a rule; without one, the model's reason.
 
     Args:
         text: of the rule. rule, strict: as in :func:`mt_nodes.rules.parser.read_rule`.
 
     Raises:
-        BadAnswer: it is no JSON of :func:`answer_schema`, or a statement is not of the ontology and of the rule.
+        BadAnswer: it does not fit :func:`answer_schema`, or a statement does not fit the ontology or the rule.
     """
-    told = json_in(answer)
-    rows = told.get("statements")
+    data = json_in(answer)
+    rows = data.get("statements")
     if not isinstance(rows, list) or len(rows) > _MOST:
         raise BadAnswer(f'got no usable "statements", expected a list of at most {_MOST}')
     if not rows:
-        why = told.get("why_none")
+        why = data.get("why_none")
         return Reading(why=str(why)[:200] if isinstance(why, str) and why.strip() else "the model finds no statement")
     checked = [_statement(row, n, text, ontology, rule, strict) for n, row in enumerate(rows, 1)]
     return Reading(merged(checked))
 
 
 def json_in(answer: str) -> dict[str, Any]:
-    """Return the object of an answer, also where thoughts stand before it or a fence around it.
+    """Return the object of an answer, also after thoughts or inside a fence.
 
     Raises:
         BadAnswer: there is none.
@@ -97,12 +99,12 @@ def json_in(answer: str) -> dict[str, Any]:
     bare = _THOUGHTS.sub("", answer).strip()
     fenced = _FENCED.search(bare)
     try:
-        told = json.loads(fenced[1] if fenced else bare)
+        data = json.loads(fenced[1] if fenced else bare)
     except (ValueError, RecursionError) as error:
         raise BadAnswer(f"got no valid JSON ({error}), expected one JSON object and nothing else") from error
-    if not isinstance(told, dict):
-        raise BadAnswer(f"got {type(told).__name__}, expected one JSON object")
-    return told
+    if not isinstance(data, dict):
+        raise BadAnswer(f"got {type(data).__name__}, expected one JSON object")
+    return data
 
 
 def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,8 +117,8 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_part(text: str) -> str:
-    """Return a rule up to the sentence that gives orders to a model; all of it if there is none."""
+def text_before_orders(text: str) -> str:
+    """Return a rule up to the sentence with instructions to a model; all of it if there is none."""
     order = _ORDERS.search(text)
     if order is None:
         return text
@@ -134,35 +136,35 @@ def _statement(row: Any, number: int, text: str, ontology: Ontology, rule: str, 
             raise BadAnswer(
                 f"{where}.{kind}: '{row[kind][:60]}' is not in the ontology{suggest(row[kind][:60], names)}"
             )
-    made = ontology.elements[element]
-    said = Statement(
-        row["road"], made.verb, element, behaviour, row["place"], row["condition"], (rule,) if rule else ()
+    element_found = ontology.elements[element]
+    statement = Statement(
+        row["road"], element_found.verb, element, behaviour, row["place"], row["condition"], (rule,) if rule else ()
     )
     try:
-        ontology.refuse_unknown(said, where)
+        ontology.refuse_unknown(statement, where)
     except UsageError as error:
         raise BadAnswer(str(error)) from error
     _refuse_unsaid(row, where, text, ontology)
     _refuse_condition(row["condition"], where, text, ontology)
-    meant = ontology.behaviours[behaviour].reads_as
-    place = row["place"] if made.category == "objects" else ""
+    reads_as = ontology.behaviours[behaviour].reads_as
+    place = row["place"] if element_found.category == "objects" else ""
     return Statement(
-        said.road,
-        said.verb,
+        statement.road,
+        statement.verb,
         element,
-        behaviour if strict or not meant else meant,
+        behaviour if strict or not reads_as else reads_as,
         place,
-        conjunction("moving", row["condition"], made.needs),
-        said.rules,
+        conjunction("moving", row["condition"], element_found.needs),
+        statement.rules,
     )
 
 
 def _refuse_unsaid(row: Mapping[str, str], where: str, text: str, ontology: Ontology) -> None:
     """Refuse quotes that are not in the rule, or that the ontology reads as something else."""
-    said = _plain(said_part(text))
+    plain = _plain(text_before_orders(text))
     for key in ("element_words", "behaviour_words"):
         quote = _plain(row[key])
-        if len(quote) < 2 or not re.search(rf"(?<!\w){re.escape(quote)}(?!\w)", said):
+        if len(quote) < 2 or not re.search(rf"(?<!\w){re.escape(quote)}(?!\w)", plain):
             raise BadAnswer(
                 f"{where}.{key}: '{row[key][:80]}' are no words of the rule; quote them as they stand there"
             )
@@ -175,11 +177,11 @@ def _refuse_unsaid(row: Mapping[str, str], where: str, text: str, ontology: Onto
         raise BadAnswer(
             f"{where}: '{row['element_words'][:80]}' names {' and '.join(sorted(named))}, not {row['element']}"
         )
-    asked = _behaviours(row["behaviour_words"], row["behaviour"], ontology)
-    alike = {row["behaviour"], ontology.behaviours[row["behaviour"]].reads_as}
-    if asked and not asked & alike:
+    found = _behaviours(row["behaviour_words"], row["behaviour"], ontology)
+    accepted = {row["behaviour"], ontology.behaviours[row["behaviour"]].reads_as}
+    if found and not found & accepted:
         raise BadAnswer(
-            f"{where}: '{row['behaviour_words'][:80]}' asks for {' and '.join(sorted(asked))}, not {row['behaviour']}; "
+            f"{where}: '{row['behaviour_words'][:80]}' asks for {' and '.join(sorted(found))}, not {row['behaviour']}; "
             "quote all of the words that ask for it, a 'not' among them"
         )
 
@@ -191,34 +193,34 @@ def _elements(quote: str, ontology: Ontology) -> set[str]:
 
 
 def _is_content(quote: str, ontology: Ontology) -> bool:
-    """Whether words that name nothing the ontology knows may yet name something: one is new to it, and not small."""
+    """Whether words that name nothing in the ontology may still name something: one is unknown, and not short."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    known = ontology.lexicon.known | ENGLISH_STOP_WORDS | _DRIVING
+    known = ontology.lexicon.known | ENGLISH_STOP_WORDS | _DRIVING_WORDS
     tokens = ontology.lexicon.tokens(quote)
     return any(len(t.text) >= _SHORTEST and not t.forms & known for t in tokens)
 
 
 def _behaviours(quote: str, claimed: str, ontology: Ontology) -> set[str]:
-    """Return what words ask for, and what that is taken for; a denial may ask for anything but a turn."""
+    """Return the behaviours that words demand; a negation may demand anything but a turn."""
     tokens = ontology.lexicon.tokens(quote)
     cues = cues_in(tokens, [True] * len(tokens), (), ontology)
     if any(cue.negated for cue in cues) and not claimed.startswith("turn"):
         return set()
-    asked = {cue.behaviour for cue in cues}
-    return asked | {ontology.behaviours[name].reads_as for name in asked} - {""}
+    behaviours = {cue.behaviour for cue in cues}
+    return behaviours | {ontology.behaviours[name].reads_as for name in behaviours} - {""}
 
 
 def _refuse_condition(condition: str, where: str, text: str, ontology: Ontology) -> None:
     tree = parse(condition)
     if condition.strip() and known(tree, {}).kind in ("true", "false"):
         raise BadAnswer(f"{where}.condition: '{condition[:80]}' is always so or never; leave it empty")
-    tokens = ontology.lexicon.tokens(said_part(text))
-    told = {float(token.text.replace(",", ".")) for token in tokens if re.fullmatch(r"\d+(?:[.,]\d+)?", token.text)}
+    tokens = ontology.lexicon.tokens(text_before_orders(text))
+    numbers = {float(token.text.replace(",", ".")) for token in tokens if re.fullmatch(r"\d+(?:[.,]\d+)?", token.text)}
     for one in quantities.conditions(tokens, keeps=False):
-        told |= set(_numbers(parse(one)))
+        numbers |= set(_numbers(parse(one)))
     for number in _numbers(tree):
-        if number and not any(abs(number - one) <= _ROUNDING * abs(one) for one in told):
+        if number and not any(abs(number - one) <= _ROUNDING * abs(one) for one in numbers):
             raise BadAnswer(f"{where}.condition: the rule has no number {number:g}")
 
 
@@ -231,5 +233,5 @@ def _numbers(node: ConditionNode) -> Iterator[float]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in small letters with single spaces, whatever its letters are encoded as."""
+    """Return a text in lower case with single spaces, normalised."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion blur along the vehicle's true motion."""
+"""Pictures out of focus, and blurred by motion."""
 
 from __future__ import annotations
 
@@ -22,28 +22,76 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.depth import depth_of
 
+#: Rows that are blurred at a time, so that they fit the processor's cache.
+_STRIPE = 64
+
+
+@dataclass(frozen=True)
+class ImageDefocused(EachImage):
+    """Spreads every point over a disc, as a lens out of focus does.
+
+    The disc of radius r is approximated by two successive box filters with its variance, r²/4 on each axis, in whole
+    pixels: the cost does not depend on the radius.
+
+    Guaranteed: detail (standard deviation of the Laplacian) fell, and mean brightness stayed within 1 % of full scale.
+    """
+
+    radius_px: float = param(
+        3.0, low=0.5, high=30.0, unit="pixels", neutral=0.5, help="radius of the disc, in pixels of the picture"
+    )
+    random: ClassVar[bool] = False
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Nothing is random."""
+        return {}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Blur by one box, then by the other, in stripes that include the rows that their edges need."""
+        pixels, widths = view.picture.pixels, _widths(self.radius_px)
+        new, beyond = np.empty_like(pixels), sum(width // 2 for width in widths)
+        rows = max(_STRIPE, 4 * beyond)
+        for start in range(0, len(pixels), rows):
+            first = max(0, start - beyond)
+            part = pixels[first : start + rows + beyond]
+            for width in widths:
+                part = cv2.blur(part, (width, width), borderType=cv2.BORDER_REFLECT_101)
+            new[start : start + rows] = part[start - first : start - first + rows]
+        return new
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Compare detail and brightness."""
+        return _proof_of_blur(old, new, 0.01)
+
+
+def _widths(radius_px: float) -> tuple[int, int]:
+    """Return the odd widths of two boxes, each of variance (k² - 1) / 12, whose sum is nearest to a disc's r² / 4."""
+    target = 3.0 * radius_px**2 + 2.0
+    first = 2 * int((np.sqrt(target / 2.0) - 1.0) // 2.0) + 1
+    second = 2 * round((np.sqrt(max(target - first**2, 9.0)) - 1.0) / 2.0) + 1
+    return first, second
+
+
 Floats = npt.NDArray[np.float64]
-#: Sky is this far away: it moves by turning alone.
+#: Distance of the sky: it moves by rotation alone.
 _FAR_M = 1e5
 #: A picture whose pixels move less than this is not blurred.
 _LEAST_PX = 1.0
-#: Shorter paths are left out where they are the longest of their tile, which has so many cells to its side.
+#: Shorter paths do not count if they are the longest of their tile, which has so many cells to a side.
 _SHORTEST_PX, _TILE_CELLS = 0.5, 8
-#: So many halvings average 16 places: more of them look the same.
+#: Each halving doubles the number of averaged places; beyond 16 places more look the same.
 _MOST_HALVINGS = 4
-#: One of so many cells in a row tells whether there is something to blur.
+#: Stride of the cells that are checked for visible motion.
 _PROBED_CELLS = 4
-#: Longer paths are cut: past this a pixel is a smear anyway.
+#: Longer paths are cut: beyond this a pixel is a smear anyway.
 _LONGEST_PX = 40.0
 
 
 @dataclass(frozen=True)
 class ImageMotionBlurred(EachImage):
-    """Lets the vehicle move while the shutter is open: near things and the picture's edges blur, far ones ahead do not.
+    """Blurs as the vehicle moves while the shutter is open: near objects and the picture's edges most, far ahead least.
 
-    What each pixel sees, at the range that the clouds tell, is projected from where the camera was when the shutter
-    opened; the picture is averaged along that path, by halves: n steps average 2ⁿ pictures. Things that move by
-    themselves are blurred as if they stood.
+    Each pixel, at the range from the clouds, is projected from the camera's pose when the shutter opened; the picture
+    is averaged along that path by halving: n steps average 2ⁿ pictures. Moving objects are blurred as if they stood.
 
     Guaranteed: detail (standard deviation of the Laplacian) fell, most where the path is long, and the mean brightness
     stayed within 2 % of full scale.
@@ -59,10 +107,10 @@ class ImageMotionBlurred(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """There is nothing to choose.
+        """Nothing is random.
 
         Raises:
-            NotApplicable: range or place of the camera are not known, or no pixel moves by one.
+            NotApplicable: range or pose of the camera is unknown, or no pixel moves by one.
         """
         path = self._path_px(view, every=_PROBED_CELLS)
         longest = float(np.quantile(np.hypot(path[..., 0], path[..., 1]), 0.9))
@@ -71,7 +119,7 @@ class ImageMotionBlurred(EachImage):
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Average along the paths, halving what is left of them; tiles of short ones are done sooner."""
+        """Average along the paths, halving the rest each time; tiles with short paths are done sooner."""
         path = self._path_px(view).astype(np.float32)
         size, new = view.picture.size, view.picture.pixels
         cells = depth_of(view.bundle, view.image, view.camera())
@@ -82,22 +130,18 @@ class ImageMotionBlurred(EachImage):
             for tile, steps in tiles:
                 if step > steps:
                     continue
-                # So that all halves together reach from the path's one end to its other, however many there are.
+                # So that all halves together reach from one end of the path to the other, however many there are.
                 back = cv2.scaleAdd(full[tile], 0.5**step / (1.0 - 0.5**steps), at[tile])
                 moved = cv2.remap(old, back, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
                 cv2.addWeighted(old[tile], 0.5, moved, 0.5, 0.0, dst=new[tile])
         return new
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare detail where paths are long and where they are short, and brightness."""
-        before, after = measures.sharpness(old.picture), measures.sharpness(new.picture)
-        if after >= before:
-            return f"detail went from {before:.4f} to {after:.4f}, it was to fall"
-        moved = measures.brightness(new.picture) - measures.brightness(old.picture)
-        return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None
+        """Check that detail falls and brightness stays."""
+        return _proof_of_blur(old, new, 0.02)
 
     def _path_px(self, view: View, every: int = 1) -> Floats:
-        """Return, of each (or every n-th) cell (h, w, 2), by how many pixels it was elsewhere at first."""
+        """Return the displacement (h, w, 2) in pixels of each (or every n-th) cell since the shutter opened."""
         camera = view.camera()
         cells = depth_of(view.bundle, view.image, camera)
         some = np.s_[::every, ::every]
@@ -111,11 +155,11 @@ class ImageMotionBlurred(EachImage):
         return np.asarray(path * np.minimum(1.0, _LONGEST_PX / length)[..., None])
 
     def _shift(self, view: View) -> Floats:
-        """Return where the camera was when the shutter opened (3,), in the frame it has now."""
+        """Return the camera's position when the shutter opened (3,), in its current frame."""
         return -self._axes(view)[:, 0] * self.ego_speed_mps * self.exposure_ms * 1e-3
 
     def _turn(self, view: View) -> Floats:
-        """Return the rotation (3, 3) of the camera's axes when the shutter opened, as they are now."""
+        """Return the rotation (3, 3) of the camera's axes when the shutter opened relative to now."""
         turned = -self.yaw_rate_radps * self.exposure_ms * 1e-3
         return np.asarray(Rotation.from_rotvec(self._axes(view)[:, 2] * turned).as_matrix())
 
@@ -137,14 +181,14 @@ def _places(size: tuple[int, int]) -> npt.NDArray[np.float32]:
 
 
 def _tiles(length_px: Floats, step_px: int, size: tuple[int, int]) -> Iterator[tuple[tuple[slice, slice], int]]:
-    """Yield tiles of a picture whose paths take as many halvings, and how many: down to two pixels, but 16 places do.
+    """Yield tiles of a picture with equal numbers of halvings, and that number.
 
     Args:
         length_px: (h, w) of the paths, cell by cell.
         step_px: width and height of a cell.
         size: of the picture (height, width).
     """
-    # Between the middles of cells paths are interpolated: neighbours count.
+    # Paths are interpolated between the centres of cells: neighbours count.
     longest = cv2.dilate(length_px, np.ones((3, 3), np.uint8))
     for axis in (0, 1):
         longest = np.maximum.reduceat(longest, range(0, longest.shape[axis], _TILE_CELLS), axis=axis)
@@ -157,3 +201,12 @@ def _tiles(length_px: Floats, step_px: int, size: tuple[int, int]) -> Iterator[t
             if row[first]:
                 across = slice(int(first) * side, min(int(end) * side, size[1]))
                 yield (slice(i * side, min((i + 1) * side, size[0])), across), int(row[first])
+
+
+def _proof_of_blur(old: View, new: View, tolerance: float) -> str | None:
+    """Prove that detail fell, and that the mean brightness stayed within a share of full scale."""
+    before, after = measures.sharpness(old.picture), measures.sharpness(new.picture)
+    if after >= before:
+        return f"detail went from {before:.4f} to {after:.4f}, it was to fall"
+    moved = measures.brightness(new.picture) - measures.brightness(old.picture)
+    return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > tolerance else None
