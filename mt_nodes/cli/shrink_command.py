@@ -81,7 +81,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
                 tell(event["play"], event["words"])
 
         again = "type the same again with another --out"
-        in_suite(suite_process(run.out, os.environ, "shrink_suite"), suite_stop_s(run.stack), show, again)
+        in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, again)
     told: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
     return told
 

@@ -26,6 +26,8 @@ TRANSPORTS = ("ros", "inprocess")
 MOST_DRAWS = 100_000
 #: What writing the summary and the report of an interrupted run may take.
 REPORT_S = 20.0
+#: The node that carries out a run beside a live stack.
+LIVE_SUITE = "live_suite"
 
 
 class Request:
@@ -185,24 +187,12 @@ def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: 
 
 
 def suite_process(out: Path, base_env: Mapping[str, str], node: str = "suite") -> Process:
-    """Return the process that replays, mutates and judges; that of a search is ``search_suite``.
+    """Return the process that carries out the run of a directory; beside a live stack that is ``LIVE_SUITE``.
 
     What it prints goes to the console log.
     """
     argv = (*_node(node), "--run", str(out))
-    return Process(node.replace("_", " "), argv, ros_environment(base_env, None), out / "console.log")
-
-
-def drive_process(out: Path, base_env: Mapping[str, str], node: str = "drive_suite") -> Process:
-    """Return the suite process of a run in the closed loop; that of a moral campaign is ``moral_suite``."""
-    argv = (*_node(node), "--run", str(out))
     return Process(node.replace("_", " "), argv, ros_environment(base_env), out / "console.log")
-
-
-def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
-    """Return the suite process of a run beside a live stack."""
-    argv = (*_node("live_suite"), "--run", str(out))
-    return Process("live suite", argv, ros_environment(base_env), out / "console.log")
 
 
 def inline_process(config: str, arm: bool, duration: str, out: str, base_env: Mapping[str, str]) -> Process:
