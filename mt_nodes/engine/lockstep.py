@@ -8,22 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, headline
-from mt_nodes.data.effects import Effects
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, FollowupSource, prepared_for
-from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
-from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import ExecutedPair, ResultSink, owed
-from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.followups import FollowupPlan, prepared_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
+from mt_nodes.engine.open_loop import OpenLoop
+from mt_nodes.engine.pair_judge import PairJudge
+from mt_nodes.engine.play_settings import PlaySettings
+from mt_nodes.engine.recorder import ExecutedPair, Progress, ResultSink, no_progress, owed
 from mt_nodes.engine.send_order import NOT_SENT, Part, parted
-from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
 from mt_nodes.engine.silence import Silence
 from mt_nodes.engine.summary.deaths import note_pairs
-from mt_nodes.relations.relation import Suite
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,42 +36,30 @@ class Lockstep:
     """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
 
     Args:
-        schedule: what is offered on which bundles.
-        answered: is told of each follow-up that was answered, before its verdicts are recorded.
+        settings: what is played.
+        recorder: knows what was judged, and takes in what is.
+        answered: called with each follow-up that was answered, before its verdicts are recorded.
+        progress: called with each group of verdicts.
     """
 
     def __init__(
         self,
-        suite: Suite,
-        seed: int,
+        settings: PlaySettings,
         recorder: ResultSink,
-        *,
-        mode: str,
-        stateless: bool,
-        publishes_when_empty: bool,
-        draws: int = 1,
-        only: Pair | None = None,
-        prepare: FollowupSource | None = None,
-        schedule: Schedule = EVERYTHING,
+        progress: Progress = no_progress,
         answered: Callable[[ExecutedPair], None] = lambda case: None,
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._schedule, self._answered = schedule, answered
-        self._offers = schedule.offers(suite, draws, only)
-        self._prepare: FollowupSource = prepare or FollowupMaker(suite, seed, schedule)
-        self._engine = Engine(publishes_when_empty, schedule.facts)
-        self._recorder = recorder
-        self._mode = mode
-        self._stateless = stateless
-        self._silence = Silence() if publishes_when_empty else None
-        self._progress = progress
-        self._series = Series()
+        self._settings, self._recorder = settings, recorder
+        self._schedule, self._stateless, self._offers = settings.schedule, settings.stateless, settings.offers
+        self._prepare = settings.followups()
+        self._judge = PairJudge(settings, recorder, progress, in_lockstep=True, answered=answered)
+        self._silence = Silence() if settings.publishes_when_empty else None
         self._fresh = True
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
         """Play every episode; ``source`` and ``followup`` are the same arm unless the mode is ``twin``."""
         for episode in episodes:
-            if self._mode == "two_pass":
+            if self._settings.mode == "two_pass":
                 self._two_pass(episode, source)
             elif self._stateless:
                 self._fan_out(episode, source, followup)
@@ -91,7 +77,7 @@ class Lockstep:
             left = self._left(self._offers, bundle)
             if left:
                 self._fan_out_bundle(bundle, left, source, followup)
-        self._end_series()
+        self._judge.end_episode()
 
     def _fan_out_bundle(self, bundle: Bundle, offers: Sequence[Offer], source: Arm, followup: Arm) -> None:
         with self._errors(offers[0], bundle):
@@ -114,7 +100,7 @@ class Lockstep:
                 heard = self._wait(source, ticket) if heard is None else heard
             # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
             quiet = quiet or late
-            self._close(prepared, bundle, milder or heard, answer)
+            self._judge.take(prepared, bundle, milder or heard, (answer,))
 
     def _milder(self, source: Arm, prepared: FollowupPlan, bundle: Bundle, heard: Answer) -> Answer:
         """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
@@ -138,8 +124,8 @@ class Lockstep:
                 prepared = ahead or self._prepared(offer, bundle, loop)
                 answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
                 heard = self._wait(source, ticket)
-            self._close(prepared, bundle, heard, answer, loop)
-        self._end_series((source.last_words(), followup.last_words()))
+            self._judge.take(prepared, bundle, heard, (answer,), loop)
+        self._judge.end_episode((source.last_words(), followup.last_words()))
 
     def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> FollowupPlan:
         return prepared_for(self._prepare, offer, bundle, loop, self._schedule.first(offer, bundle))
@@ -179,8 +165,8 @@ class Lockstep:
                     else:
                         sent = self._send(arm, prepared, bundle)
                     answer, _ = self._answer(arm, prepared, sent)
-                self._close(prepared, bundle, heard[bundle.index], answer, loop)
-            self._end_series((last_words, arm.last_words()))
+                self._judge.take(prepared, bundle, heard[bundle.index], (answer,), loop)
+            self._judge.end_episode((last_words, arm.last_words()))
 
     def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> tuple[dict[int, Answer], Diagnostics | None]:
         """Play an episode as the source arm sees it for an offer; return the answers by bundle, and the last words."""
@@ -262,32 +248,5 @@ class Lockstep:
             yield
         except InfrastructureError as error:
             if self._schedule.wants(offer, bundle):
-                struck = self._engine.broken_off(offer, bundle, headline(error))
-                self._record(struck, None)
-                note_pairs(error, struck)
+                note_pairs(error, self._judge.broken_off(offer, bundle, error))
             raise
-
-    def _close(
-        self, prepared: FollowupPlan, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
-    ) -> None:
-        offer, answers = prepared.offer, (source, followup)
-        if loop is not None:
-            loop.heard(bundle, answers, prepared.settling)
-        self._series.add(prepared, bundle, answers)
-        if prepared.outcome is not None:
-            self._record(self._engine.without_followup(offer, bundle, prepared.outcome, prepared.reason), None)
-            return
-        effects = prepared.derived.effects if prepared.derived else Effects()
-        verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
-        sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
-        case = ExecutedPair(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
-        if followup.heard is AnswerStatus.ANSWERED:
-            self._answered(case)
-        self._record(verdicts, case)
-
-    def _end_series(self, last_words: LastWords = NOTHING_MORE) -> None:
-        """Have the checks over a sequence judge the episode that has ended."""
-        self._progress(self._recorder.series(self._series.end(last_words)))
-
-    def _record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> None:
-        self._progress(self._recorder.verdicts(verdicts, case))

@@ -41,6 +41,12 @@ from mt_nodes.stacks.stack import Stack
 
 #: Writes what is made of a journal at the end: results directory, summary, lines of the journal.
 Write = Callable[[Path, Mapping[str, Any], Iterable[Mapping[str, Any]]], object]
+#: Called with each group of verdicts.
+Progress = Callable[[Sequence[Verdict]], None]
+
+
+def no_progress(verdicts: Sequence[Verdict]) -> None:
+    """Show nobody what was judged."""
 
 
 def write_summary(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:

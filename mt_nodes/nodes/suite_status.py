@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from mt_nodes.base.environment import clean_shared_memory, user_domain
 from mt_nodes.data.verdict import Outcome, Verdict
+from mt_nodes.engine.recorder import Progress
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext
@@ -61,7 +62,7 @@ class SuiteStatus:
         for arm in self.arms:
             arm.refuse_strangers()
 
-    def count(self, total: int) -> Callable[[Sequence[Verdict]], None]:
+    def count(self, total: int) -> Progress:
         """Return what counts the verdicts of a run that owes so many, and tells how many there are."""
         done = violated = 0
 

@@ -24,6 +24,7 @@ from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -217,13 +218,15 @@ def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: in
     kept = Kept()
     suite = load_suite(names)
     loop = Lockstep(
-        suite,
-        seed,
+        PlaySettings(
+            suite,
+            seed,
+            mode=mode,
+            stateless=made.stateless,
+            publishes_when_empty=made.publishes_when_empty,
+            source_of_followups=MadeOnce(suite, seed),
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=made.stateless,
-        publishes_when_empty=made.publishes_when_empty,
-        prepare=MadeOnce(suite, seed),
     )
     loop.run([lambda: iter(drive(bundles))], source, followup)
     assert {sum(ended.values()) for ended in kept.table.values()} == {bundles}

@@ -22,6 +22,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.engine.compatibility import unfit
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.relations.checks.answer_checks import LatencyNotWorse
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.speed_checks import AccelerationWithin
@@ -107,13 +108,15 @@ def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: 
     followup = started_arm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
     loop = Lockstep(
-        suite,
-        drawn_by,
+        PlaySettings(
+            suite,
+            drawn_by,
+            mode=mode,
+            stateless=made.stateless,
+            publishes_when_empty=True,
+            source_of_followups=MadeOnce(suite, drawn_by),
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=made.stateless,
-        publishes_when_empty=True,
-        prepare=MadeOnce(suite, drawn_by),
     )
     loop.run([lambda: iter(bundles)], source, followup)
     assert {name for name, _ in kept.table} == set(names)

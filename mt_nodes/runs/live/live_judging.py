@@ -14,8 +14,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, offers
-from mt_nodes.engine.memory_guard import MemoryGuard
-from mt_nodes.engine.recorder import ExecutedPair, Recorder
+from mt_nodes.engine.pair_judge import MemoryGuard
+from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
 from mt_nodes.engine.series import LastWords
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.runs.live.live_feed import Instant
@@ -53,7 +53,7 @@ class LiveJudge:
         self,
         run: LiveRun,
         recorder: Recorder,
-        progress: Callable[[Sequence[Verdict]], None],
+        progress: Progress,
         missed: Callable[[int, int], int] = nothing_missed,
     ) -> None:
         self._recorder, self._progress, self._missed = recorder, progress, missed

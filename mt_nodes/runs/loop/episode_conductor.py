@@ -14,7 +14,7 @@ from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Recorder, ResultSink
+from mt_nodes.engine.recorder import Progress, Recorder, ResultSink
 from mt_nodes.engine.summary.deaths import note_pairs
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
@@ -26,7 +26,7 @@ from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import PlayedEpisode, Player, Side, WorldSensors, play
 from mt_nodes.runs.loop.followup_world import changed
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
-from mt_nodes.runs.replay.execute import Arms, Progress, recorded, troubles
+from mt_nodes.runs.replay.execute import Arms, recorded, troubles
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 

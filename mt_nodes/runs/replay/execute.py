@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,11 @@ from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.engine.recorded_draws import PrepareAgain
-from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Recorder, write_summary
+from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder, write_summary
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.runs.replay.commands_file import CommandsFile
 from mt_nodes.runs.replay.replay_run import Run
 
-Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
 Show = Callable[[Sequence[Verdict], ExecutedPair], None]
 
@@ -154,19 +154,9 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
 def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
     """Return what plays the pairs that come before all others; the whole run then finds them judged."""
-    request, stack = run.request, run.stack
-    return Lockstep(
-        run.suite,
-        request.seed,
-        recorder,
-        mode=request.mode,
-        stateless=stack.stateless,
-        publishes_when_empty=stack.publishes_when_empty,
-        draws=request.draws,
-        prepare=FollowupMaker(run.suite, request.seed),
-        schedule=FirstPairs.of(request, remembers=not stack.stateless),
-        progress=progress,
-    )
+    first = FirstPairs.of(run.request, remembers=not run.stack.stateless)
+    maker = FollowupMaker(run.suite, run.request.seed)
+    return Lockstep(replace(run.settings, schedule=first, source_of_followups=maker), recorder, progress)
 
 
 def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
@@ -183,20 +173,15 @@ def in_process_arms(run: Run, ending: ExitStack) -> Arms:
 
 
 def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime:
-    request, stack = run.request, run.stack
-    traits: dict[str, Any] = {
-        "stateless": stack.stateless,
-        "publishes_when_empty": stack.publishes_when_empty,
-        "draws": request.draws,
-    }
+    request, settings = run.request, run.settings
     if request.pace == "realtime":
-        return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
+        return Realtime(settings, recorder, progress)
     if run.only is not None:
         again = PrepareAgain(run.offers[0].relation, Path(request.recorded), reducing(request))
-        traits |= {"only": run.only, "prepare": again}
-    if run.plan is not None:
-        traits |= {"schedule": run.schedule, "answered": _tells_commands(run, ending)}
-    return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
+        settings = replace(settings, source_of_followups=again)
+    if run.plan is None:
+        return Lockstep(settings, recorder, progress)
+    return Lockstep(settings, recorder, progress, _tells_commands(run, ending))
 
 
 def _tells_commands(run: Run, ending: ExitStack) -> Callable[[ExecutedPair], None]:

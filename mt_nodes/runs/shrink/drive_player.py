@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -12,7 +12,7 @@ from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder, no_progress
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.world_changes.base import Setting
@@ -98,7 +98,7 @@ class DrivePlayer:
         self,
         run: ScenarioRun,
         arms: tuple[Arm, Arm],
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+        progress: Progress = no_progress,
     ) -> None:
         assert run.only is not None, "one pair is driven"
         self._run, self._arms, self._progress = run, arms, progress

@@ -19,12 +19,12 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.plan import Request
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, recorded, troubles
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.shrink.shrinker import Budget, Shrunk
-from mt_nodes.runs.shrink.subjects import Progress, ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
+from mt_nodes.runs.shrink.subjects import ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
 ASKED, TOLD = "shrink.json", "shrunk.json"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +16,8 @@ from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.stats.repeats import Confirm
-from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.again.from_evidence import request_of_instant
@@ -37,7 +36,6 @@ from mt_nodes.runs.shrink.shrinker import Budget, Shrinker, Shrunk
 
 #: The relation with the weakest change that still fails.
 RELATION = "relation.yaml"
-Progress = Callable[[Sequence[Verdict]], None]
 Tell = Callable[[int, str], None]
 
 
