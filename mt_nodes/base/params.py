@@ -138,6 +138,29 @@ def plain(value: Any) -> Any:
     return value
 
 
+def structure(hint: Any, value: Any) -> Any:
+    """Return a value of a type from its plain data, the reverse of :func:`plain` after a round trip through JSON.
+
+    Args:
+        hint: the type, or an annotation: dataclasses, tuples, dicts, unions with None, and plain values.
+
+    Raises:
+        LookupError, TypeError, ValueError: the data do not fit the type.
+    """
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else structure(next(one for one in args if one is not types.NoneType), value)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = typing.get_type_hints(hint)
+        return hint(**{name: structure(hints[name], inner) for name, inner in value.items()})
+    if origin is tuple:
+        items = (args[0],) * len(value) if args[1:] == (Ellipsis,) else args
+        return tuple(structure(item, inner) for item, inner in zip(items, value, strict=True))
+    if origin is dict:
+        return {name: structure(args[1], inner) for name, inner in value.items()}
+    return value
+
+
 @cache
 def _hints(cls: type) -> Mapping[str, Any]:
     """Types of the fields by name; Python compiles each text that stands for one, so once a class."""

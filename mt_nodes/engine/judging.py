@@ -222,7 +222,12 @@ def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, e
         missing = [need for need in check.needs if getattr(output, need) is None]
         if missing:
             return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
+    return guarded(lambda: check.judge(source, followup, effects, bundle))
+
+
+def guarded(judge: Callable[[], Judgement]) -> Judgement:
+    """Return what a check says; a user's check that fails must not end the run: its pair tells of it."""
     try:
-        return check.judge(source, followup, effects, bundle)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
+        return judge()
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")

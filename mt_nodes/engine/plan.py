@@ -6,19 +6,19 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import ros_environment, user_domain, user_environment
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.relations.relation import DEFAULT
 from mt_nodes.stacks.stack import Stack, refuse_told
 
-R = TypeVar("R", bound="Request")
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
@@ -30,23 +30,8 @@ REPORT_S = 20.0
 LIVE_SUITE = "live_suite"
 
 
-class Request:
-    """What a dataclass that is kept in ``run.json`` shares."""
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
-
-    @classmethod
-    def from_plain(cls: type[R], data: Mapping[str, Any]) -> R:
-        """Read what :meth:`as_plain` made."""
-        names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
-        return cls(**values)
-
-
 @dataclass(frozen=True)
-class ReplayRequest(Request):
+class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})

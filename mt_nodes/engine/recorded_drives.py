@@ -10,8 +10,7 @@ from typing import Any
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
-from mt_nodes.base.params import build
-from mt_nodes.base.structure import revived
+from mt_nodes.base.params import build, structure
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.ledger import load_draws, read_ledger
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
@@ -96,7 +95,7 @@ def load_kept(results_dir: Path, line: Line) -> RecordedDrives:
 
 
 def _setting(scenario: Mapping[str, Any]) -> Setting:
-    made: Scenario = revived(Scenario, scenario)
+    made: Scenario = structure(Scenario, scenario)
     return Setting(made, load_map(made.road))
 
 

@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
-from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, judge_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, guarded, judge_for
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation
 
@@ -191,10 +191,7 @@ def _judgement(collected: _Collected, stretches: Sequence[SeriesWindow]) -> Judg
 def _checked(check: SequenceCheck, stretch: SeriesWindow) -> Judgement:
     if not stretch.source.answered.any():
         return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
-    try:
-        return check.judge_series(stretch)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
-        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
+    return guarded(lambda: check.judge_series(stretch))
 
 
 def worst(judgements: Sequence[Judgement]) -> Judgement:

@@ -22,9 +22,9 @@ from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.suite_status import SuiteStatus
 from mt_nodes.runs.replay.execute import Arms
 from mt_nodes.runs.replay.replay_run import Run
-from mt_nodes.runs.run_directory import RunDirectory
+from mt_nodes.runs.run_directory import StackRun
 
-R = TypeVar("R", bound=RunDirectory[Any])
+R = TypeVar("R", bound=StackRun[Any])
 
 
 def open_arms(
@@ -75,7 +75,7 @@ def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, once)
 
 
-def world_arm(run: RunDirectory[Any], plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+def world_arm(run: StackRun[Any], plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
     topics = topics_of_world(run.stack)
     process = stack_process(run.stack, plan, domain, run.out, os.environ)

@@ -5,18 +5,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import traceback
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from mt_nodes.base import plugins
 from mt_nodes.base.environment import free_domains
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.processes import die_with_parent
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.item_execution import perform, worker_name
+from mt_nodes.runs.worker_process import answer_questions
 
 #: Says in a worker's environment that its ROS domain is leased for it.
 _OWN = "MT_CAMPAIGN_DOMAIN"
@@ -30,27 +28,8 @@ def serve(pipe: Connection, scratch: Path, directories: Sequence[Path], leader: 
         scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`. directories: of plugins.
         leader: id of the process that asks; when that ends, so does this one.
     """
-    os.setsid()  # an interruption at the terminal is the leader's: it ends us
-    die_with_parent()
-    if os.getppid() != leader:  # it ended before we asked to be told
-        return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for directory in directories:
-        plugins.add_directory(directory)
     with contextlib.ExitStack() as ending:
-        while True:
-            try:
-                item = pipe.recv()
-            except (EOFError, OSError):
-                return
-            try:
-                answer = _answer(item, scratch, ending)
-            except KeyboardInterrupt:
-                return
-            try:
-                pipe.send(answer)
-            except OSError:  # nobody listens any more
-                return
+        answer_questions(pipe, directories, leader, lambda item: _answer(item, scratch, ending))
 
 
 def _answer(item: CampaignItem, scratch: Path, ending: contextlib.ExitStack) -> ItemResult:

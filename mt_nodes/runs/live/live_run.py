@@ -61,7 +61,7 @@ class LiveRun(SuiteRun[LiveConfig]):
         for read, name in ((load_waivers, config.waivers), (load_transforms, config.transforms)):
             if name:
                 read(Path(name))
-        return cls(config, stack, out, suite)
+        return cls(config, out, stack, suite)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> LiveConfig:

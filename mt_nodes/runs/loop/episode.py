@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -85,6 +85,7 @@ class Player:
         tap: what changes the bundles on their way to the arm; None for nothing.
         window: instants at which it does.
         period_s: between two instants at which the stack is asked.
+        ends: says why an episode ends that has begun, where neither world nor stack end it; empty while it goes on.
     """
 
     setting: Setting
@@ -96,6 +97,7 @@ class Player:
     tap: MutationPipeline | None = None
     draw: int = 0
     window: Window = WHOLE
+    ends: Callable[[World], str] = lambda world: ""
     _recording: TraceRecording = field(init=False)
     _commands: list[Control | None] = field(default_factory=list)
     _answer_ms: list[float] = field(default_factory=list)
@@ -119,7 +121,9 @@ class Player:
     def _ended(self) -> str:
         if self._unfit is not None:
             return UNFIT
-        return SILENT if self._quiet * self.period_s >= SILENT_S - 1e-9 else ""
+        if self._quiet * self.period_s >= SILENT_S - 1e-9:
+            return SILENT
+        return self.ends(self.world) if self._commands else ""
 
     def ask(self) -> None:
         """Give the stack what is seen now."""

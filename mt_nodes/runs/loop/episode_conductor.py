@@ -20,7 +20,7 @@ from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
-from mt_nodes.runs.loop.drive_archive import DriveArchive
+from mt_nodes.runs.loop.drive_archive import DriveArchive, DrivenPair
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import PlayedEpisode, Player, Side, WorldSensors, play
@@ -73,15 +73,7 @@ def in_process_arms(run: ScenarioRun, ending: ExitStack) -> Arms:
 class KeepsDrives(Protocol):
     """What takes in pairs of drives: on disk (:class:`DriveArchive`), or in memory for one trial of many."""
 
-    def keep(
-        self,
-        planned: PlannedEpisode,
-        offer: Offer,
-        made: ChangedWorld,
-        source: Side,
-        followup: Side,
-        verdicts: Sequence[Verdict],
-    ) -> list[Verdict]:
+    def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Take in a pair of drives with its verdicts; return those that are new."""
 
 
@@ -181,7 +173,7 @@ class Conductor:
     ) -> None:
         verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
         after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
-        self._progress(self._keeper.keep(planned, offer, made, source, after, verdicts))
+        self._progress(self._keeper.keep(DrivenPair(planned, offer, made, source, after, verdicts)))
 
     def _record(self, verdicts: Sequence[Verdict]) -> None:
         self._progress(self._recorder.verdicts(verdicts, None))

@@ -81,7 +81,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
-        return cls(request, stack, out, suite, Rig.for_stack(stack), episodes)
+        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.structure import revived
+from mt_nodes.base.params import structure
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.runs import FILE, NAMED
@@ -84,4 +84,4 @@ def is_campaign(directory: Path) -> bool:
 
 def dilemmas_of(line: Line) -> tuple[Dilemma, ...]:
     """Return the source of a case, and its follow-up where it has one."""
-    return tuple(revived(Dilemma, line[name]) for name in ("source", "followup") if line[name] is not None)
+    return tuple(structure(Dilemma, line[name]) for name in ("source", "followup") if line[name] is not None)

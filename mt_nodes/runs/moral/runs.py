@@ -13,8 +13,7 @@ from typing import Any
 
 from mt_nodes.base.errors import StackError
 from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
-from mt_nodes.base.params import plain
-from mt_nodes.base.structure import revived
+from mt_nodes.base.params import plain, structure
 from mt_nodes.data.verdict import SCHEMA
 from mt_nodes.engine.journal import refuse_other_condition
 from mt_nodes.engine.summary.deaths import Deaths, death_line
@@ -100,7 +99,7 @@ class Runs:
 
 def observation_of(line: Mapping[str, Any]) -> Observation:
     """Return what a run's line tells."""
-    made: Observation = revived(
+    made: Observation = structure(
         Observation, {name: line[name] for name in Observation.__dataclass_fields__ if name in line}
     )
     return made

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -15,14 +15,16 @@ from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
+from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.engine.recorded_draws import PrepareAgain
-from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder, write_summary
+from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder
 from mt_nodes.engine.reduction.reduction import reducing
+from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.runs.replay.commands_file import CommandsFile
 from mt_nodes.runs.replay.replay_run import Run
 
@@ -74,17 +76,17 @@ def recorded(
     """
     try:
         with Recorder(run, listen, show) as recorder:
-            return recorder.finish(_write_all if report else write_summary, **play(recorder))
+            return recorder.finish(_report_tables if report else None, **play(recorder))
     except OSError as error:
         if of_the_disk(error):
             raise cannot_write(run.out, error) from error
         raise
 
 
-def _write_all(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
-    from mt_nodes.report.run_files import write_files  # the plotting library is heavy
+def _report_tables(out: Path, relations: Sequence[RelationInfo]) -> Tables:
+    from mt_nodes.report.run_files import ReportTables  # the plotting library is heavy
 
-    write_files(out, summary, lines)
+    return ReportTables(out, relations)
 
 
 def troubles(

@@ -92,7 +92,7 @@ class Run(SuiteRun[ReplayRequest]):
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        return cls(request, stack, out, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
+        return cls(request, out, stack, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:

@@ -11,17 +11,15 @@ from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld, Window, applied
-from mt_nodes.runs.loop.drive_archive import DriveArchive
-from mt_nodes.runs.loop.episode import Side
+from mt_nodes.runs.loop.drive_archive import DriveArchive, DrivenPair
 from mt_nodes.runs.loop.episode_conductor import Conductor, player_of
 from mt_nodes.runs.loop.followup_world import changed
-from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.replay_bench import PlayResult
 
 
@@ -56,33 +54,24 @@ class Drives(PlayResult):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[tuple[PlannedEpisode, Offer, ChangedWorld, Side, Side, Sequence[Verdict]]] = []
-        self._settled: list[Sequence[Verdict]] = []
+        self._kept: list[DrivenPair] = []
 
-    def keep(
-        self,
-        planned: PlannedEpisode,
-        offer: Offer,
-        made: ChangedWorld,
-        source: Side,
-        followup: Side,
-        verdicts: Sequence[Verdict],
-    ) -> list[Verdict]:
+    def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Take in a pair of drives."""
-        self._kept.append((planned, offer, made, source, followup, verdicts))
-        return self.verdicts(verdicts, None)
+        self._kept.append(pair)
+        return self.verdicts(pair.verdicts, None)
 
     @property
     def rows(self) -> int:
         """How many instants the longer of both drives has."""
-        sides = [side for _, _, _, *pair, _ in self._kept for side in pair]
+        sides = [side for pair in self._kept for side in (pair.source, pair.followup)]
         return max((len(side.played.commands) for side in sides), default=0)
 
     def record(self, run: ScenarioRun, recorder: Recorder) -> None:
         """Have all of it recorded as drives of a run."""
         keeper = DriveArchive(run, recorder, partial(player_of, run))
         for pair in self._kept:
-            keeper.keep(*pair)
+            keeper.keep(pair)
 
 
 class DrivePlayer:

@@ -14,10 +14,10 @@ from typing import Any
 from mt_nodes.base.directories import new_directory, unused, write_whole
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
-from mt_nodes.engine.plan import Request
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
@@ -31,7 +31,7 @@ ASKED, TOLD = "shrink.json", "shrunk.json"
 
 
 @dataclass(frozen=True)
-class ShrinkRequest(Request):
+class ShrinkRequest(PlainData):
     """What was asked of ``mt shrink``.
 
     Attributes:
