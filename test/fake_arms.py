@@ -105,7 +105,7 @@ class FakeArm:
     def begin_episode(self) -> None:
         self.events.append(("begin_episode", None))
 
-    def last_words(self) -> Diagnostics | None:
+    def final_diagnostics(self) -> Diagnostics | None:
         return self.tells_last.pop(0) if self.tells_last else None
 
     def pass_time(self, stamp_ns: int) -> None:

@@ -189,6 +189,6 @@ def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _domain(directory: Path) -> int:
-    from mt_nodes.runs.live.live_run import told_domains
+    from mt_nodes.runs.live.live_run import read_domains
 
-    return told_domains(directory)["control"]
+    return read_domains(directory)["control"]

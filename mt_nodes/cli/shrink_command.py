@@ -71,7 +71,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
 
     run = shrinking.run
-    with _progress(shrinking.asked.plays) as tell:
+    with _progress(shrinking.request.plays) as tell:
         if run.request.transport == "inprocess":
             (run.out / "console.log").touch()
             return carry_out(shrinking, shrinking.subject.arms, lambda line: None, lambda verdicts: None, tell)

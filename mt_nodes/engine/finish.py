@@ -14,7 +14,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.waivers import load_waivers, marked
+from mt_nodes.engine.waivers import apply_waivers, load_waivers
 
 Summary = dict[str, Any]
 Line = Mapping[str, Any]
@@ -62,7 +62,7 @@ def sum_up(
     if tables is not None:
         lines = tables.passing(lines)
     summary = amend(summarise(chain(lines, read_scores(out)), relations, **told))
-    return summary if waivers is None else marked(summary, violated, load_waivers(waivers))
+    return summary if waivers is None else apply_waivers(summary, violated, load_waivers(waivers))
 
 
 def finish(out: Path, relations: Sequence[RelationInfo], *, tables: Tables | None = None, **how: Any) -> Summary:

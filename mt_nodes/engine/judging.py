@@ -25,7 +25,7 @@ class AnswerStatus(str, Enum):
     SILENT = "silent"
     SKIPPED = "skipped"
     #: The input lacked what an answer needs: none will come.
-    UNASKED = "unasked"
+    NO_ANSWER_EXPECTED = "unasked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +35,16 @@ class Answer:
     What of it was taken for the answer only because it came when it did is named in ``by_arrival``.
     """
 
-    heard: AnswerStatus
+    status: AnswerStatus
     output: Output
     reason: str = ""
     wires: tuple[Wire, ...] = ()
     by_arrival: frozenset[str] = frozenset()
 
     @classmethod
-    def nothing(cls, heard: AnswerStatus, reason: str) -> Answer:
+    def nothing(cls, status: AnswerStatus, reason: str) -> Answer:
         """Return an answer without output."""
-        return cls(heard, Output(), reason)
+        return cls(status, Output(), reason)
 
 
 @dataclass(frozen=True)
@@ -148,12 +148,12 @@ class Engine:
 
     def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         source, followup = answers
-        if source.heard is AnswerStatus.SILENT:
-            both = followup.heard is AnswerStatus.SILENT
+        if source.status is AnswerStatus.SILENT:
+            both = followup.status is AnswerStatus.SILENT
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
             return Judgement(outcome, reason=f"source arm: {source.reason}")
         for answer in answers:
-            if answer.heard in (AnswerStatus.SKIPPED, AnswerStatus.UNASKED):
+            if answer.status in (AnswerStatus.SKIPPED, AnswerStatus.NO_ANSWER_EXPECTED):
                 return Judgement(Outcome.SKIPPED, reason=answer.reason)
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
@@ -162,7 +162,7 @@ class Engine:
             unmet = condition.unmet(bundle, source.output)
             if unmet is not None:
                 return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
-        if followup.heard is AnswerStatus.SILENT:
+        if followup.status is AnswerStatus.SILENT:
             return self._silent(judge, bundle, answers, effects)
         return checked(judge, bundle, source.output, followup.output, effects)
 

@@ -14,7 +14,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.engine.open_loop import OpenLoop, settled
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair, Progress, ResultSink
-from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
+from mt_nodes.engine.series import NO_DIAGNOSTICS, FinalDiagnostics, Series
 
 #: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
 MEMORY = 5
@@ -39,9 +39,9 @@ class MemoryGuard:
         """Begin anew: the arms have, too."""
         self._recent.clear()
 
-    def heard(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
+    def note_answers(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
         """Take in an input and say whether both arms answered all of it."""
-        answered = all(a is not None and a.heard is AnswerStatus.ANSWERED for a in (source, *followups))
+        answered = all(a is not None and a.status is AnswerStatus.ANSWERED for a in (source, *followups))
         self._recent.append(answered)
         return answered
 
@@ -109,14 +109,14 @@ class PairJudge:
             loop: says who waits until the arms agree again.
         """
         verdicts, case = self._memory.decide(plan, bundle, source, followups)
-        if case is not None and case.followup_answer.heard is AnswerStatus.ANSWERED:
+        if case is not None and case.followup_answer.status is AnswerStatus.ANSWERED:
             self._answered(case)
         self.record(verdicts if case is None else settled(plan.offer, verdicts, plan.settling), case)
-        answers = source, next(iter(followups), None) or Answer.nothing(AnswerStatus.UNASKED, plan.reason)
+        answers = source, next(iter(followups), None) or Answer.nothing(AnswerStatus.NO_ANSWER_EXPECTED, plan.reason)
         if loop is not None:
-            loop.heard(bundle, answers, plan.settling)
+            loop.note_answers(bundle, answers, plan.settling)
         self._series.add(plan, bundle, answers)
-        return self._memory.heard(source, followups)
+        return self._memory.note_answers(source, followups)
 
     def broken_off(self, offer: Offer, bundle: Bundle, error: InfrastructureError) -> list[Verdict]:
         """Record that the stack died or hung while an offer was played, and return the verdicts."""
@@ -124,9 +124,9 @@ class PairJudge:
         self.record(struck)
         return struck
 
-    def end_episode(self, last_words: LastWords = NOTHING_MORE) -> None:
+    def end_episode(self, final_diagnostics: FinalDiagnostics = NO_DIAGNOSTICS) -> None:
         """Have the checks over a sequence judge the episode that has ended."""
-        self._progress(self._recorder.series(self._series.end(last_words)))
+        self._progress(self._recorder.series(self._series.end(final_diagnostics)))
 
     def forget(self) -> None:
         """Begin anew: the arms have, too."""

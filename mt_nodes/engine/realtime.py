@@ -15,13 +15,13 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupPlan, prepared_for
+from mt_nodes.engine.followups import FollowupPlan, make_or_settle
 from mt_nodes.engine.judging import Answer, Offer
 from mt_nodes.engine.open_loop import OpenLoop
 from mt_nodes.engine.pair_judge import PairJudge
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress, owed
-from mt_nodes.engine.send_order import Part, parted
+from mt_nodes.engine.send_order import Part, split_followup
 
 #: How often, at the most, answers are looked for and time is passed on.
 STEP_S = 0.005
@@ -98,7 +98,7 @@ class Realtime:
 
     def __init__(self, settings: PlaySettings, recorder: Recorder, progress: Progress = no_progress) -> None:
         self._settings, self._recorder = settings, recorder
-        self._prepare = settings.followups()
+        self._make = settings.followups()
         self._judge = PairJudge(settings, recorder, progress, in_lockstep=False)
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
@@ -110,7 +110,7 @@ class Realtime:
                     restart(source, followup)
                 self._loop = OpenLoop(offer, remembers=not self._settings.stateless)
                 unanswered = self._pass(episode, offer, (source, followup))
-                self._judge.end_episode((source.last_words(), followup.last_words()))
+                self._judge.end_episode((source.final_diagnostics(), followup.final_diagnostics()))
                 clean = self._settings.stateless and not unanswered
 
     def _pass(self, episode: Episode, offer: Offer, arms: tuple[Arm, Arm]) -> bool:
@@ -121,7 +121,7 @@ class Realtime:
         pace, last_ns, unanswered = None, None, False
         with self._errors(open_pairs):
             for bundle in episode():
-                prepared, stamp_ns = prepared_for(self._prepare, offer, bundle, self._loop), bundle.stamp_ns
+                prepared, stamp_ns = make_or_settle(self._make, offer, bundle, self._loop), bundle.stamp_ns
                 jumps = last_ns is None or not 0 <= stamp_ns - last_ns <= MOST_GAP_NS
                 if pace is not None and last_ns is not None:
                     unanswered |= self._collect(open_pairs, arms, pace, last_ns + JUMP_NS if jumps else stamp_ns)
@@ -140,7 +140,7 @@ class Realtime:
         pair = open_pairs[-1]
         prepared, bundle = pair.prepared, pair.bundle
         whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
-        others, parts = parted(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
+        others, parts = split_followup(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
         now_s = own_time_s()
         source = Sending(arms[0], prepared.for_source(bundle), now_s)
         source.send()

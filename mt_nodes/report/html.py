@@ -18,7 +18,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
-from mt_nodes.engine.summary.score_range import said_of_falls, score_warnings
+from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
@@ -163,7 +163,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
-    environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": said_of_falls}
+    environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": describe_score_drops}
     return environment
 
 

@@ -14,7 +14,7 @@ from mt_nodes.engine.finish import Line, Summary, sum_up, write_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.summary import RelationInfo
-from mt_nodes.engine.waivers import Waiver, marked
+from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
 from mt_nodes.report.evidence_view import keep_views
 from mt_nodes.report.html import JournalReader, write_report
@@ -91,7 +91,7 @@ def remake(
     journal = out / "result.jsonl"
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
     if waivers is not None:
-        summary = marked(summary, read_journal(journal), waivers)
+        summary = apply_waivers(summary, read_journal(journal), waivers)
     keep_views(out, pairs)
     write_files(out, summary, read_journal(journal), drives, pairs)
     return summary

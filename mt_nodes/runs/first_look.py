@@ -13,7 +13,7 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.summary.score_range import score_advice
 from mt_nodes.relations.relation import shipped_relations
@@ -56,7 +56,7 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
 
 def _played(stack: Stack, name: str, bag: Path, frames: int) -> dict[str, Any]:
     """Offer control, sham and one relation; what they come to does not matter here."""
-    fits = next((r.id for r in shipped_relations() if r.role == "relation" and unfit(r, stack) is None), None)
+    fits = next((r.id for r in shipped_relations() if r.role == "relation" and incompatibility(r, stack) is None), None)
     if fits is None:
         raise UsageError(f"no relation that ships can judge stack '{stack.name}': see `mt list relations`")
     with tempfile.TemporaryDirectory(prefix="mt_first_look_") as out:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mt_nodes.base.message_packages import refuse_missing
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.transforms import TransformTree, dump_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.run_record import (
     Judge,
-    RecordableRun,
     in_directory,
     note_resumed,
     request_of,
@@ -24,7 +24,7 @@ from mt_nodes.engine.run_record import (
 from mt_nodes.relations.relation import Suite
 from mt_nodes.stacks.stack import Stack
 
-Q = TypeVar("Q", bound=RecordableRun)
+Q = TypeVar("Q", bound=PlainData)
 D = TypeVar("D", bound="RunDirectory[Any]")
 S = TypeVar("S", bound="StackRun[Any]")
 

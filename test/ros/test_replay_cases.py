@@ -245,7 +245,7 @@ def walked(course: str, agree: Sequence[bool]) -> str:
             continue
         settling = loop.settling(bundle, int(what))
         told += "s" if settling else "J"
-        loop.heard(bundle, answers, settling)
+        loop.note_answers(bundle, answers, settling)
     return told
 
 

@@ -19,7 +19,7 @@ from started_arms import started_arm
 from mt_nodes.base import plugins, resources
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
@@ -189,7 +189,7 @@ def host(name: str) -> Stack:
 
 
 def fitting(stack: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(n for n in names if unfit(load_relation(n), host(stack)) is None)
+    return tuple(n for n in names if incompatibility(load_relation(n), host(stack)) is None)
 
 
 def of_the_stream(name: str) -> bool:

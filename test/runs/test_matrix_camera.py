@@ -19,7 +19,7 @@ from started_arms import started_arm
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
@@ -40,7 +40,7 @@ RELATIONS = tuple(
     for r in shipped_relations()
     if r.role == "relation"
     and "camera" in r.requires
-    and unfit(r, STACK) is None
+    and incompatibility(r, STACK) is None
     and not any(isinstance(mutation, WholeStream) for mutation in r.mutate)
 )
 #: Relations of what camera and LiDAR say of one thing.

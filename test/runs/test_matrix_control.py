@@ -19,7 +19,7 @@ from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_
 
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
 from mt_nodes.engine.play_settings import PlaySettings
@@ -36,7 +36,7 @@ __all__ = ["forgotten"]
 STACK = load_stack("reference_driver")
 #: The same driver, which tells its acceleration, too.
 TELLING = load_stack("reference_driver_ackermann")
-FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and unfit(r, STACK) is None)
+FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and incompatibility(r, STACK) is None)
 #: Relations of how a stack runs, whatever it says, but for that of the time, which is the machine's, too.
 SYSTEM = tuple(r.id for r in FITTING if isinstance(r.check, SequenceCheck) and not commands(r))
 TIMED = tuple(r.id for r in FITTING if isinstance(r.check, LatencyNotWorse))
@@ -135,7 +135,7 @@ def test_the_honest_driver_holds_every_relation(seed: int) -> None:
 @pytest.mark.parametrize("stack", HONEST)
 def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     made = load_stack(stack)
-    names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and unfit(r, made) is None]
+    names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and incompatibility(r, made) is None]
     streams = [name for name in names if of_the_stream(name)]
     others = [name for name in names if name not in streams]
     table = _played(made, others, drive(2)[:6], 2) | _played(made, streams, drive(2)[:6], 2, "two_pass")

@@ -52,7 +52,7 @@ def states(loop: OpenLoop, agrees: Callable[[int], bool], rows: int = 60, step_n
         bundle = replace(DRIVE[0], stamp_ns=i * step_ns)
         settling = loop.settling(bundle)
         told += "s" if settling else "J"
-        loop.heard(bundle, (says(5.0), says(5.0 if agrees(i) else 9.0)), settling)
+        loop.note_answers(bundle, (says(5.0), says(5.0 if agrees(i) else 9.0)), settling)
     return told
 
 

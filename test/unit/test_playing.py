@@ -15,7 +15,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.runs.replay import replay_bench
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 
 SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 
@@ -76,7 +76,7 @@ class Read:
 
 def test_a_tape_reads_a_drive_once_and_no_further_than_its_end() -> None:
     drive = Read()
-    tape = Tape(drive, end=2)
+    tape = CachedEpisode(drive, end=2)
     assert next(iter(tape)) is DRIVE[0], "who looks at the first only has not read the rest"
     assert [list(tape), list(tape()), list(tape)] == [DRIVE[:2]] * 3
     assert drive.opened == 2
@@ -85,5 +85,5 @@ def test_a_tape_reads_a_drive_once_and_no_further_than_its_end() -> None:
 def test_what_memory_does_not_allow_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_bench, "_IN_MEMORY_BYTES", -1)
     drive = Read()
-    tape = Tape(drive)
+    tape = CachedEpisode(drive)
     assert [list(tape), list(tape)] == [DRIVE] * 2 and drive.opened == 2

@@ -131,7 +131,7 @@ class LiveDriver:
         self._tell(self.status)
         if not self._ending or self.busy:
             return True
-        self._judge.end_series(self._feeding.last_words())
+        self._judge.end_series(self._feeding.final_diagnostics())
         return False
 
     @property
@@ -314,4 +314,4 @@ class LiveDriver:
         known = headline(error) if isinstance(error, InfrastructureError) else str(error) or type(error).__name__
         for instant in self._open:
             self._end(instant, outcome, "interrupted" if isinstance(error, KeyboardInterrupt) else known)
-        self._judge.end_series(self._feeding.last_words())
+        self._judge.end_series(self._feeding.final_diagnostics())

@@ -15,7 +15,7 @@ from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
-from mt_nodes.runs.loop.episode import Player, Side, seen_again
+from mt_nodes.runs.loop.episode import Player, Side, replay_observations
 from mt_nodes.runs.loop.episode_bag import write_drives
 from mt_nodes.world.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 
@@ -86,7 +86,7 @@ class DriveArchive:
         rows = len(side.played.commands)
         wanted = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
         player = self._make(planned, side.setting, None, offer)
-        return seen_again(player, side.played.commands, wanted)
+        return replay_observations(player, side.played.commands, wanted)
 
 
 def _about(pair: DrivenPair, source_sha256: str) -> dict[str, Any]:

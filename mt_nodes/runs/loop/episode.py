@@ -80,7 +80,7 @@ class Player:
     """One episode in the making; :func:`play` it.
 
     Attributes:
-        setting: what the world is made of. arm: what drives, None where nobody does: :func:`seen_again`.
+        setting: what the world is made of. arm: what drives, None where nobody does: :func:`replay_observations`.
         episode: its number.
         tap: what changes the bundles on their way to the arm; None for nothing.
         window: instants at which it does.
@@ -197,7 +197,7 @@ class Player:
         )
 
     def _command(self, answer: Answer) -> Control | None:
-        if answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None:
+        if answer.status is AnswerStatus.ANSWERED and answer.output.control is not None:
             self._quiet = 0
             self._answer_ms += [] if answer.output.answer_ms is None else [answer.output.answer_ms]
             return answer.output.control
@@ -218,7 +218,7 @@ def play(players: Sequence[Player]) -> list[PlayedEpisode]:
     return [player.played() for player in players]
 
 
-def seen_again(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
+def replay_observations(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
     """Return what the stack was given at some rows of an episode that is driven again by its commands.
 
     Args:

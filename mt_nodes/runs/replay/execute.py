@@ -21,7 +21,7 @@ from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
-from mt_nodes.engine.recorded_draws import PrepareAgain
+from mt_nodes.engine.recorded_draws import RecordedFollowups
 from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.summary.summary import RelationInfo
@@ -56,10 +56,10 @@ def execute(
         InfrastructureError: the results cannot be written.
     """
     play = partial(_played, run, open_arms, progress)
-    return recorded(run, play, listen, show, report=run.request.report)
+    return record_run(run, play, listen, show, report=run.request.report)
 
 
-def recorded(
+def record_run(
     run: JournalRun,
     play: Callable[[Recorder], dict[str, Any]],
     listen: Callable[[str], None],
@@ -67,7 +67,7 @@ def recorded(
     *,
     report: bool = True,
 ) -> dict[str, Any]:
-    """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`troubles`.
+    """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`play_to_end`.
 
     Without a ``report`` the summary is all that is made at the end.
 
@@ -89,7 +89,7 @@ def _report_tables(out: Path, relations: Sequence[RelationInfo]) -> Tables:
     return ReportTables(out, relations)
 
 
-def troubles(
+def play_to_end(
     out: Path, begin: Callable[[ExitStack], Callable[[], None]], died: Callable[[StackError], None]
 ) -> dict[str, Any]:
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
@@ -147,7 +147,7 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
         return play
 
-    trouble = troubles(run.out, begin, recorder.death)
+    trouble = play_to_end(run.out, begin, recorder.death)
     _tell_unreadable(run, recorder, progress)
     if run.damage.bags:
         trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
@@ -179,7 +179,7 @@ def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack)
     if request.pace == "realtime":
         return Realtime(settings, recorder, progress)
     if run.only is not None:
-        again = PrepareAgain(run.offers[0].relation, Path(request.recorded), reducing(request))
+        again = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
         settings = replace(settings, source_of_followups=again)
     if run.plan is None:
         return Lockstep(settings, recorder, progress)

@@ -46,7 +46,7 @@ class PlayResult:
         """Take in verdicts."""
         self.judged.extend(verdicts)
         answers = () if case is None else (case.source_answer, case.followup_answer)
-        self.late = self.late or any(answer.heard in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
+        self.late = self.late or any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
         return list(verdicts)
 
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
@@ -93,7 +93,7 @@ class ReplayBench:
         return played
 
 
-class Tape:
+class CachedEpisode:
     """The bundles of an episode, up to ``end``, read once where memory allows."""
 
     def __init__(self, episode: Episode, end: int | None = None) -> None:

@@ -78,7 +78,7 @@ class DrivePlayer:
     """Drives forms of a pair.
 
     Args:
-        run: made of :func:`mt_nodes.runs.loop.drive_reproduction.request_again`.
+        run: made of :func:`mt_nodes.runs.loop.drive_reproduction.reproduction_request`.
         arms: of the source and of the follow-up, ready.
         progress: called with the verdicts of every pair.
     """
@@ -109,7 +109,7 @@ class DrivePlayer:
             InfrastructureError: the stack died.
         """
         drives = Drives()
-        Conductor(self.run_of(form), drives, drives, self._progress, *self._arms, fresh=not self.plays).run()
+        Conductor(self.run_of(form), drives, drives.keep, self._progress, *self._arms, fresh=not self.plays).run()
         self.plays += 1
         return drives
 

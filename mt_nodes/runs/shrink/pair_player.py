@@ -21,7 +21,7 @@ from mt_nodes.engine.reduction.reduction import Reduction, difference_of
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation, Suite
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
 
 #: Follow-ups of so long a window are kept, to be recorded without another play.
@@ -111,7 +111,7 @@ class Player:
         self._run, self._bench = run, ReplayBench(run.stack, arms, progress)
         (self._source,), (offer,) = run.sources, run.offers
         self.pair, self.relation = run.only, offer.relation
-        self.tape = Tape(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
+        self.tape = CachedEpisode(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
         self._target: Target | None = None
 
     @property

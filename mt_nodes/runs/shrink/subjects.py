@@ -23,7 +23,7 @@ from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.again.from_evidence import request_of_instant
 from mt_nodes.runs.again.reproduce import prove
 from mt_nodes.runs.loop import episode_conductor
-from mt_nodes.runs.loop.drive_reproduction import request_again
+from mt_nodes.runs.loop.drive_reproduction import reproduction_request
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay import execute
 from mt_nodes.runs.replay.execute import Arms
@@ -165,7 +165,7 @@ class DrivePair:
         """
         if bag:
             raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
-        return cls(ScenarioRun.make(request_again(finished, transport), out))
+        return cls(ScenarioRun.make(reproduction_request(finished, transport), out))
 
     def at(self, out: Path) -> DrivePair:
         """Return it with another results directory."""

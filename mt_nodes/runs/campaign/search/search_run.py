@@ -58,18 +58,6 @@ class SearchRun(StackRun[SearchRequest]):
         return cls(request, out, run.stack, run, varied, axes_of(request, relation))
 
     @classmethod
-    def create(cls, request: SearchRequest, out: str | None) -> SearchRun:
-        """Make a search, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds first.
-
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
-        """
-        if out and (Path(out) / TRIALS).exists():
-            raise UsageError(f"--out {out}: holds the results of a search already; choose another directory")
-        return super().create(request, out)
-
-    @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> SearchRequest:
         """Return the request."""
         return SearchRequest.from_plain(plain)

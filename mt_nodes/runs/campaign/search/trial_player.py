@@ -13,7 +13,7 @@ from mt_nodes.engine.recorder import Progress, no_progress
 from mt_nodes.engine.schedule import Schedule
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
 
 
@@ -30,7 +30,7 @@ class Player:
     def __init__(
         self,
         run: Run,
-        tapes: Sequence[Tape],
+        tapes: Sequence[CachedEpisode],
         arms: Arms,
         progress: Progress = no_progress,
     ) -> None:
