@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import grimp
+from node_interfaces import NODES
 from rooms_picture import svg
 
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.data import output_fields
 from mt_nodes.nodes import live_control
-from mt_nodes.nodes.interfaces import NODES
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.qos import describe as describe_qos
 from mt_nodes.runs.live.config import PARTS, LiveConfig

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.data.bags.bundles import write_bundles
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -74,7 +74,7 @@ def wanted(made: Stack) -> tuple[str, ...]:
     """
     both = {"lidar", "camera"} <= set(made.inputs)
     judging = (r for r in shipped_relations() if r.role == "relation" and not isinstance(r.check, SequenceCheck))
-    relations = (r for r in judging if unfit(r, made) is None)
+    relations = (r for r in judging if incompatibility(r, made) is None)
     return tuple(r.id for r in relations if not both or ("camera" in r.requires and _changes_both(r)))
 
 

@@ -20,6 +20,7 @@ from mt_nodes.data.outputs import Detections, Diagnostics, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.checks.base import Check
@@ -104,7 +105,7 @@ class FakeArm:
     def begin_episode(self) -> None:
         self.events.append(("begin_episode", None))
 
-    def last_words(self) -> Diagnostics | None:
+    def final_diagnostics(self) -> Diagnostics | None:
         return self.tells_last.pop(0) if self.tells_last else None
 
     def pass_time(self, stamp_ns: int) -> None:
@@ -215,13 +216,15 @@ def run(
 ) -> FakeRecorder:
     kept = recorder or FakeRecorder()
     loop = Lockstep(
-        suite_,
-        7,
+        PlaySettings(
+            suite_,
+            7,
+            mode=mode,
+            stateless=stateless,
+            publishes_when_empty=publishes_when_empty,
+            draws=draws,
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=stateless,
-        publishes_when_empty=publishes_when_empty,
-        draws=draws,
     )
     loop.run([lambda e=e: iter(e) for e in episodes], source, source if followup is None else followup)
     return kept

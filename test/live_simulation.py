@@ -95,7 +95,7 @@ class Simulation:
             stateless=self.stateless,
             publishes_when_empty=self.publishes_when_empty,
         )
-        self.run = LiveRun(LiveConfig(**self.config), stack, Path(), self.relations)
+        self.run = LiveRun(LiveConfig(**self.config), Path(), stack, self.relations)
         if self.run.request.mode == "alternate":
             self.arms = (self.arms[0], self.arms[0])
         self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])

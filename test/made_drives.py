@@ -65,8 +65,8 @@ def made_run(
     (out / "evidence").mkdir(parents=True, exist_ok=True)
     return ScenarioRun(
         ScenarioRequest(**wanted),
-        under_test,
         out,
+        under_test,
         load_suite(relations, LOOP_SHAM),
         Rig.for_stack(under_test, lidar),
         episodes,

@@ -135,7 +135,7 @@ def moral_run(out: Path, pool: Sequence[Dilemma] = (), principles: Sequence[Prin
     request = checked_request(MoralRequest(**{"search": 0, "workers": 1, **asked}), stack)
     dilemmas = tuple(pool) or tuple(dilemma(f"d{i}", speed_mps=20.0 + i) for i in range(6))
     out.mkdir(parents=True, exist_ok=True)
-    return MoralRun(request, stack, out, tuple(principles) or (PEOPLE_FIRST,), dilemmas, (), Rig.for_stack(stack))
+    return MoralRun(request, out, stack, tuple(principles) or (PEOPLE_FIRST,), dilemmas, (), Rig.for_stack(stack))
 
 
 def campaign(

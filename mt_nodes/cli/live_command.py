@@ -65,7 +65,7 @@ def _begin(args: argparse.Namespace) -> int:
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.cli.mutate_command import settings
     from mt_nodes.cli.outcome import print_summary
-    from mt_nodes.engine.plan import live_process, suite_stop_s
+    from mt_nodes.engine.plan import LIVE_SUITE, suite_process, suite_stop_s
     from mt_nodes.runs.live.live_run import LiveRun
     from mt_nodes.runs.live.settings import configured
 
@@ -73,7 +73,7 @@ def _begin(args: argparse.Namespace) -> int:
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)
     with _Progress(run.out, args.json) as progress:
         kept = f"`mt report {run.out}` makes its report"
-        summary = in_suite(live_process(run.out, os.environ), suite_stop_s(run.stack), progress.show, kept)
+        summary = in_suite(suite_process(run.out, os.environ, LIVE_SUITE), suite_stop_s(run.stack), progress.show, kept)
     if args.json:
         print(json.dumps(summary, indent=2))
     else:
@@ -189,6 +189,6 @@ def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 
 def _domain(directory: Path) -> int:
-    from mt_nodes.runs.live.live_run import told_domains
+    from mt_nodes.runs.live.live_run import read_domains
 
-    return told_domains(directory)["control"]
+    return read_domains(directory)["control"]

@@ -83,7 +83,7 @@ def conduct(run: MoralRun, *, as_json: bool = False) -> int:
 def _drive(run: MoralRun, show: Callable[[Mapping[str, Any]], None]) -> None:
     from mt_nodes.base.environment import keep_freed_memory
     from mt_nodes.base.suite_client import in_suite
-    from mt_nodes.engine.plan import drive_process, suite_stop_s
+    from mt_nodes.engine.plan import suite_process, suite_stop_s
     from mt_nodes.runs.moral.campaign import execute
 
     if run.request.transport == "inprocess":
@@ -91,7 +91,7 @@ def _drive(run: MoralRun, show: Callable[[Mapping[str, Any]], None]) -> None:
         keep_freed_memory()
         execute(run, lambda standing: show(vars(standing)))
     else:
-        suite = drive_process(run.out, os.environ, "moral_suite")
+        suite = suite_process(run.out, os.environ)
         in_suite(suite, suite_stop_s(run.stack), show, f"`mt experiment moral --resume {run.out}` goes on")
 
 

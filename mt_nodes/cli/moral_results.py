@@ -50,7 +50,7 @@ def show(directory: Path, name: str, *, as_json: bool) -> int:
 def reproduce(args: argparse.Namespace) -> int:
     """Drive the runs of a case again, or one run; 1 where one does not come again bit for bit."""
     from mt_nodes.cli.replay_execution import go_where_it_started
-    from mt_nodes.runs.moral.moral_reproduction import chosen, driven_again
+    from mt_nodes.runs.moral.moral_reproduction import chosen, repeat_campaign_runs
     from mt_nodes.runs.moral.moral_run import MoralRun
 
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
@@ -59,7 +59,7 @@ def reproduce(args: argparse.Namespace) -> int:
     told = MoralJournal.load(directory)
     runs = chosen(told, args.pair)
     go_where_it_started(directory)
-    found = driven_again(MoralRun.load(directory), runs)
+    found = repeat_campaign_runs(MoralRun.load(directory), runs)
     same = all(one.same for one in found)
     code = int(ExitCode.PASS if same else ExitCode.FAIL)
     rows = [(one.key, asked_in_words(one.spec), one.expected, one.now.sha256, one.same) for one in found]

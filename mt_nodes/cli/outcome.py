@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.cli.terminal import table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.summary.deaths import place_of
-from mt_nodes.engine.summary.score_range import said_of_falls, score_warnings
+from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
 from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
 
@@ -56,7 +56,7 @@ def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def _why(relation: Mapping[str, Any]) -> tuple[str, ...]:
-    falls = said_of_falls(relation[SCORE_FALLS]) if SCORE_FALLS in relation else ""
+    falls = describe_score_drops(relation[SCORE_FALLS]) if SCORE_FALLS in relation else ""
     return relation["why"], why_never_decided(relation), falls
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mt_nodes.data.verdict import Verdict
     from mt_nodes.engine.recorded_pair import RecordedPair
     from mt_nodes.runs.again.reproduce import Proof
-    from mt_nodes.runs.loop.drive_reproduction import Redriven
+    from mt_nodes.runs.loop.drive_reproduction import DriveComparison
 
 ROWS = ("outcome", "measured", "bound", "margin", "lost", "gained", "reason")
 
@@ -79,15 +79,15 @@ def _of_live(finished: RecordedPair, args: argparse.Namespace) -> int:
 def _of_drives(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.base.errors import UsageError
     from mt_nodes.cli.scenario_command import drive
-    from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
-    from mt_nodes.runs.loop.drive_reproduction import redriven, request_again
+    from mt_nodes.runs.again.changed_since import changed_since, differences, reproduction_verdict
+    from mt_nodes.runs.loop.drive_reproduction import compare_drives, reproduction_request
     from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
     if args.bag:
         raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
-    run = ScenarioRun.create(request_again(finished, args.transport), str(args.out or finished.new_directory()))
+    run = ScenarioRun.create(reproduction_request(finished, args.transport), str(args.out or finished.new_directory()))
     changed, summary = changed_since(run, finished), drive(run, quiet=True)
-    drives, now = redriven(finished, run.out), judged_again(run.out, finished.pair)
+    drives, now = compare_drives(finished, run.out), reproduction_verdict(run.out, finished.pair)
     same, differs = all(one.same for one in drives), None if now is None else differences(finished.verdict, now)
     code = _exit_code(same, summary, differs)
     if not args.json:
@@ -102,7 +102,7 @@ def _of_drives(finished: RecordedPair, args: argparse.Namespace) -> int:
 
 def _of_replay(finished: RecordedPair, args: argparse.Namespace) -> int:
     from mt_nodes.cli.replay_execution import replay
-    from mt_nodes.runs.again.changed_since import changed_since, differences, judged_again
+    from mt_nodes.runs.again.changed_since import changed_since, differences, reproduction_verdict
     from mt_nodes.runs.again.reproduce import prove
     from mt_nodes.runs.replay.replay_run import Run
 
@@ -115,7 +115,7 @@ def _of_replay(finished: RecordedPair, args: argparse.Namespace) -> int:
         _print_proof(finished, proof, f"bag {request.bags[finished.pair.episode - request.first_episode]}", changed)
     if proof.same:
         summary = replay(request, str(out), quiet=True)
-        now = judged_again(out, finished.pair)
+        now = reproduction_verdict(out, finished.pair)
         told |= {"recorded": finished.verdict.as_plain(), "now": now and now.as_plain(), "results": str(out)}
         told["differs"] = None if now is None else differences(finished.verdict, now)
         if not args.json:
@@ -154,7 +154,7 @@ def _print_proof(finished: RecordedPair, proof: Proof, given: str, changed: list
         text("the follow-up could not be made again bit for bit: it needs the same input, versions and CPU type")
 
 
-def _print_drives(finished: RecordedPair, drives: list[Redriven], changed: list[str]) -> None:
+def _print_drives(finished: RecordedPair, drives: list[DriveComparison], changed: list[str]) -> None:
     from mt_nodes.cli.terminal import heading, table, text
 
     heading(f"pair {finished.pair}")

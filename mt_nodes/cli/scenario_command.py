@@ -96,13 +96,13 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
         MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.replay_execution import carry_out
-    from mt_nodes.engine.plan import drive_process
+    from mt_nodes.engine.plan import suite_process
     from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 
     def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
         return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
 
-    suite = None if run.request.transport == "inprocess" else drive_process(run.out, os.environ)
+    suite = None if run.request.transport == "inprocess" else suite_process(run.out, os.environ)
     return carry_out(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
 
 

@@ -94,12 +94,9 @@ def carry_out(run: SearchRun) -> dict[str, Any]:
 
         if run.request.replay.transport == "inprocess":
             return search(run, in_process_arms, _counting(told))
-        process, afterwards = (
-            suite_process(run.out, os.environ, "search_suite"),
-            f"`mt search --resume {run.out}` goes on",
-        )
-        show: Callable[[dict[str, Any]], None] = lambda event: told(event["trials"], event["violated"])  # noqa: E731
-        return in_suite(process, suite_stop_s(run.stack), show, afterwards)
+        afterwards = f"`mt search --resume {run.out}` goes on"
+        process, stop_s = suite_process(run.out, os.environ), suite_stop_s(run.stack)
+        return in_suite(process, stop_s, lambda event: told(event["trials"], event["violated"]), afterwards)
 
 
 def _counting(told: Callable[[int, int], None]) -> Callable[[Trial], None]:

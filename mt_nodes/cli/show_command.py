@@ -75,11 +75,11 @@ def run(args: argparse.Namespace) -> int:
 def _tell(args: argparse.Namespace) -> int:
     """Print what became of a pair: the verdict, and what was changed, or both drives, in words."""
     from mt_nodes.data.verdict import Pair
-    from mt_nodes.engine.recorded_drives import episode_line, load_kept
+    from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
     from mt_nodes.engine.recorded_pair import command
     from mt_nodes.engine.run_record import read_record
     from mt_nodes.report.episode_words import in_words
-    from mt_nodes.runs.again.changed_since import judged_again
+    from mt_nodes.runs.again.changed_since import reproduction_verdict
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     if args.bag is not None:
@@ -95,10 +95,10 @@ def _tell(args: argparse.Namespace) -> int:
 
         show_frame_pair(directory, pair, as_json=args.json)
         return 0
-    verdict = judged_again(directory, pair)
+    verdict = reproduction_verdict(directory, pair)
     if verdict is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
-    words = in_words(load_kept(directory, episode_line(directory, pair)))
+    words = in_words(load_recorded_drives(directory, episode_line(directory, pair)))
     again = command(directory, pair)
     if args.json:
         print(json.dumps({"verdict": verdict.as_plain(), "drives": words, "command": again}, indent=2))

@@ -71,7 +71,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
 
     run = shrinking.run
-    with _progress(shrinking.asked.plays) as tell:
+    with _progress(shrinking.request.plays) as tell:
         if run.request.transport == "inprocess":
             (run.out / "console.log").touch()
             return carry_out(shrinking, shrinking.subject.arms, lambda line: None, lambda verdicts: None, tell)
@@ -81,7 +81,7 @@ def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
                 tell(event["play"], event["words"])
 
         again = "type the same again with another --out"
-        in_suite(suite_process(run.out, os.environ, "shrink_suite"), suite_stop_s(run.stack), show, again)
+        in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, again)
     told: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
     return told
 

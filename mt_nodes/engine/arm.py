@@ -21,7 +21,7 @@ class UnansweredInput:
     @property
     def answer(self) -> Answer:
         """What is heard of it."""
-        return Answer.nothing(AnswerStatus.UNASKED, self.reason)
+        return Answer.nothing(AnswerStatus.NO_ANSWER_EXPECTED, self.reason)
 
 
 class Arm(Protocol):
@@ -41,7 +41,7 @@ class Arm(Protocol):
     def begin_episode(self) -> None:
         """Say that time starts anew."""
 
-    def last_words(self) -> Diagnostics | None:
+    def final_diagnostics(self) -> Diagnostics | None:
         """Return what was told of errors since the last answer; None where nobody tells any. Nothing is waited for."""
 
     def pass_time(self, stamp_ns: int) -> None:

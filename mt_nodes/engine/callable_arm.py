@@ -79,7 +79,7 @@ class CallableArm:
         """Say that time starts anew."""
         self._now_ns = 0
 
-    def last_words(self) -> None:
+    def final_diagnostics(self) -> None:
         """Nothing: a callable tells all with its answers."""
 
     def pass_time(self, stamp_ns: int) -> None:

@@ -13,7 +13,7 @@ from mt_nodes.relations.relation import DEFAULT, OTHER_DEFAULTS, Relation, Suite
 from mt_nodes.stacks.stack import Stack
 
 
-def unfit(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
+def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
     """Say why a stack cannot be judged by a relation, None if it can; ``loop`` in a closed one."""
     if relation.loop and not loop:
         return f"relation '{relation.id}' is of the closed loop, where `mt scenario` judges it"
@@ -41,7 +41,11 @@ def unfit(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
 
 def default_relations(stack: Stack) -> tuple[str, ...]:
     """Return the relations that a stack is tested by unless others are asked for: they fit what it takes and says."""
-    fit = (names for names in (DEFAULT, *OTHER_DEFAULTS) if not any(unfit(load_relation(n), stack) for n in names))
+    fit = (
+        names
+        for names in (DEFAULT, *OTHER_DEFAULTS)
+        if not any(incompatibility(load_relation(n), stack) for n in names)
+    )
     return next(fit, DEFAULT)
 
 
@@ -53,7 +57,7 @@ def check_requirements(suite: Suite, stack: Stack, loop: bool = False) -> None:
     """
     # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
     for relation in suite.relations:
-        reason = unfit(relation, stack, loop)
+        reason = incompatibility(relation, stack, loop)
         if reason is not None:
             raise UsageError(reason)
 

@@ -99,12 +99,12 @@ class FollowupMaker:
             self(offer, bundle)
 
 
-def prepared_for(
-    prepare: FollowupSource, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
+def make_or_settle(
+    make: FollowupSource, offer: Offer, bundle: Bundle, loop: OpenLoop, stretch: int | None = None
 ) -> FollowupPlan:
     """Make the follow-up of a bundle, unless the arms are to settle first: then the source goes out."""
     settling = loop.settling(bundle, stretch)
     if settling and loop.substitutes:
-        prepare.begin(offer, bundle)
+        make.begin(offer, bundle)
         return FollowupPlan.settles(offer, settling)
-    return replace(prepare(offer, bundle), settling=settling)
+    return replace(make(offer, bundle), settling=settling)

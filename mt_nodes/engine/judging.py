@@ -25,7 +25,7 @@ class AnswerStatus(str, Enum):
     SILENT = "silent"
     SKIPPED = "skipped"
     #: The input lacked what an answer needs: none will come.
-    UNASKED = "unasked"
+    NO_ANSWER_EXPECTED = "unasked"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,16 +35,16 @@ class Answer:
     What of it was taken for the answer only because it came when it did is named in ``by_arrival``.
     """
 
-    heard: AnswerStatus
+    status: AnswerStatus
     output: Output
     reason: str = ""
     wires: tuple[Wire, ...] = ()
     by_arrival: frozenset[str] = frozenset()
 
     @classmethod
-    def nothing(cls, heard: AnswerStatus, reason: str) -> Answer:
+    def nothing(cls, status: AnswerStatus, reason: str) -> Answer:
         """Return an answer without output."""
-        return cls(heard, Output(), reason)
+        return cls(status, Output(), reason)
 
 
 @dataclass(frozen=True)
@@ -148,12 +148,12 @@ class Engine:
 
     def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         source, followup = answers
-        if source.heard is AnswerStatus.SILENT:
-            both = followup.heard is AnswerStatus.SILENT
+        if source.status is AnswerStatus.SILENT:
+            both = followup.status is AnswerStatus.SILENT
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
             return Judgement(outcome, reason=f"source arm: {source.reason}")
         for answer in answers:
-            if answer.heard in (AnswerStatus.SKIPPED, AnswerStatus.UNASKED):
+            if answer.status in (AnswerStatus.SKIPPED, AnswerStatus.NO_ANSWER_EXPECTED):
                 return Judgement(Outcome.SKIPPED, reason=answer.reason)
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
@@ -162,7 +162,7 @@ class Engine:
             unmet = condition.unmet(bundle, source.output)
             if unmet is not None:
                 return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
-        if followup.heard is AnswerStatus.SILENT:
+        if followup.status is AnswerStatus.SILENT:
             return self._silent(judge, bundle, answers, effects)
         return checked(judge, bundle, source.output, followup.output, effects)
 
@@ -229,7 +229,12 @@ def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, e
         missing = [need for need in check.needs if getattr(output, need) is None]
         if missing:
             return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
+    return guarded(lambda: check.judge(source, followup, effects, bundle))
+
+
+def guarded(judge: Callable[[], Judgement]) -> Judgement:
+    """Return what a check says; a user's check that fails must not end the run: its pair tells of it."""
     try:
-        return check.judge(source, followup, effects, bundle)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
+        return judge()
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")

@@ -3,27 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, headline
-from mt_nodes.data.effects import Effects
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.outputs import Diagnostics
-from mt_nodes.data.verdict import Outcome, Pair, Verdict
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, FollowupSource, prepared_for
-from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
-from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import ExecutedPair, ResultSink, owed
-from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.send_order import NOT_SENT, Part, parted
-from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series
+from mt_nodes.engine.followups import FollowupPlan, make_or_settle
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
+from mt_nodes.engine.open_loop import OpenLoop
+from mt_nodes.engine.pair_judge import PairJudge
+from mt_nodes.engine.play_settings import PlaySettings
+from mt_nodes.engine.recorder import ExecutedPair, Progress, ResultSink, no_progress, owed
+from mt_nodes.engine.send_order import NOT_SENT, Part, split_followup
 from mt_nodes.engine.silence import Silence
 from mt_nodes.engine.summary.deaths import note_pairs
-from mt_nodes.relations.relation import Suite
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,42 +36,30 @@ class Lockstep:
     """One run over episodes, in the modes ``twin``, ``alternate`` and ``two_pass``.
 
     Args:
-        schedule: what is offered on which bundles.
-        answered: is told of each follow-up that was answered, before its verdicts are recorded.
+        settings: what is played.
+        recorder: knows what was judged, and takes in what is.
+        answered: called with each follow-up that was answered, before its verdicts are recorded.
+        progress: called with each group of verdicts.
     """
 
     def __init__(
         self,
-        suite: Suite,
-        seed: int,
+        settings: PlaySettings,
         recorder: ResultSink,
-        *,
-        mode: str,
-        stateless: bool,
-        publishes_when_empty: bool,
-        draws: int = 1,
-        only: Pair | None = None,
-        prepare: FollowupSource | None = None,
-        schedule: Schedule = EVERYTHING,
+        progress: Progress = no_progress,
         answered: Callable[[ExecutedPair], None] = lambda case: None,
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
     ) -> None:
-        self._schedule, self._answered = schedule, answered
-        self._offers = schedule.offers(suite, draws, only)
-        self._prepare: FollowupSource = prepare or FollowupMaker(suite, seed, schedule)
-        self._engine = Engine(publishes_when_empty, schedule.facts)
-        self._recorder = recorder
-        self._mode = mode
-        self._stateless = stateless
-        self._silence = Silence() if publishes_when_empty else None
-        self._progress = progress
-        self._series = Series()
+        self._settings, self._recorder = settings, recorder
+        self._schedule, self._stateless, self._offers = settings.schedule, settings.stateless, settings.offers
+        self._make = settings.followups()
+        self._judge = PairJudge(settings, recorder, progress, in_lockstep=True, answered=answered)
+        self._silence = Silence() if settings.publishes_when_empty else None
         self._fresh = True
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
         """Play every episode; ``source`` and ``followup`` are the same arm unless the mode is ``twin``."""
         for episode in episodes:
-            if self._mode == "two_pass":
+            if self._settings.mode == "two_pass":
                 self._two_pass(episode, source)
             elif self._stateless:
                 self._fan_out(episode, source, followup)
@@ -88,39 +74,39 @@ class Lockstep:
         """
         self._begin(source, followup)
         for bundle in self._schedule.until_end(self._offers[0], episode):
-            left = self._left(self._offers, bundle)
-            if left:
-                self._fan_out_bundle(bundle, left, source, followup)
-        self._end_series()
+            if owed_offers := self._owed_offers(bundle):
+                self._fan_out_bundle(bundle, owed_offers, source, followup)
+        self._judge.end_episode()
 
     def _fan_out_bundle(self, bundle: Bundle, offers: Sequence[Offer], source: Arm, followup: Arm) -> None:
+        """Send the source, then for each offer: make the follow-up, send it, wait for both answers, judge."""
         with self._errors(offers[0], bundle):
             ticket = source.send(bundle, frozenset())
-            ahead = self._prepare(offers[0], bundle)
-            heard = self._wait(source, ticket) if source is followup else None
-        quiet = heard is not None and heard.heard is not AnswerStatus.ANSWERED
+            next_plan = self._make(offers[0], bundle)
+            source_answer = self._wait(source, ticket) if source is followup else None
+        # A late answer would carry the stamp of the next input of this bundle and be taken for the answer to that.
+        answer_missing = source_answer is not None and source_answer.status is not AnswerStatus.ANSWERED
         for i, offer in enumerate(offers):
-            prepared, milder = ahead, None
+            plan, baseline_answer = next_plan, None
             with self._errors(offer, bundle):
-                if prepared.baseline is not None and not quiet:
-                    heard = self._wait(source, ticket) if heard is None else heard
-                    milder = self._milder(source, prepared, bundle, heard)
-                    quiet = milder.heard is not AnswerStatus.ANSWERED
-                sent = None if quiet or prepared.derived is None else self._send(followup, prepared, bundle)
+                if plan.baseline is not None and not answer_missing:
+                    source_answer = source_answer or self._wait(source, ticket)
+                    baseline_answer = self._baseline_answer(source, plan, bundle, source_answer)
+                    answer_missing = baseline_answer.status is not AnswerStatus.ANSWERED
+                sent = None if answer_missing or plan.derived is None else self._send(followup, plan, bundle)
                 if i + 1 < len(offers):
                     # Made while the stack works on the one just sent.
-                    ahead = self._prepare(offers[i + 1], bundle)
-                answer, late = self._answer(followup, prepared, sent, quiet)
-                heard = self._wait(source, ticket) if heard is None else heard
-            # A late answer would carry the stamp of the next follow-up of this bundle and be taken for its own.
-            quiet = quiet or late
-            self._close(prepared, bundle, milder or heard, answer)
+                    next_plan = self._make(offers[i + 1], bundle)
+                followup_answer, late = self._answer(followup, plan, sent, answer_missing)
+                source_answer = source_answer or self._wait(source, ticket)
+            answer_missing = answer_missing or late
+            self._judge.take(plan, bundle, baseline_answer or source_answer, (followup_answer,))
 
-    def _milder(self, source: Arm, prepared: FollowupPlan, bundle: Bundle, heard: Answer) -> Answer:
+    def _baseline_answer(self, source: Arm, plan: FollowupPlan, bundle: Bundle, source_answer: Answer) -> Answer:
         """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
-        if heard.heard is not AnswerStatus.ANSWERED:
+        if source_answer.status is not AnswerStatus.ANSWERED:
             return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT)
-        return self._wait(source, prepared.for_source(bundle).send(source))
+        return self._wait(source, plan.for_source(bundle).send(source))
 
     def _twin_pass(self, episode: Episode, offer: Offer, source: Arm, followup: Arm) -> None:
         """One offer over a whole episode, both arms fresh: for a stack that remembers."""
@@ -132,21 +118,21 @@ class Lockstep:
                 loop.rests(bundle, self._between(offer, bundle, source, followup))
                 continue
             with self._errors(offer, bundle):
-                ahead = self._prepared(offer, bundle, loop) if offer.relation.baseline else None
-                ticket = ahead.for_source(bundle).send(source) if ahead else source.send(bundle, frozenset())
+                early_plan = self._make_or_settle(offer, bundle, loop) if offer.relation.baseline else None
+                ticket = early_plan.for_source(bundle).send(source) if early_plan else source.send(bundle, frozenset())
                 # Made while the stack works on the source, unless its own input had to be made as well.
-                prepared = ahead or self._prepared(offer, bundle, loop)
-                answer, _ = self._answer(followup, prepared, self._send(followup, prepared, bundle))
-                heard = self._wait(source, ticket)
-            self._close(prepared, bundle, heard, answer, loop)
-        self._end_series((source.last_words(), followup.last_words()))
+                plan = early_plan or self._make_or_settle(offer, bundle, loop)
+                followup_answer, _ = self._answer(followup, plan, self._send(followup, plan, bundle))
+                source_answer = self._wait(source, ticket)
+            self._judge.take(plan, bundle, source_answer, (followup_answer,), loop)
+        self._judge.end_episode((source.final_diagnostics(), followup.final_diagnostics()))
 
-    def _prepared(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> FollowupPlan:
-        return prepared_for(self._prepare, offer, bundle, loop, self._schedule.first(offer, bundle))
+    def _make_or_settle(self, offer: Offer, bundle: Bundle, loop: OpenLoop) -> FollowupPlan:
+        return make_or_settle(self._make, offer, bundle, loop, self._schedule.first(offer, bundle))
 
     def _between(self, offer: Offer, bundle: Bundle, *arms: Arm) -> list[Answer]:
         """Give arms what lies between cases, for what they remember, and return what they say."""
-        self._prepare.begin(offer, bundle)
+        self._make.begin(offer, bundle)
         with self._errors(offer, bundle):
             tickets = [(arm, arm.send(bundle, frozenset())) for arm in arms]
             return [self._wait(arm, ticket) for arm, ticket in tickets]
@@ -161,46 +147,57 @@ class Lockstep:
             return
         plain = self._source_pass(episode, arm, self._offers[0])
         for offer in unfinished:
-            heard, last_words = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
-            self._restart_unless_fresh(arm)
-            self._begin(arm)
-            loop = OpenLoop(offer, remembers=not self._stateless)
-            for bundle in self._schedule.until_end(offer, episode):
-                if not self._schedule.wants(offer, bundle):
-                    loop.rests(bundle, [heard[bundle.index], *self._between(offer, bundle, arm)])
-                    continue
-                with self._errors(offer, bundle):
-                    prepared = self._prepared(offer, bundle, loop)
-                    if prepared.outcome is Outcome.SETTLING and offer.relation.baseline:
-                        # What the source arm was given, too: else the two would never agree.
-                        sent: SentFollowup | None = SentFollowup(
-                            self._prepare(offer, bundle).for_source(bundle).send(arm)
-                        )
-                    else:
-                        sent = self._send(arm, prepared, bundle)
-                    answer, _ = self._answer(arm, prepared, sent)
-                self._close(prepared, bundle, heard[bundle.index], answer, loop)
-            self._end_series((last_words, arm.last_words()))
+            source = self._source_pass(episode, arm, offer) if offer.relation.baseline else plain
+            self._followup_pass(episode, arm, offer, *source)
 
-    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> tuple[dict[int, Answer], Diagnostics | None]:
-        """Play an episode as the source arm sees it for an offer; return the answers by bundle, and the last words."""
+    def _followup_pass(
+        self,
+        episode: Episode,
+        arm: Arm,
+        offer: Offer,
+        source_answers: Mapping[int, Answer],
+        source_diagnostics: Diagnostics | None,
+    ) -> None:
+        """Play an episode as the follow-up arm sees it for an offer; judge it with what the source arm said."""
         self._restart_unless_fresh(arm)
         self._begin(arm)
-        heard = {}
+        loop = OpenLoop(offer, remembers=not self._stateless)
+        for bundle in self._schedule.until_end(offer, episode):
+            source_answer = source_answers[bundle.index]
+            if not self._schedule.wants(offer, bundle):
+                loop.rests(bundle, [source_answer, *self._between(offer, bundle, arm)])
+                continue
+            with self._errors(offer, bundle):
+                plan = self._make_or_settle(offer, bundle, loop)
+                if plan.outcome is Outcome.SETTLING and offer.relation.baseline:
+                    # What the source arm was given, too: else the two would never agree.
+                    given = self._make(offer, bundle).for_source(bundle)
+                    sent: SentFollowup | None = SentFollowup(given.send(arm))
+                else:
+                    sent = self._send(arm, plan, bundle)
+                followup_answer, _ = self._answer(arm, plan, sent)
+            self._judge.take(plan, bundle, source_answer, (followup_answer,), loop)
+        self._judge.end_episode((source_diagnostics, arm.final_diagnostics()))
+
+    def _source_pass(self, episode: Episode, arm: Arm, offer: Offer) -> tuple[dict[int, Answer], Diagnostics | None]:
+        """Play an episode as the source arm sees it for an offer; return the answers by bundle, and errors since."""
+        self._restart_unless_fresh(arm)
+        self._begin(arm)
+        answers = {}
         for bundle in self._schedule.until_end(offer, episode):
             with self._errors(offer, bundle):
-                milder = offer.relation.baseline and self._schedule.wants(offer, bundle)
-                made = self._prepare(offer, bundle) if milder else FollowupPlan(offer, None)
-                heard[bundle.index] = self._wait(arm, made.for_source(bundle).send(arm))
-        return heard, arm.last_words()
+                has_baseline = offer.relation.baseline and self._schedule.wants(offer, bundle)
+                plan = self._make(offer, bundle) if has_baseline else FollowupPlan(offer, None)
+                answers[bundle.index] = self._wait(arm, plan.for_source(bundle).send(arm))
+        return answers, arm.final_diagnostics()
 
-    def _left(self, offers: Sequence[Offer], bundle: Bundle) -> list[Offer]:
+    def _owed_offers(self, bundle: Bundle) -> list[Offer]:
         """Return the offers that are still owed for a bundle: all of them, unless the run is a resumed one."""
-        owed = [o for o in offers if self._schedule.wants(o, bundle) and not self._done(o, bundle)]
-        for offer in offers:
-            if offer not in owed:
-                self._prepare.begin(offer, bundle)
-        return owed
+        owed_offers = [o for o in self._offers if self._schedule.wants(o, bundle) and not self._done(o, bundle)]
+        for offer in self._offers:
+            if offer not in owed_offers:
+                self._make.begin(offer, bundle)
+        return owed_offers
 
     def _done(self, offer: Offer, bundle: Bundle) -> bool:
         return all(self._recorder.done(pair) for pair in offer.owed(bundle))
@@ -220,33 +217,33 @@ class Lockstep:
             restart(*arms)
             self._fresh = True
 
-    def _send(self, arm: Arm, prepared: FollowupPlan, bundle: Bundle) -> SentFollowup | None:
+    def _send(self, arm: Arm, plan: FollowupPlan, bundle: Bundle) -> SentFollowup | None:
         """Begin to send the follow-up; None when it sends nothing that is answered.
 
         Where there is none the source goes out, so that a stack's memory stays in step.
         """
-        if prepared.derived is None:
+        if plan.derived is None:
             return SentFollowup(arm.send(bundle, frozenset()))
-        others, parts = parted(prepared.derived.followup, bundle)
+        others, parts = split_followup(plan.derived.followup, bundle)
         if others is not None:
             arm.pass_by(others)
         sent = SentFollowup(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
-        self._recorder.followup(prepared.offer, bundle, prepared.derived, prepared.made_ms)
+        self._recorder.followup(plan.offer, bundle, plan.derived, plan.made_ms)
         return sent
 
     def _answer(
-        self, arm: Arm, prepared: FollowupPlan, sent: SentFollowup | None, quiet: bool = False
+        self, arm: Arm, plan: FollowupPlan, sent: SentFollowup | None, answer_missing: bool = False
     ) -> tuple[Answer, bool]:
         """Send what is left, each when the one before is answered; return the first answer and whether any is late."""
         if sent is None:
-            return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT if quiet else prepared.reason), False
+            return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT if answer_missing else plan.reason), False
         answers = [self._wait(arm, sent.ticket)]
         for part in sent.later:
             # What remembers must be given everything all the same; else late answers would be taken for these.
-            if not self._stateless or answers[-1].heard in (AnswerStatus.ANSWERED, AnswerStatus.UNASKED):
+            if not self._stateless or answers[-1].status in (AnswerStatus.ANSWERED, AnswerStatus.NO_ANSWER_EXPECTED):
                 answers.append(self._wait(arm, part.send(arm)))
-        return answers[0], any(answer.heard in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
+        return answers[0], any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
 
     def _wait(self, arm: Arm, ticket: Any) -> Answer:
         answer = arm.wait(ticket)
@@ -262,32 +259,5 @@ class Lockstep:
             yield
         except InfrastructureError as error:
             if self._schedule.wants(offer, bundle):
-                struck = self._engine.broken_off(offer, bundle, headline(error))
-                self._record(struck, None)
-                note_pairs(error, struck)
+                note_pairs(error, self._judge.broken_off(offer, bundle, error))
             raise
-
-    def _close(
-        self, prepared: FollowupPlan, bundle: Bundle, source: Answer, followup: Answer, loop: OpenLoop | None = None
-    ) -> None:
-        offer, answers = prepared.offer, (source, followup)
-        if loop is not None:
-            loop.heard(bundle, answers, prepared.settling)
-        self._series.add(prepared, bundle, answers)
-        if prepared.outcome is not None:
-            self._record(self._engine.without_followup(offer, bundle, prepared.outcome, prepared.reason), None)
-            return
-        effects = prepared.derived.effects if prepared.derived else Effects()
-        verdicts = settled(offer, self._engine.judge(offer, bundle, answers, effects), prepared.settling)
-        sent = prepared.derived.followup.bundles if prepared.derived else ((0, bundle),)
-        case = ExecutedPair(offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
-        if followup.heard is AnswerStatus.ANSWERED:
-            self._answered(case)
-        self._record(verdicts, case)
-
-    def _end_series(self, last_words: LastWords = NOTHING_MORE) -> None:
-        """Have the checks over a sequence judge the episode that has ended."""
-        self._progress(self._recorder.series(self._series.end(last_words)))
-
-    def _record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> None:
-        self._progress(self._recorder.verdicts(verdicts, case))

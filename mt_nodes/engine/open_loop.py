@@ -38,7 +38,7 @@ def agree(judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer]) -> bo
     That is what the relation asks of control (a check over a sequence its ``agreement``), and that the commands are
     alike in both directions: where the follow-up may not be faster, it is not to be slower from the start either.
     """
-    if any(answer.heard is not AnswerStatus.ANSWERED for answer in answers):
+    if any(answer.status is not AnswerStatus.ANSWERED for answer in answers):
         return False
     source, followup = (answer.output for answer in answers)
     asked = (replace(judge, check=check) for check in _sameness(judge))
@@ -80,9 +80,9 @@ class _Loop:
         if self.since_ns is not None:
             self.agreed, self.since_ns = 0, None
         if not self.fresh:
-            self.heard(agreed)
+            self.note_agreement(agreed)
 
-    def heard(self, agreed: bool) -> None:
+    def note_agreement(self, agreed: bool) -> None:
         self.agreed = self.agreed + 1 if agreed else 0
         # The next instant is the first that is judged.
         self.fresh = self.agreed >= AGREE
@@ -110,11 +110,11 @@ class OpenLoop:
         """
         return frozenset(loop.judge.id for loop in self._loops if loop.settles(bundle.stamp_ns, stretch))
 
-    def heard(self, bundle: Bundle, answers: tuple[Answer, Answer], settling: Collection[str]) -> None:
+    def note_answers(self, bundle: Bundle, answers: tuple[Answer, Answer], settling: Collection[str]) -> None:
         """Take in what both arms said to an instant at which these relations were settling."""
         for loop in self._loops:
             if loop.judge.id in settling and loop.since_ns is None:
-                loop.heard(agree(loop.judge, bundle, answers))
+                loop.note_agreement(agree(loop.judge, bundle, answers))
 
     def rests(self, bundle: Bundle, answers: Sequence[Answer]) -> None:
         """Take in what source and follow-up arm said to an instant between cases, which both are given as it is."""

@@ -6,19 +6,19 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import ros_environment, user_domain, user_environment
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.relations.relation import DEFAULT
 from mt_nodes.stacks.stack import Stack, refuse_told
 
-R = TypeVar("R", bound="Request")
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
 TRANSPORTS = ("ros", "inprocess")
@@ -26,25 +26,12 @@ TRANSPORTS = ("ros", "inprocess")
 MOST_DRAWS = 100_000
 #: What writing the summary and the report of an interrupted run may take.
 REPORT_S = 20.0
-
-
-class Request:
-    """What a dataclass that is kept in ``run.json`` shares."""
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
-
-    @classmethod
-    def from_plain(cls: type[R], data: Mapping[str, Any]) -> R:
-        """Read what :meth:`as_plain` made."""
-        names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in names}
-        return cls(**values)
+#: The node that carries out a run beside a live stack.
+LIVE_SUITE = "live_suite"
 
 
 @dataclass(frozen=True)
-class ReplayRequest(Request):
+class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
@@ -185,24 +172,12 @@ def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: 
 
 
 def suite_process(out: Path, base_env: Mapping[str, str], node: str = "suite") -> Process:
-    """Return the process that replays, mutates and judges; that of a search is ``search_suite``.
+    """Return the process that carries out the run of a directory; beside a live stack that is ``LIVE_SUITE``.
 
     What it prints goes to the console log.
     """
     argv = (*_node(node), "--run", str(out))
-    return Process(node.replace("_", " "), argv, ros_environment(base_env, None), out / "console.log")
-
-
-def drive_process(out: Path, base_env: Mapping[str, str], node: str = "drive_suite") -> Process:
-    """Return the suite process of a run in the closed loop; that of a moral campaign is ``moral_suite``."""
-    argv = (*_node(node), "--run", str(out))
     return Process(node.replace("_", " "), argv, ros_environment(base_env), out / "console.log")
-
-
-def live_process(out: Path, base_env: Mapping[str, str]) -> Process:
-    """Return the suite process of a run beside a live stack."""
-    argv = (*_node("live_suite"), "--run", str(out))
-    return Process("live suite", argv, ros_environment(base_env), out / "console.log")
 
 
 def inline_process(config: str, arm: bool, duration: str, out: str, base_env: Mapping[str, str]) -> Process:

@@ -11,19 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, headline
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Episode
-from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupMaker, FollowupPlan, prepared_for
-from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, offers
-from mt_nodes.engine.memory_guard import MemoryGuard
-from mt_nodes.engine.open_loop import OpenLoop, settled
-from mt_nodes.engine.recorder import ExecutedPair, Recorder, owed
-from mt_nodes.engine.send_order import Part, parted
-from mt_nodes.engine.series import Series
-from mt_nodes.relations.relation import Suite
+from mt_nodes.engine.followups import FollowupPlan, make_or_settle
+from mt_nodes.engine.judging import Answer, Offer
+from mt_nodes.engine.open_loop import OpenLoop
+from mt_nodes.engine.pair_judge import PairJudge
+from mt_nodes.engine.play_settings import PlaySettings
+from mt_nodes.engine.recorder import Progress, Recorder, no_progress, owed
+from mt_nodes.engine.send_order import Part, split_followup
 
 #: How often, at the most, answers are looked for and time is passed on.
 STEP_S = 0.005
@@ -98,55 +96,37 @@ class Pace:
 class Realtime:
     """One run in the mode ``twin``: one pass over each episode for each relation, at ``rate`` times the recording."""
 
-    def __init__(
-        self,
-        suite: Suite,
-        seed: int,
-        recorder: Recorder,
-        *,
-        rate: float,
-        stateless: bool,
-        publishes_when_empty: bool,
-        draws: int = 1,
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
-    ) -> None:
-        self._offers = offers(suite, draws)
-        self._prepare = FollowupMaker(suite, seed)
-        self._engine = Engine(publishes_when_empty)
-        self._recorder = recorder
-        self._rate = rate
-        self._stateless = stateless
-        self._progress = progress
-        self._decider = MemoryGuard(self._engine, stateless)
-        self._series = Series()
+    def __init__(self, settings: PlaySettings, recorder: Recorder, progress: Progress = no_progress) -> None:
+        self._settings, self._recorder = settings, recorder
+        self._make = settings.followups()
+        self._judge = PairJudge(settings, recorder, progress, in_lockstep=False)
 
     def run(self, episodes: Sequence[Episode], source: Arm, followup: Arm) -> None:
         """Play every episode once per offer; arms that remember, or that owe answers, are restarted between passes."""
         clean = True
         for episode in episodes:
-            for offer in (o for o in self._offers if owed(self._recorder, o, episode)):
+            for offer in (o for o in self._settings.offers if owed(self._recorder, o, episode)):
                 if not clean:
                     restart(source, followup)
-                self._loop = OpenLoop(offer, remembers=not self._stateless)
+                self._loop = OpenLoop(offer, remembers=not self._settings.stateless)
                 unanswered = self._pass(episode, offer, (source, followup))
-                last_words = source.last_words(), followup.last_words()
-                self._progress(self._recorder.series(self._series.end(last_words)))
-                clean = self._stateless and not unanswered
+                self._judge.end_episode((source.final_diagnostics(), followup.final_diagnostics()))
+                clean = self._settings.stateless and not unanswered
 
     def _pass(self, episode: Episode, offer: Offer, arms: tuple[Arm, Arm]) -> bool:
         for arm in arms:
             arm.begin_episode()
-        self._decider.forget()
+        self._judge.forget()
         open_pairs: deque[Outstanding] = deque()
         pace, last_ns, unanswered = None, None, False
         with self._errors(open_pairs):
             for bundle in episode():
-                prepared, stamp_ns = prepared_for(self._prepare, offer, bundle, self._loop), bundle.stamp_ns
+                prepared, stamp_ns = make_or_settle(self._make, offer, bundle, self._loop), bundle.stamp_ns
                 jumps = last_ns is None or not 0 <= stamp_ns - last_ns <= MOST_GAP_NS
                 if pace is not None and last_ns is not None:
                     unanswered |= self._collect(open_pairs, arms, pace, last_ns + JUMP_NS if jumps else stamp_ns)
                 if pace is None or jumps:
-                    pace = Pace(own_time_s(), stamp_ns, self._rate)
+                    pace = Pace(own_time_s(), stamp_ns, self._settings.rate)
                 last_ns = stamp_ns
                 open_pairs.append(Outstanding(bundle, prepared))
                 self._send(open_pairs, arms, pace)
@@ -160,7 +140,7 @@ class Realtime:
         pair = open_pairs[-1]
         prepared, bundle = pair.prepared, pair.bundle
         whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
-        others, parts = parted(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
+        others, parts = split_followup(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
         now_s = own_time_s()
         source = Sending(arms[0], prepared.for_source(bundle), now_s)
         source.send()
@@ -201,8 +181,7 @@ class Realtime:
             yield
         except InfrastructureError as error:
             for waiting in open_pairs:
-                offer, bundle = waiting.prepared.offer, waiting.bundle
-                self._record(self._engine.broken_off(offer, bundle, headline(error)), None)
+                self._judge.broken_off(waiting.prepared.offer, waiting.bundle, error)
             raise
 
     def _answered(self, pair: Outstanding, until_s: float) -> bool:
@@ -212,16 +191,7 @@ class Realtime:
     def _close(self, pair: Outstanding) -> bool:
         source, *followups = (sending.answer for sending in pair.sendings if not sending.late)
         assert source is not None, "closed only when both arms are through"
-        prepared, bundle = pair.prepared, pair.bundle
-        verdicts, case = self._decider.decide(prepared, bundle, source, followups)
-        self._record(settled(prepared.offer, verdicts, prepared.settling), case)
-        followup = next(iter(followups), None) or Answer.nothing(AnswerStatus.UNASKED, prepared.reason)
-        self._loop.heard(bundle, (source, followup), prepared.settling)
-        self._series.add(prepared, bundle, (source, followup))
-        return not self._decider.heard(source, followups)
-
-    def _record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> None:
-        self._progress(self._recorder.verdicts(verdicts, case))
+        return not self._judge.take(pair.prepared, pair.bundle, source, followups, self._loop)
 
 
 def _due_s(part: Part, pace: Pace, now_s: float) -> float:

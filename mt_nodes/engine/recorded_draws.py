@@ -63,7 +63,7 @@ class RecordedDraws:
         return DerivedFollowup(pipeline.again(bundle, draws), draws)
 
 
-class PrepareAgain:
+class RecordedFollowups:
     """Makes the follow-ups that a finished run sent, in place of new ones."""
 
     def __init__(

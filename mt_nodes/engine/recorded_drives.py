@@ -70,7 +70,7 @@ def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
     )
 
 
-def load_kept(results_dir: Path, line: Line) -> RecordedDrives:
+def load_recorded_drives(results_dir: Path, line: Line) -> RecordedDrives:
     """Return what a ledger line tells of: the changes are applied once more, with the draws of then.
 
     Raises:

@@ -55,9 +55,9 @@ class RecordedPair:
         finished = cls(directory, about, pair, _verdict(directory, pair), "")
         plugins.add_directories(Path(finished.located(name)) for name in about["request"].get("plugins", ()))
         lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)
-        sha256, milder = joined([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]
+        sha256, milder = combined_sha256([str(line["sha256"]) for line in lines]), [baseline_of(line) for line in lines]
         return dataclasses.replace(
-            finished, sha256=sha256, baseline_sha256=joined([str(m["sha256"]) for m in milder if m])
+            finished, sha256=sha256, baseline_sha256=combined_sha256([str(m["sha256"]) for m in milder if m])
         )
 
     @property
@@ -145,7 +145,7 @@ def command(directory: Path, pair: Pair) -> str:
     return shlex.join(["mt", "reproduce", str(directory.resolve()), str(pair)])
 
 
-def joined(hashes: Sequence[str]) -> str:
+def combined_sha256(hashes: Sequence[str]) -> str:
     """Return one hash as it is, of several the SHA-256 of their texts in a row, empty of none."""
     if len(hashes) <= 1:
         return "".join(hashes)

@@ -3,49 +3,47 @@
 
 from __future__ import annotations
 
-import json
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from mt_nodes.base.background import Background
-from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import StackError
 from mt_nodes.data.cdr.markers import wires_of
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.evidence import evidence_name, write_evidence
-from mt_nodes.engine.journal import Journal, read_journal
+from mt_nodes.engine.finish import Summary, Tables, finish
+from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.judging import Answer, Offer
 from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
-from mt_nodes.engine.score_file import ScoreFile, read_scores
+from mt_nodes.engine.score_file import ScoreFile
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
 from mt_nodes.engine.summary.score_range import score_line
-from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.waivers import load_waivers, marked
+from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.worst import WorstSoFar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import CONTROL, Suite
 from mt_nodes.stacks.stack import Stack
 
-#: Writes what is made of a journal at the end: results directory, summary, lines of the journal.
-Write = Callable[[Path, Mapping[str, Any], Iterable[Mapping[str, Any]]], object]
+#: Returns what is made of the journal of a results directory and its relations beside the summary.
+MakeTables = Callable[[Path, Sequence[RelationInfo]], Tables]
+#: Called with each group of verdicts.
+Progress = Callable[[Sequence[Verdict]], None]
 
 
-def write_summary(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
-    """Write ``summary.json``, and nothing else of what a run leaves at its end."""
-    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+def no_progress(verdicts: Sequence[Verdict]) -> None:
+    """Show nobody what was judged."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,24 +227,26 @@ class Recorder:
                 if self._worst.takes(verdict.as_plain()):
                     self._evidence.do(self._keep_view, verdict, case)
 
-    def finish(self, write: Write = write_summary, **trouble: Any) -> dict[str, Any]:
+    def finish(
+        self, make_tables: Callable[[Path, Sequence[RelationInfo]], Tables] | None = None, **trouble: Any
+    ) -> Summary:
         """Sum up, and return the summary.
 
         Args:
-            write: writes the summary, and what else is made of it and of the lines of the journal.
+            make_tables: returns what else is made of the journal, of a results directory and its relations.
             trouble: what ended the run early.
         """
         self._evidence.wait()
-        out = self._run.out
         infos = [RelationInfo.of(r.as_plain()) for r in self._run.suite.relations]
         latency = {"mutator": _quantiles(self._made_ms), "stack": _quantiles(self._answered_ms)}
-        journal = out / "result.jsonl"
-        lines = chain(read_journal(journal), read_scores(out))
-        summary = summarise(lines, infos, latency_ms={k: v for k, v in latency.items() if v}, **trouble)
-        if waivers := self._run.waivers:
-            summary = marked(summary, read_journal(journal), load_waivers(Path(waivers)))
-        write(out, summary, read_journal(journal))
-        return summary
+        return finish(
+            self._run.out,
+            infos,
+            tables=make_tables and make_tables(self._run.out, infos),
+            waivers=Path(self._run.waivers) if self._run.waivers else None,
+            latency_ms={k: v for k, v in latency.items() if v},
+            **trouble,
+        )
 
     def _evidence_path(self, pair: Pair) -> Path:
         return self._run.out / "evidence" / evidence_name(pair)

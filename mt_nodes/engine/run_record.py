@@ -20,6 +20,7 @@ from mt_nodes.base.directories import cannot_write, new_directory, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.stacks.stack import Stack
 
 FILE, STACK_FILE = "run.json", "stack.yaml"
@@ -27,14 +28,6 @@ VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "
 
 Record = dict[str, Any]
 R = TypeVar("R")
-
-
-class RecordableRun(Protocol):
-    """What was asked of a run."""
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        ...
 
 
 class Judge(Protocol):
@@ -62,7 +55,7 @@ def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R
 
 
 def write_record(
-    out: Path, request: RecordableRun, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
+    out: Path, request: PlainData, relations: Sequence[Judge], stack: Stack, topics: Mapping[str, Any], **more: Any
 ) -> None:
     """Write stack and record; the record last and whole, so that a directory that has one can be resumed.
 
@@ -79,7 +72,7 @@ def write_record(
     write_request(out, request, {**more, **judged})
 
 
-def write_request(out: Path, request: RecordableRun, about: Mapping[str, Any]) -> None:
+def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> None:
     """Write the record, whole: what was asked, what else is to be kept about it, versions and machine."""
     record = {
         "schema": 1,

@@ -45,7 +45,7 @@ class Part:
         arm.pass_by(self.bundle, self.changed, self.source_ns, self.delay_ns)
 
 
-def parted(followup: Followup, source: Bundle) -> tuple[Bundle | None, tuple[Part, ...]]:
+def split_followup(followup: Followup, source: Bundle) -> tuple[Bundle | None, tuple[Part, ...]]:
     """Return what of the source passes by itself, if anything does, and the parts of the follow-up.
 
     A follow-up that is one bundle in the source's place goes out whole, in the order of the bag. Otherwise sensor

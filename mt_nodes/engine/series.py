@@ -16,16 +16,16 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
-from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, judge_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, guarded, judge_for
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation
 
 #: What has another sign in a mirror.
 _TURNING = ("steering_rad", "yaw_rate_radps")
 _ARMS = ("source", "followup")
-LastWords = tuple[Diagnostics | None, Diagnostics | None]
+FinalDiagnostics = tuple[Diagnostics | None, Diagnostics | None]
 """What source and follow-up arm told of errors after their last answers."""
-NOTHING_MORE: LastWords = (None, None)
+NO_DIAGNOSTICS: FinalDiagnostics = (None, None)
 
 
 class SeriesVerdict(NamedTuple):
@@ -49,8 +49,8 @@ class _Arm:
 
     def add(self, answer: Answer, sign: float) -> None:
         row = len(self.asked)
-        self.asked.append(answer.heard in (AnswerStatus.ANSWERED, AnswerStatus.SILENT))
-        self.answered.append(answer.heard is AnswerStatus.ANSWERED)
+        self.asked.append(answer.status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT))
+        self.answered.append(answer.status is AnswerStatus.ANSWERED)
         command = answer.output.control or Control(None)
         for name, column in self.columns.items():
             told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
@@ -98,8 +98,8 @@ class _Collected:
         for arm, answer, sign in zip(self._arms, answers, (-1.0 if mirrored else 1.0, 1.0), strict=True):
             arm.add(answer, sign)
 
-    def end(self, last_words: LastWords) -> None:
-        for arm, said in zip(self._arms, last_words, strict=True):
+    def end(self, final_diagnostics: FinalDiagnostics) -> None:
+        for arm, said in zip(self._arms, final_diagnostics, strict=True):
             arm.tell(said, max(0, len(self._stamps) - 1))
 
     def stretches(self) -> tuple[SeriesWindow, ...]:
@@ -135,7 +135,7 @@ class Series:
         was not what it should be is INVALID.
         """
         offer, outcome = prepared.offer, prepared.outcome
-        sent = outcome is None and answers[1].heard in (AnswerStatus.ANSWERED, AnswerStatus.SILENT)
+        sent = outcome is None and answers[1].status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT)
         effects = prepared.derived.effects if sent and prepared.derived else None
         for judge in offer.sequences:
             collected = self._of(offer, judge, bundle)
@@ -150,10 +150,10 @@ class Series:
             elif not unmet:
                 collected.add(bundle, answers, effects)
 
-    def end(self, last_words: LastWords = NOTHING_MORE) -> list[SeriesVerdict]:
-        """Judge every series and begin anew; ``last_words`` count as told with the last answers."""
+    def end(self, final_diagnostics: FinalDiagnostics = NO_DIAGNOSTICS) -> list[SeriesVerdict]:
+        """Judge every series and begin anew; ``final_diagnostics`` count as told with the last answers."""
         for collected in self._collected.values():
-            collected.end(last_words)
+            collected.end(final_diagnostics)
         judged = [self._judged(collected) for collected in self._collected.values()]
         self._collected = {}
         return judged
@@ -175,7 +175,7 @@ class Series:
 
 def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> str:
     """Say why an instant is not the relation's, empty where it is; of a silent arm nothing can be said."""
-    if source.heard is not AnswerStatus.ANSWERED:
+    if source.status is not AnswerStatus.ANSWERED:
         return ""
     return next((why for given in judge.given if (why := given.unmet(bundle, source.output)) is not None), "")
 
@@ -191,10 +191,7 @@ def _judgement(collected: _Collected, stretches: Sequence[SeriesWindow]) -> Judg
 def _checked(check: SequenceCheck, stretch: SeriesWindow) -> Judgement:
     if not stretch.source.answered.any():
         return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
-    try:
-        return check.judge_series(stretch)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
-        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
+    return guarded(lambda: check.judge_series(stretch))
 
 
 def worst(judgements: Sequence[Judgement]) -> Judgement:

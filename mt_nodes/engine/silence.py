@@ -25,7 +25,7 @@ class Silence:
         Raises:
             StackError: the arm has been silent for too long to be alive.
         """
-        count = self.counts.get(arm.name, 0) + 1 if answer.heard is AnswerStatus.SILENT else 0
+        count = self.counts.get(arm.name, 0) + 1 if answer.status is AnswerStatus.SILENT else 0
         self.counts[arm.name] = count
         if count >= HANGS_AFTER:
             raise StackError(

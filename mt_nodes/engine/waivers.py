@@ -55,7 +55,7 @@ def load_waivers(path: Path) -> tuple[Waiver, ...]:
     return tuple(_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path)))
 
 
-def marked(
+def apply_waivers(
     summary: Mapping[str, Any],
     verdicts: Iterable[Mapping[str, Any]],
     waivers: Sequence[Waiver],

@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.stack_topics import TOLD_TYPES
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.convert import told_to_message
+from mt_nodes.nodes.convert import world_to_message
 from mt_nodes.nodes.message_classes import message_class, set_stamp
 from mt_nodes.runs.vehicle.budget import AddedByTopic
 
@@ -65,7 +65,7 @@ class BundlePublisher:
             publisher = self._publishers.get(wire.topic)
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):
                 told = other.get(wire.topic)
-                publisher.publish(told_to_message(told, self._types[wire.topic]) if told else wire.cdr)
+                publisher.publish(world_to_message(told, self._types[wire.topic]) if told else wire.cdr)
                 if wire.came_s is not None:
                     self.added.sent(wire.topic, wire.came_s)
 

@@ -89,7 +89,7 @@ def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]
     return read
 
 
-def told_to_message(told: WorldMessage, type_name: str) -> Any:
+def world_to_message(told: WorldMessage, type_name: str) -> Any:
     """Return the message of what a world tells.
 
     Raises:

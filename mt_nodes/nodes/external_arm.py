@@ -67,7 +67,7 @@ class ExternalArm(RosArm):
 
     def _look(self) -> None:
         self._looked_s = own_time_s()
-        topics = self._listener.heard_from()
+        topics = self._listener.publisher_counts()
         found = (info for topic in topics for info in self._monitor.get_publishers_info_by_topic(topic))
         there = frozenset(tuple(info.endpoint_gid) for info in found)
         lacking = self._meeting.lacking()

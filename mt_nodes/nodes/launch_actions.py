@@ -40,10 +40,10 @@ from mt_nodes.cli.arguments import Argument, request_from_texts
 from mt_nodes.cli.mutate_command import settings
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.plan import (
+    LIVE_SUITE,
     NodePlan,
     demo_process,
     inline_process,
-    live_process,
     realtime_nodes,
     simulator_processes,
     suite_process,
@@ -110,7 +110,7 @@ def _live(context: Any, check: Callable[[LiveConfig], None]) -> list[Any]:
     config = configured(Path(texts["config"]), settings(texts["set"].split()))
     check(config)
     run = LiveRun.create(config, texts["out"])
-    return _suite(live_process(run.out, context.environment), run.out, suite_stop_s(run.stack))
+    return _suite(suite_process(run.out, context.environment, LIVE_SUITE), run.out, suite_stop_s(run.stack))
 
 
 def inline(context: Any) -> list[Any]:

@@ -55,7 +55,7 @@ class ListeningArm:
     def begin_episode(self) -> None:
         """Nothing to do: its time is its own."""
 
-    def last_words(self) -> Diagnostics | None:
+    def final_diagnostics(self) -> Diagnostics | None:
         """Return what was told of errors since the last answer, as far as it has come by now."""
         return self._listener.diagnostics()
 
@@ -99,7 +99,7 @@ class ListeningArm:
             return None
         silent = [role for role in self._stack.answers if role not in ticket.parts]
         missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]
-        away = [topic for topic, count in self._listener.heard_from().items() if topic in missing and not count]
+        away = [topic for topic, count in self._listener.publisher_counts().items() if topic in missing and not count]
         why = f"; nobody publishes {', '.join(away)}" if away else ""
         return Answer.nothing(AnswerStatus.SILENT, f"no {', '.join(missing)} within {self._stack.deadline_s:g} s{why}")
 
@@ -109,5 +109,5 @@ class ListeningArm:
 
     def status(self) -> dict[str, Any]:
         """Return what diagnostics say of this arm."""
-        heard = self._listener.heard_from()
+        heard = self._listener.publisher_counts()
         return {"answer_ms": self._answer_ms, "silent": ", ".join(t for t, count in heard.items() if not count)}

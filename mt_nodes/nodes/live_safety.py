@@ -57,7 +57,7 @@ class LiveSafety:
         self._usage = ResourceUsage()
         self._began_s = own_time_s()
 
-    def look_first(self, node: Node, topics: Mapping[str, ReplayedTopic]) -> None:
+    def begin_watch(self, node: Node, topics: Mapping[str, ReplayedTopic]) -> None:
         """Begin to watch the live stack; to be called before anything of ours is started."""
         self._began_s = own_time_s()
         if self._config.guard.baseline_s:

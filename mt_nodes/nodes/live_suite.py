@@ -44,7 +44,7 @@ from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
 from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
-from mt_nodes.runs.replay.execute import recorded, troubles
+from mt_nodes.runs.replay.execute import play_to_end, record_run
 
 #: Names in the live domain.
 TAP_NODE = "mt_tap"
@@ -71,7 +71,7 @@ def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
         live_control: LiveControl = control_ros.add(LiveControl, commands)
         safety = LiveSafety(run, ending, TAP_NODE)
         suite = _LiveSuite(run, commands, control, events, control_ros.domain, live_control.pings.offsets, safety)
-        return recorded(run, suite.play, control.line, LiveView(control).show)
+        return record_run(run, suite.play, control.line, LiveView(control).show)
 
 
 class _LiveSuite:
@@ -98,7 +98,7 @@ class _LiveSuite:
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
-        ended = troubles(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
+        ended = play_to_end(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
         return {**ended, "clocks": self._clocks(), "safety": self._safety.told, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
@@ -152,7 +152,7 @@ class _LiveSuite:
 
     def _look_first(self, node: Node, given: dict[str, ReplayedTopic]) -> bool:
         """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
-        self._safety.look_first(node, given)
+        self._safety.begin_watch(node, given)
         state, began_s = self._commands.wishes.state.value, own_time_s()
 
         def known() -> bool:
@@ -232,7 +232,7 @@ class _LiveSuite:
         print(
             f"live_suite: ROS domains: {', '.join(f'{name} {n}' for name, n in self._domains.items())}", file=sys.stderr
         )
-        self._run.tell_domains(self._domains)
+        self._run.write_domains(self._domains)
         self._events.send({"domains": self._domains})
 
     def _tell(self, status: dict[str, Any]) -> None:

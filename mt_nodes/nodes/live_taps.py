@@ -85,7 +85,7 @@ class LiveTopics:
         return ReplayedTopic(topic, rows[0].topic_type, latched)
 
 
-class HeardTransforms:
+class KnownTransforms:
     """What is known of frames: the user's file, and what ``/tf`` and ``/tf_static`` have said so far.
 
     Args:
@@ -123,7 +123,7 @@ class LiveTaps:
         self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
         self._receiver, self._reader = receiver, InstantReader(TransformTree())
-        self._frames = HeardTransforms(transforms)
+        self._frames = KnownTransforms(transforms)
         #: Why nothing more is heard, empty while all is well.
         self.failure = ""
         for row in beside.values():

@@ -132,7 +132,7 @@ class Monitor(ManagedNode):
         listener = OutputListener(
             node, self._stack.outputs, lambda topic: prefix + topic, arrivals, **self._stack.reading
         )
-        self.create_timer(1.0, listener.heard_from)
+        self.create_timer(1.0, listener.publisher_counts)
         return arrivals
 
     def _offered(self, message: String) -> None:

@@ -88,7 +88,7 @@ class OutputListener:
         for tap in self._taps:
             self._subscribe(tap, profile)
 
-    def heard_from(self) -> dict[str, int]:
+    def publisher_counts(self) -> dict[str, int]:
         """Say for each output topic how many publish it (and repair a refused QoS on the way)."""
         while self._downgrade:  # which the spinning thread fills meanwhile
             tap = self._downgrade.pop()

@@ -35,7 +35,7 @@ class Meeting:
 
     def endpoints(self) -> dict[str, int]:
         """What a stack must have, in words for when it has it not, and how many there are of it."""
-        says = {f"nobody publishes {topic}": count for topic, count in self._listener.heard_from().items()}
+        says = {f"nobody publishes {topic}": count for topic, count in self._listener.publisher_counts().items()}
         return says | {f"nobody subscribes to {t}": self._publisher.heard(t) for t in self._required}
 
     def lacking(self) -> list[str]:
@@ -48,7 +48,7 @@ class Meeting:
 
     def known(self) -> bool:
         """Whether those who are there know of us by now, or had time to; to be asked again and again."""
-        says = (info for t in self._listener.heard_from() for info in self._node.get_publishers_info_by_topic(t))
+        says = (info for t in self._listener.publisher_counts() for info in self._node.get_publishers_info_by_topic(t))
         return self._introduction.over([*self._publisher.readers(self._required), *says])
 
     def forget(self) -> None:

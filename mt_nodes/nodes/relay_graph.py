@@ -42,7 +42,7 @@ def _strangers_on_one(node: Node, topic: str, baton: Baton) -> str:
     return f"{topic}: is published by {names}" if others else ""
 
 
-def said_by_many(node: Node, topics: Iterable[str]) -> str:
+def ambiguous_signal(node: Node, topics: Iterable[str]) -> str:
     """Say which signal has several publishers: one that still says yes would hide that another says no."""
     counts = {topic: node.count_publishers(topic) for topic in topics}
     return next((f"{topic}: is published {count} times" for topic, count in counts.items() if count > 1), "")

@@ -15,7 +15,7 @@ from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.by_fields import fields_of
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.relay_graph import said_by_many
+from mt_nodes.nodes.relay_graph import ambiguous_signal
 from mt_nodes.nodes.relay_topic import published_ns
 from mt_nodes.runs.vehicle.interlock import Interlock, Permission, SafetySignal
 
@@ -54,7 +54,7 @@ class Permits:
             self._interlock.heard(number, value, since_boot_s(), age_s, when_ns, against)
 
     def _against(self) -> str:
-        return self._others() or said_by_many(self._node, [row.topic for row in self._interlock.signals])
+        return self._others() or ambiguous_signal(self._node, [row.topic for row in self._interlock.signals])
 
 
 def _listen_to(node: Node, row: SafetySignal, heard: Callable[[Any, int], None]) -> None:

@@ -147,7 +147,7 @@ class RosArm:
         """
         if self._stack.nodes:
             self._isolation.refuse_strangers()
-        self._isolation.refuse_second_publishers(self._played, self._listener.heard_from())
+        self._isolation.refuse_second_publishers(self._played, self._listener.publisher_counts())
 
     def begin_episode(self) -> None:
         """Time starts anew, and what was told of errors before is another episode's."""
@@ -155,7 +155,7 @@ class RosArm:
         self._clock.reset()
         self._listener.diagnostics()
 
-    def last_words(self) -> Diagnostics | None:
+    def final_diagnostics(self) -> Diagnostics | None:
         """Return what was told of errors since the last answer, as far as it has come by now."""
         return self._listener.diagnostics()
 

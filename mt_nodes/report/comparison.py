@@ -13,7 +13,7 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.stats.intervals import ALPHA, fisher_p, holm, sign_test_p
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, RelationOutcome
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.waivers import Waiver, marked
+from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.report.run_files import read_summary
 
 FAIL, PASS = RelationOutcome.FAIL.value, RelationOutcome.PASS.value
@@ -47,7 +47,7 @@ class ComparedRun:
         """
         lines, summary = list(read_journal(path / "result.jsonl")), read_summary(path)
         if waivers is not None:
-            summary = marked(summary, lines, waivers)
+            summary = apply_waivers(summary, lines, waivers)
         own = [line for line in lines if line["type"] == "verdict" and "@" not in Pair.parse(line["pair"]).draw]
         offered: dict[str, set[tuple[str, int]]] = {name: set() for name in summary["relations"]}
         violated: dict[str, dict[str, bool]] = {name: {} for name in summary["relations"]}

@@ -28,12 +28,32 @@ COLUMNS = PairRow._fields[:-1]
 def pair_rows(
     verdicts: Iterable[Mapping[str, Any]], requirements: Mapping[str, Sequence[str]] | None = None
 ) -> list[PairRow]:
-    """Return one row a verdict line of a journal, sorted by pair so that equal runs give equal files.
+    """Return one row a verdict line of a journal, see :class:`PairRows`."""
+    rows = PairRows(requirements)
+    for line in verdicts:
+        rows.take(line)
+    return rows.sorted()
 
-    ``requirements`` are the user's ids by relation; several are joined by ``;``.
+
+class PairRows:
+    """One row a verdict line of a journal.
+
+    Args:
+        requirements: the user's ids by relation; several are joined by ``;``.
     """
-    carried = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}
-    return sorted((_row(line, carried) for line in verdicts if line.get("type") == "verdict"), key=_order)
+
+    def __init__(self, requirements: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._requirements = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}
+        self._rows: list[PairRow] = []
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """Take a line in, if it is a verdict."""
+        if line.get("type") == "verdict":
+            self._rows.append(_row(line, self._requirements))
+
+    def sorted(self) -> list[PairRow]:
+        """Return the rows, sorted by pair so that equal runs give equal files."""
+        return sorted(self._rows, key=_order)
 
 
 def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.recorded_drives import episode_lines, load_kept
+from mt_nodes.engine.recorded_drives import episode_lines, load_recorded_drives
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
@@ -39,7 +39,7 @@ def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]
     if line is None:
         return {"note": "No drive to show: nothing was driven, or the ledger was not kept."}
     try:
-        kept = load_kept(results_dir, line)
+        kept = load_recorded_drives(results_dir, line)
     except InfrastructureError as error:
         return {"note": f"No drive to show: {error}"}
     return {"note": "", "words": in_words(kept), **playable(EpisodeView.of(kept))}

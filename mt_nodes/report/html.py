@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -17,14 +18,14 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
-from mt_nodes.engine.summary.score_range import said_of_falls, score_warnings
+from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
 from mt_nodes.report.coverage.coverage import Coverage, CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
-from mt_nodes.report.csv_pairs import pair_rows
+from mt_nodes.report.csv_pairs import PairRows
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
 from mt_nodes.report.published_tables import read_experiment, tabulate
 from mt_nodes.world.drive.trace_file import FOLDER
@@ -47,28 +48,40 @@ class JournalContents(NamedTuple):
     tried: Coverage
 
 
-def read_told(
-    results_dir: Path,
-    lines: Iterable[Mapping[str, Any]],
-    requirements: Mapping[str, Sequence[str]] | None = None,
-) -> JournalContents:
-    """Read the lines of the journal of a results directory, in one go; ``requirements`` are the user's ids by relation.
+class JournalReader:
+    """Takes in what a journal tells while somebody else reads its lines.
 
-    Raises:
-        InfrastructureError: a line of its ledger is damaged.
+    Args:
+        results_dir: whose journal it is. requirements: the user's ids by relation.
     """
-    condition: dict[str, Any] = {}
-    tried = CoverageCounter()
 
-    def verdicts() -> Iterator[Mapping[str, Any]]:
-        for line in tried.passing(results_dir, lines):
+    def __init__(self, results_dir: Path, requirements: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._results_dir = results_dir
+        self._condition: dict[str, Any] = {}
+        self._rows, self._tried = PairRows(requirements), CoverageCounter()
+
+    def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines as they are, and take them in.
+
+        Raises:
+            InfrastructureError: a line of the run's ledger is damaged.
+        """
+        for line in self._tried.passing(self._results_dir, lines):
             if line.get("type") == "condition":
-                condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
-            else:
-                yield line
+                self._condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
+            self._rows.take(line)
+            yield line
 
-    rows = pair_rows(verdicts(), requirements)
-    return JournalContents(condition, rows, tried.coverage)
+    @property
+    def contents(self) -> JournalContents:
+        """What the lines told that have passed."""
+        return JournalContents(self._condition, self._rows.sorted(), self._tried.coverage)
+
+
+def _read_contents(results_dir: Path) -> JournalContents:
+    reader = JournalReader(results_dir)
+    deque(reader.passing(read_journal(results_dir / "result.jsonl")), maxlen=0)
+    return reader.contents
 
 
 def write_report(
@@ -91,7 +104,7 @@ def write_report(
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
     run = _json(run_file) if run_file.exists() else {}
-    told = told or read_told(results_dir, read_journal(results_dir / "result.jsonl"))
+    told = told or _read_contents(results_dir)
     looped = (results_dir / FOLDER).is_dir()
     violated = sorted((row for row in told.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
     driven = _driven(results_dir, told.rows, violated if looped else (), frozenset(drives))
@@ -150,7 +163,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
-    environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": said_of_falls}
+    environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": describe_score_drops}
     return environment
 
 

@@ -4,48 +4,72 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.engine.finish import Line, Summary, sum_up, write_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
-from mt_nodes.engine.score_file import read_scores
-from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.waivers import Waiver, load_waivers, marked
+from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
 from mt_nodes.report.evidence_view import keep_views
-from mt_nodes.report.html import read_told, write_report
+from mt_nodes.report.html import JournalReader, write_report
 from mt_nodes.report.junit import write_junit
 
-Summary = dict[str, Any]
+
+class ReportTables:
+    """``pairs.csv`` (and ``.parquet``), ``junit.xml`` and ``report.html``, from the lines of a journal that pass.
+
+    Args:
+        out: results directory. relations: that were offered.
+        drives: pairs of drives that the report shows beside violated ones, or ``all``.
+        pairs: violated pairs that it shows with pictures beside the worst ones.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        relations: Sequence[RelationInfo],
+        drives: Collection[str] = (),
+        pairs: Collection[str] = (),
+    ) -> None:
+        self._out, self._shown = out, (drives, pairs)
+        self._reader = JournalReader(out, {relation.id: relation.requirement for relation in relations})
+
+    def passing(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield the lines as they are, and take in what they tell."""
+        return self._reader.passing(lines)
+
+    def write(self, summary: Mapping[str, Any]) -> Path:
+        """Write all of it, ``summary.json`` being there, and return the report."""
+        told, out = self._reader.contents, self._out
+        write_pairs_csv(out / "pairs.csv", told.rows)
+        write_pairs_parquet(out / "pairs.parquet", told.rows)
+        write_junit(out / "junit.xml", summary)
+        return write_report(out, *self._shown, told)
 
 
 def write_files(
     out: Path,
     summary: Mapping[str, Any],
-    lines: Iterable[Mapping[str, Any]],
+    lines: Iterable[Line],
     drives: Collection[str] = (),
     pairs: Collection[str] = (),
 ) -> Path:
-    """Write ``summary.json``, ``pairs.csv`` (and ``.parquet``), ``junit.xml`` and ``report.html``; return the last.
+    """Write ``summary.json`` and the tables of a run that is over; return the report. See :class:`ReportTables`.
 
     Args:
-        out: results directory with ``result.jsonl``.
-        summary: as :func:`mt_nodes.engine.summary.summary.summarise` makes it.
         lines: of the journal, read once; of a long one do not keep them, hand on what reads them.
-        drives: pairs of drives that the report shows beside violated ones, or ``all``.
-        pairs: violated pairs that it shows with pictures beside the worst ones.
     """
-    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
-    told = read_told(out, lines, {name: r["requirement"] for name, r in summary["relations"].items()})
-    write_pairs_csv(out / "pairs.csv", told.rows)
-    write_pairs_parquet(out / "pairs.parquet", told.rows)
-    write_junit(out / "junit.xml", summary)
-    return write_report(out, drives, pairs, told)
+    write_summary(out, summary)
+    relations = [RelationInfo.of({**relation, "id": name}) for name, relation in summary["relations"].items()]
+    tables = ReportTables(out, relations, drives, pairs)
+    deque(tables.passing(lines), maxlen=0)
+    return tables.write(summary)
 
 
 def remake(
@@ -67,7 +91,7 @@ def remake(
     journal = out / "result.jsonl"
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
     if waivers is not None:
-        summary = marked(summary, read_journal(journal), waivers)
+        summary = apply_waivers(summary, read_journal(journal), waivers)
     keep_views(out, pairs)
     write_files(out, summary, read_journal(journal), drives, pairs)
     return summary
@@ -79,16 +103,14 @@ def summary_of_a_killed_run(out: Path) -> Summary:
     Raises:
         MtError: it has no journal, or there is no telling what was asked of it.
     """
-    journal = out / "result.jsonl"
-    first = next(read_journal(journal), {})
+    first = next(read_journal(out / "result.jsonl"), {})
     record = read_record(out)
     offered: Sequence[str] = first.get("relations", [])
     infos = [RelationInfo.of(r) for r in record["relations"] if r["id"] in offered]
     cut_off = f"the run was cut off before its end; `mt replay --resume {out}` goes on with it"
-    summary = summarise(chain(read_journal(journal), read_scores(out)), infos, infrastructure=cut_off)
-    if waivers := record["request"].get("waivers"):
-        summary = marked(summary, read_journal(journal), load_waivers(Path(record["directory"]) / waivers))
-    return summary
+    waivers = record["request"].get("waivers")
+    file = Path(record["directory"]) / waivers if waivers else None
+    return sum_up(out, infos, waivers=file, infrastructure=cut_off)
 
 
 def read_summary(out: Path) -> Summary:

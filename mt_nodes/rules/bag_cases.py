@@ -13,7 +13,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import TransformTree
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.ontology import Ontology
@@ -104,7 +104,7 @@ def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack
         lacking = [sensor for sensor in relation.requires if sensor not in sensors]
         if lacking:
             return f"it needs a {lacking[0]}, which the bag has not"
-        return next((why for stack in stacks if (why := unfit(relation, stack))), "")
+        return next((why for stack in stacks if (why := incompatibility(relation, stack))), "")
 
     @cache
     def edited(entry: Entry) -> Mapping[str, Any]:

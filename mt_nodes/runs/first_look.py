@@ -19,7 +19,7 @@ from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Verdict
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.summary.score_range import score_advice
@@ -66,7 +66,7 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
 
 def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, Any], list[Output]]:
     """Offer control, sham and one relation; what they come to does not matter here, but what the stack says does."""
-    fits = next((r.id for r in shipped_relations() if r.role == "relation" and unfit(r, stack) is None), None)
+    fits = next((r.id for r in shipped_relations() if r.role == "relation" and incompatibility(r, stack) is None), None)
     if fits is None:
         raise UsageError(f"no relation that ships can judge stack '{stack.name}': see `mt list relations`")
     with tempfile.TemporaryDirectory(prefix="mt_first_look_") as out:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from mt_nodes.base.message_packages import refuse_missing
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.transforms import TransformTree, dump_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.run_record import (
     Judge,
-    RecordableRun,
     in_directory,
     note_resumed,
     request_of,
@@ -24,8 +24,9 @@ from mt_nodes.engine.run_record import (
 from mt_nodes.relations.relation import Suite
 from mt_nodes.stacks.stack import Stack
 
-Q = TypeVar("Q", bound=RecordableRun)
+Q = TypeVar("Q", bound=PlainData)
 D = TypeVar("D", bound="RunDirectory[Any]")
+S = TypeVar("S", bound="StackRun[Any]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +35,10 @@ class RunDirectory(ABC, Generic[Q]):
 
     Attributes:
         request: what was asked.
-        stack: what is under test, faults planted.
         out: results directory.
     """
 
     request: Q
-    stack: Stack
     out: Path
 
     #: The command that makes such a run, and a key of its request that no other kind of run has.
@@ -73,8 +72,7 @@ class RunDirectory(ABC, Generic[Q]):
             InfrastructureError: the directory cannot be written.
         """
         checked = cls.make(request, Path(out or "."))
-        if checked.over_topics:
-            refuse_missing(checked.message_types, f"stack '{checked.stack.name}'")
+        checked.refuse_impossible()
         return in_directory(out, checked.at, cls.save)
 
     @classmethod
@@ -88,6 +86,41 @@ class RunDirectory(ABC, Generic[Q]):
 
     @classmethod
     def resume(cls: type[D], out: Path) -> D:
+        """Make the run of a results directory, to go on with it.
+
+        Raises:
+            UsageError: there is none, or it would not be the same run any more.
+        """
+        return cls.load(out)
+
+    def at(self: D, out: Path) -> D:
+        """Return it with another results directory."""
+        return dataclasses.replace(self, out=out)
+
+    def refuse_impossible(self) -> None:
+        """Refuse what cannot run here, before anything is written.
+
+        Raises:
+            UsageError: saying what is missing.
+        """
+
+    @abstractmethod
+    def save(self) -> None:
+        """Write ``run.json``, and what else the directory holds at first."""
+
+
+@dataclass(frozen=True, eq=False)
+class StackRun(RunDirectory[Q]):
+    """A run of one stack.
+
+    Attributes:
+        stack: what is under test, faults planted.
+    """
+
+    stack: Stack
+
+    @classmethod
+    def resume(cls: type[S], out: Path) -> S:
         """Make the run of a results directory, to go on with it, and note in ``run.json`` that it was resumed.
 
         Raises:
@@ -97,9 +130,10 @@ class RunDirectory(ABC, Generic[Q]):
         note_resumed(out, run.judges, run.stack)
         return run
 
-    def at(self: D, out: Path) -> D:
-        """Return it with another results directory."""
-        return dataclasses.replace(self, out=out)
+    def refuse_impossible(self) -> None:
+        """Refuse messages whose packages are not installed."""
+        if self.over_topics:
+            refuse_missing(self.message_types, f"stack '{self.stack.name}'")
 
     def save(self) -> None:
         """Write ``run.json``, and the stack and transforms for the processes that host it."""
@@ -145,7 +179,7 @@ class RunDirectory(ABC, Generic[Q]):
 
 
 @dataclass(frozen=True, eq=False)
-class SuiteRun(RunDirectory[Q]):
+class SuiteRun(StackRun[Q]):
     """A run that is judged by a suite of relations.
 
     Attributes:

@@ -89,7 +89,7 @@ def test_100_000_boxes_neither_hang_nor_end_the_arm(ending: ExitStack, domains: 
     arm.ready()
     began = time.monotonic()
     heard = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert heard is not None and heard.heard is AnswerStatus.SILENT, "that many are not said within half a second"
+    assert heard is not None and heard.status is AnswerStatus.SILENT, "that many are not said within half a second"
     assert time.monotonic() - began < 30
 
 
@@ -103,4 +103,4 @@ def test_stamps_that_repeat_go_back_or_jump_are_answered_each(
     arm.ready()
     for i in stamps:
         answer = arm.wait(arm.send(puppet_bundle(i), NOTHING))
-        assert answer is not None and answer.heard is AnswerStatus.ANSWERED
+        assert answer is not None and answer.status is AnswerStatus.ANSWERED

@@ -25,7 +25,7 @@ from mt_nodes.base.jsonl import seal
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.cli import live_command
 from mt_nodes.cli.main import main
-from mt_nodes.engine.plan import live_client, live_process
+from mt_nodes.engine.plan import LIVE_SUITE, live_client, suite_process
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments, live_config
 from mt_nodes.runs.live.live_run import LiveRun
@@ -139,7 +139,7 @@ def test_progress_is_one_line(status: dict[str, Any], line: str) -> None:
 
 
 def test_the_processes_of_a_run(tmp_path: Path) -> None:
-    suite = live_process(tmp_path, {"ROS_DOMAIN_ID": "3"})
+    suite = suite_process(tmp_path, {"ROS_DOMAIN_ID": "3"}, LIVE_SUITE)
     assert suite.argv == (sys.executable, "-m", "mt_nodes.nodes.live_suite", "--run", str(tmp_path))
     assert suite.env["ROS_DOMAIN_ID"] == "3", "the live domain is the user's unless the file says another"
     argv, env = live_client(42, ["set", "limits.duty", "1"], {"ROS_DOMAIN_ID": "3"})

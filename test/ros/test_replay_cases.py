@@ -32,6 +32,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import AGREE, OpenLoop
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
@@ -71,13 +72,15 @@ def played(
     arms = source or FakeArm("source"), followup or FakeArm("followup")
     kept = recorder or FakeRecorder()
     loop = Lockstep(
-        suite(*(relations or (A, B))),
-        7,
+        PlaySettings(
+            suite(*(relations or (A, B))),
+            7,
+            mode=mode,
+            stateless=stateless,
+            publishes_when_empty=False,
+            schedule=Schedule(cases),
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=stateless,
-        publishes_when_empty=False,
-        schedule=Schedule(cases),
         answered=told,
     )
     loop.run([lambda: iter(FRAMES)], arms[0], arms[0] if mode != "twin" else arms[1])
@@ -136,13 +139,15 @@ def test_a_relation_without_a_case_in_an_episode_costs_no_pass_over_it() -> None
     kept = FakeRecorder()
     arms = FakeArm("source"), FakeArm("followup")
     loop = Lockstep(
-        suite(A, B),
-        7,
+        PlaySettings(
+            suite(A, B),
+            7,
+            mode="twin",
+            stateless=False,
+            publishes_when_empty=False,
+            schedule=Schedule([case("a", 0, 0), case("b", 1, 1, bag=1)]),
+        ),
         kept,  # type: ignore[arg-type]
-        mode="twin",
-        stateless=False,
-        publishes_when_empty=False,
-        schedule=Schedule([case("a", 0, 0), case("b", 1, 1, bag=1)]),
     )
     other = [replace(bundle, episode=1) for bundle in FRAMES]
     loop.run([lambda: iter(FRAMES), lambda: iter(other)], *arms)
@@ -240,7 +245,7 @@ def walked(course: str, agree: Sequence[bool]) -> str:
             continue
         settling = loop.settling(bundle, int(what))
         told += "s" if settling else "J"
-        loop.heard(bundle, answers, settling)
+        loop.note_answers(bundle, answers, settling)
     return told
 
 

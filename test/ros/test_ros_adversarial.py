@@ -27,7 +27,7 @@ from std_srvs.srv import SetBool
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.nodes import leak_watch, live_safety
 from mt_nodes.nodes.suite_process import ProgressEvents
-from mt_nodes.runs.live.live_run import told_domains
+from mt_nodes.runs.live.live_run import read_domains
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 
 STEER, ENGAGE, PARK = "/vehicle/steer", "/vehicle/engage", "/vehicle/park"
@@ -281,7 +281,7 @@ def attacked(
     actuator, stranger = Actuator(ending, live), Stranger(ending, place, kind, live)
 
     def go() -> None:
-        domains = told_domains(place / "out_shadow")
+        domains = read_domains(place / "out_shadow")
         alarms = Peer(ending, domains["control"]).listen(DIAGNOSTICS, "/mt/diagnostics")
         until(alarms.matched)
         actuator.alarms = alarms.messages

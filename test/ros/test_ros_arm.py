@@ -130,7 +130,7 @@ def test_the_answer_is_what_the_stack_said_of_this_bundle(played: Played) -> Non
     for points in (3, 0, 5):
         bundle = played.bundle(points)
         answer = played.arm.wait(played.arm.send(bundle, NOTHING))
-        assert answer is not None and answer.heard is Outcome.ANSWERED
+        assert answer is not None and answer.status is Outcome.ANSWERED
         boxes = answer.output.detections
         assert boxes is not None and len(boxes) == points
         np.testing.assert_allclose(boxes.center_m, bundle.clouds[0].xyz)
@@ -215,7 +215,7 @@ def test_what_a_follow_up_leaves_out_takes_the_rest_along_all_the_same(played: P
 def test_time_goes_on_behind_a_delayed_bundle_while_an_answer_is_awaited(played: Played) -> None:
     bundle = played.bundle(order=SILENT)
     answer = played.arm.wait(played.arm.send(bundle, NOTHING, bundle.stamp_ns, PERIOD_NS // 2))
-    assert answer is not None and answer.heard is Outcome.SILENT
+    assert answer is not None and answer.status is Outcome.SILENT
     assert played.arm._clock.now_ns == bundle.stamp_ns + PERIOD_NS // 2 + PERIOD_NS
     played.catch_up()
 
@@ -224,7 +224,7 @@ def test_silence_is_told_at_the_deadline_and_time_goes_on_by_one_period_at_most(
     bundle = played.bundle(order=SILENT)
     began = time.monotonic()
     answer = played.arm.wait(played.arm.send(bundle, NOTHING))
-    assert answer is not None and answer.heard is Outcome.SILENT
+    assert answer is not None and answer.status is Outcome.SILENT
     assert answer.reason == f"no {BOXES} within 1 s" and time.monotonic() - began >= 1.0
     heard = played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == bundle.stamp_ns + PERIOD_NS)
     instants = [t for t in map(stamp_of_clock, heard) if t >= bundle.stamp_ns]
@@ -235,7 +235,7 @@ def test_silence_is_told_at_the_deadline_and_time_goes_on_by_one_period_at_most(
 def test_a_late_answer_is_nobodys(played: Played) -> None:
     played.hold.touch()
     late = played.ask(4, order=HELD)
-    assert late.heard is Outcome.SILENT
+    assert late.status is Outcome.SILENT
     ticket = played.arm.send(played.bundle(2), NOTHING)
     played.hold.unlink()
     answer = played.arm.wait(ticket)
@@ -253,7 +253,7 @@ def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == ticket.stamp_ns + PERIOD_NS // 2)
     played.hold.unlink()
     answer = played.arm.wait(ticket)
-    assert answer is not None and answer.heard is Outcome.ANSWERED
+    assert answer is not None and answer.status is Outcome.ANSWERED
 
 
 def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
@@ -263,7 +263,7 @@ def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
     played.hold.unlink()
     until(lambda: ticket.parts)
     answer = played.arm.wait(ticket)
-    assert answer is not None and answer.heard is Outcome.SILENT and answer.reason == "no answer within 1 s"
+    assert answer is not None and answer.status is Outcome.SILENT and answer.reason == "no answer within 1 s"
 
 
 def test_a_restarted_stack_answers_and_time_begins_anew(played: Played) -> None:
@@ -379,7 +379,7 @@ def test_what_is_told_after_the_last_answer_is_taken_in_and_never_counts_for_the
         until(lambda: name in (arm._listener._errors or {}))
 
     tell("lidar")
-    assert arm.last_words() == Diagnostics({"lidar": "no data"})
+    assert arm.final_diagnostics() == Diagnostics({"lidar": "no data"})
     tell("gps")
     arm.begin_episode()
     answers.append(arm.wait(arm.send(puppet_bundle(1), NOTHING)))
@@ -472,13 +472,13 @@ def test_answers_with_a_stamp_of_their_own_are_told_of(ending: ExitStack, domain
     arm.start()
     arm.ready()
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert answer is not None and answer.heard is Outcome.SILENT
+    assert answer is not None and answer.status is Outcome.SILENT
     assert "an output that bears stamp 123 ns of no input: copy the input's, or say match: order" in answer.reason
     ordered = external_arm(ending, domains[2], match="order", allow_nodes=("/mt_replayer", "/mt_monitor_source"))
     ordered.start()
     ordered.ready()
     answer = ordered.wait(ordered.send(puppet_bundle(1), NOTHING))
-    assert answer is not None and answer.heard is Outcome.ANSWERED
+    assert answer is not None and answer.status is Outcome.ANSWERED
 
 
 def test_commands_without_a_header_answer_by_their_turn_even_after_a_late_one(
@@ -547,7 +547,7 @@ def test_nodes_that_are_allowed_and_the_suites_own_are_no_strangers(ending: Exit
     arm.start()
     arm.ready()
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert answer is not None and answer.heard is Outcome.ANSWERED
+    assert answer is not None and answer.status is Outcome.ANSWERED
     intruder = Peer(ending, domains[2], "intruder")
     until(lambda: "/intruder" in arm._isolation.strangers())
     with pytest.raises(IsolationError, match="/intruder"):

@@ -23,7 +23,7 @@ def test_errors_are_gathered_until_they_are_asked_for(domains: tuple[int, ...], 
     listener = OutputListener(hears.node, {"diagnostics": ROW}, lambda topic: topic, Inbox(("control",)))
     # As diagnostic_updater publishes.
     publisher = tells.publisher(ROW.type, ROW.topic, QoSProfile(depth=1))
-    until(lambda: publisher.get_subscription_count() > 0 and listener.heard_from()[ROW.topic] > 0)
+    until(lambda: publisher.get_subscription_count() > 0 and listener.publisher_counts()[ROW.topic] > 0)
     assert listener.diagnostics() is None, "nobody has told anything"
     gathered: dict[str, str] = {}
 

@@ -80,7 +80,7 @@ def test_a_stack_that_finds_us_later_than_we_find_it_loses_nothing(
         arm.ready()
         ticket = arm.send(puppet_bundle(0), frozenset())
     answer = arm.wait(ticket)
-    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
+    assert answer is not None and answer.status is AnswerStatus.ANSWERED
     assert not list(arm._monitor.clients), "nothing is left of the questions"
 
 

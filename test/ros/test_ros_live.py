@@ -26,10 +26,10 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import Transform, TransformTree, UnknownTransform, dump_transforms, pose_matrix
 from mt_nodes.nodes import live_suite, qos
-from mt_nodes.nodes.live_taps import HeardTransforms, LiveTaps, LiveTopics
+from mt_nodes.nodes.live_taps import KnownTransforms, LiveTaps, LiveTopics
 from mt_nodes.nodes.message_classes import available, message_class
 from mt_nodes.runs.live.config import live_config
-from mt_nodes.runs.live.live_run import LiveRun, told_domains
+from mt_nodes.runs.live.live_run import LiveRun, read_domains
 from mt_nodes.stacks.stack import Stack
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -58,7 +58,7 @@ def test_every_mode_tests_beside_a_live_system(
     relations = Counter(line["relation"] for line in lines)
     assert {"identity", "still_there"} <= set(relations)
     assert summary["exit_code"] == 0 or summary["exit_code"] == 3, summary["exit_why"]
-    told = told_domains(out)
+    told = read_domains(out)
     assert told["live"] == domains[1] and len(set(told.values())) == len(told) == (4 if mode == "twin" else 3)
     ledger = [json.loads(line) for line in (out / "ledger.jsonl").read_text().splitlines()]
     assert ledger and {line["relation"] for line in ledger} >= {"identity", "still_there"}
@@ -163,7 +163,7 @@ def at(child: str, x_m: float) -> Transform:
 
 
 def test_frames_are_known_when_they_were_told_and_the_users_file_stands_above_them() -> None:
-    heard = HeardTransforms(TransformTree([at("lidar", 7.0)]))
+    heard = KnownTransforms(TransformTree([at("lidar", 7.0)]))
     with pytest.raises(UnknownTransform):
         heard.at(5).lookup("base_link", "camera")
     heard.take(codec.encode_transforms(TransformTree([at("lidar", 1.0), at("camera", 2.0)]), 5), static=True)

@@ -251,14 +251,14 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
         return answered(asked)
 
     until(spoken)
-    assert said.pop().heard is AnswerStatus.SILENT
+    assert said.pop().status is AnswerStatus.SILENT
     lost = arm.send(puppet_bundle(1), frozenset())
     lives.close()
     until(lambda: arm.presence().away)
     assert arm.presence().times_lost == 1 and arm.status()["times_lost"] == 1
     late = arm.send(puppet_bundle(2), frozenset())
     until(lambda: answered(late))
-    assert said.pop().heard is AnswerStatus.SKIPPED
+    assert said.pop().status is AnswerStatus.SKIPPED
     assert arm.wait(lost, own_time_s()) is None, "whoever waits is told by the presence"
 
 
@@ -273,14 +273,14 @@ def test_an_arm_tells_laps_of_a_looped_bag_apart(ending: ExitStack, domains: Any
     else:
         stack = build(Stack, {"name": "x", **STACK, "deadline_s": 60.0}, "test")
         arm = ListeningArm(Peer(ending, domains[2], "mt_tap").node, stack, 0.1)
-    until(lambda: says.get_subscription_count() and all(arm._listener.heard_from().values()))
+    until(lambda: says.get_subscription_count() and all(arm._listener.publisher_counts().values()))
     bundle = puppet_bundle(0)
     first, second = (arm.send(replace(bundle, episode=lap), frozenset()) for lap in (0, 1))
     assert isinstance(first, Ticket) and isinstance(second, Ticket)
     says.publish(MarkerArrayObstacles().encode(Detections.none("base_link", bundle.stamp_ns)))
     until(lambda: first.parts or second.parts)
     answer = arm.wait(second, own_time_s())
-    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
+    assert answer is not None and answer.status is AnswerStatus.ANSWERED
     assert arm.wait(first, own_time_s()) is None
 
 

@@ -104,13 +104,13 @@ def test_who_brings_commands_to_the_live_domain_while_it_goes_on_ends_the_run(
 def test_an_observer_may_join_an_arm_and_who_would_carry_commands_out_ends_the_run(
     carry_out: Callable[..., Any], ending: ExitStack, domains: Any, tmp_path: Path
 ) -> None:
-    from mt_nodes.runs.live.live_run import told_domains
+    from mt_nodes.runs.live.live_run import read_domains
 
     Live(ending, domains[1])
     tested: list[int] = []
 
     def join(name: str) -> None:
-        domain = told_domains(tmp_path / "out_shadow")["followup"]
+        domain = read_domains(tmp_path / "out_shadow")["followup"]
         Peer(ending, domain, name).node.create_subscription(Float32, STEER, print, 1)
 
     def watch(event: Mapping[str, Any]) -> bool:

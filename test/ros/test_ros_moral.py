@@ -10,7 +10,7 @@ import pytest
 
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.suite_client import in_suite
-from mt_nodes.engine.plan import drive_process, suite_stop_s
+from mt_nodes.engine.plan import suite_process, suite_stop_s
 from mt_nodes.runs.moral.campaign import execute
 from mt_nodes.runs.moral.moral_request import MoralRequest
 from mt_nodes.runs.moral.moral_run import MoralRun
@@ -46,7 +46,7 @@ def journals(domains: tuple[int, ...], tmp_path_factory: pytest.TempPathFactory)
             execute(run)
         else:
             events: list[dict[str, Any]] = []
-            in_suite(drive_process(run.out, os.environ, "moral_suite"), suite_stop_s(run.stack), events.append, "")
+            in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), events.append, "")
             assert events and {"doing", "runs", "cases", "through", "violated"} == set(events[0])
         found[transport] = list(read_lines(run.out / "result.jsonl"))
     return found

@@ -114,7 +114,7 @@ def test_whatever_a_stack_offers_its_answers_with_is_heard(ending: ExitStack, do
     arm = arm_of(ending, domains[2])
     arm.ready()
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
-    assert answer is not None and answer.heard is AnswerStatus.ANSWERED
+    assert answer is not None and answer.status is AnswerStatus.ANSWERED
 
 
 def test_a_clock_that_cannot_be_served_is_named(ending: ExitStack, domains: Any) -> None:

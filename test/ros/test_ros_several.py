@@ -32,7 +32,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
-from mt_nodes.engine.send_order import parted
+from mt_nodes.engine.send_order import split_followup
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
@@ -85,7 +85,7 @@ def hashes(messages: list[Any]) -> list[str]:
 
 def alike(over_topics: Any, here: Any) -> None:
     boxes = [answer.output.detections for answer in (over_topics, here)]
-    assert over_topics.heard is Outcome.ANSWERED and len(boxes[0]) == len(boxes[1]) == 4
+    assert over_topics.status is Outcome.ANSWERED and len(boxes[0]) == len(boxes[1]) == 4
     np.testing.assert_allclose(boxes[0].center_m, boxes[1].center_m, atol=1e-6)
 
 
@@ -108,7 +108,7 @@ def test_late_images_complete_their_instant(played: Played) -> None:
     bundle = played.bundles[1]
     derived = MutationPipeline([FramesDelayed(every=1, delay_s=0.03, of="camera")], 1, "r").derive(bundle)
     assert derived.broken is None
-    others, [part] = parted(derived.followup, bundle)
+    others, [part] = split_followup(derived.followup, bundle)
     assert others is not None and [wire.topic for wire in others.wires] == ["/note"]
     alike(*(arm.wait(part.send(arm)) for arm in (played.arm, played.here)))
     assert played.arm._clock.now_ns is not None and played.arm._clock.now_ns >= bundle.stamp_ns + 30_000_000
@@ -122,7 +122,7 @@ def test_an_input_that_lacks_something_is_not_sent_and_not_waited_for(played: Pl
             until(lambda sent=wire: hashes([sent.cdr])[0] in hashes(played.heard[sent.topic].messages))
     before = [len(heard.messages) for heard in played.heard.values()]
     over_topics, here = played.asked(replace(bundle, images=bundle.images[:1]))
-    assert over_topics.heard is here.heard is Outcome.UNASKED and over_topics.reason == here.reason
+    assert over_topics.status is here.status is Outcome.NO_ANSWER_EXPECTED and over_topics.reason == here.reason
     assert "no message of /rear/image in this input" in here.reason
     alike(*played.asked(whole))
     sent = {wire.topic: wire.cdr for wire in whole.wires}

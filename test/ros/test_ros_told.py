@@ -29,7 +29,7 @@ from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.bundle_publisher import BundlePublisher
-from mt_nodes.nodes.convert import reader_of, told_to_message, topics_of_world
+from mt_nodes.nodes.convert import reader_of, topics_of_world, world_to_message
 from mt_nodes.nodes.message_classes import decode
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -69,7 +69,7 @@ def commands(arm: Any, bundles: list[Bundle]) -> list[Control]:
     """What an arm says to bundles, one after the other."""
     arm.begin_episode()
     answers: list[Answer] = [arm.wait(arm.send(b, frozenset(m.topic for m in b.messages))) for b in bundles]
-    assert [answer.heard for answer in answers] == [AnswerStatus.ANSWERED] * len(bundles)
+    assert [answer.status for answer in answers] == [AnswerStatus.ANSWERED] * len(bundles)
     assert all(a.output.control is not None and a.output.path is not None for a in answers)
     return [answer.output.control for answer in answers if answer.output.control is not None]
 
@@ -111,7 +111,7 @@ def test_what_is_written_without_ros_reads_like_what_adapters_write() -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.5)))
     for message, wire in zip(bundle.told, wires_of_bundle(bundle), strict=True):
         read = reader_of(message.role, message.topic, wire.type)
-        theirs, ours = read(told_to_message(message, wire.type)), read(decode(wire.type, wire.cdr))
+        theirs, ours = read(world_to_message(message, wire.type)), read(decode(wire.type, wire.cdr))
         assert (ours.role, ours.stamp_ns, ours.frame_id) == (message.role, bundle.stamp_ns, message.frame_id)
         assert contents(ours) == contents(theirs)
         assert contents(ours, rounded=True) == contents(message, rounded=True)
@@ -133,4 +133,4 @@ def is_numbers(row: Any) -> bool:
 def test_a_type_that_nobody_writes_is_refused_by_name() -> None:
     message = told_bundle().told[1]
     with pytest.raises(UsageError, match="no adapter reads odometry from nav_msgs/msg/Path"):
-        told_to_message(message, TOLD_TYPES["route"])
+        world_to_message(message, TOLD_TYPES["route"])

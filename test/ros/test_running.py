@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +111,14 @@ def test_a_suite_whose_starter_has_ended_before_it_was_there_does_nothing(tmp_pa
     told = subprocess.run(words, pass_fds=[writing], timeout=120, check=False, capture_output=True)
     os.close(writing)
     assert told.returncode == 130, "a directory without a run is not even looked at (2)"
+
+
+def test_every_kind_of_run_over_topics_is_carried_out_by_the_one_suite() -> None:
+    from mt_nodes.nodes.suite import KINDS
+    from mt_nodes.runs.campaign.search.search_run import SearchRun
+    from mt_nodes.runs.loop.scenario_run import ScenarioRun
+    from mt_nodes.runs.moral.moral_run import MoralRun
+    from mt_nodes.runs.replay.replay_run import Run
+
+    kinds: tuple[Any, ...] = (Run, ScenarioRun, MoralRun, SearchRun)
+    assert set(KINDS) == {kind.KEY for kind in kinds}

@@ -73,10 +73,10 @@ def ask(one: RosArm, number: int) -> Any:
 def test_a_boxed_stack_answers_and_can_be_started_anew(arm: Made) -> None:
     one = arm()
     start(one)
-    assert [ask(one, n).heard for n in range(3)] == [AnswerStatus.ANSWERED] * 3
+    assert [ask(one, n).status for n in range(3)] == [AnswerStatus.ANSWERED] * 3
     restart(one)
     one.begin_episode()
-    assert ask(one, 0).heard is AnswerStatus.ANSWERED
+    assert ask(one, 0).status is AnswerStatus.ANSWERED
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_stack_that_joins_the_live_domain_and_opens_sockets_reaches_nobody(
     one = arm(head + TRIES)
     start(one)
     for number in range(5):
-        assert ask(one, number).heard is AnswerStatus.ANSWERED
+        assert ask(one, number).status is AnswerStatus.ANSWERED
     assert not commands and len(server) == 1
     assert "/leak" not in {f"/{name}" for name, _ in node.get_node_names_and_namespaces()}
 

@@ -20,6 +20,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import Ledger, baseline_of, draws_name, find_followup
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.lidar.scene_moves import CloudRotated
@@ -121,10 +122,14 @@ def test_a_baseline_that_cannot_stand_for_the_source(
 def test_in_real_time_too() -> None:
     source, followup, kept = FakeArm("source"), FakeArm("followup"), FakeRecorder()
     loop = Realtime(
-        *(suite(COMPARED, PLAIN), 7, kept),  # type: ignore[arg-type]
-        rate=100.0,
-        stateless=True,
-        publishes_when_empty=False,
+        PlaySettings(
+            suite(COMPARED, PLAIN),
+            7,
+            rate=100.0,
+            stateless=True,
+            publishes_when_empty=False,
+        ),
+        kept,  # type: ignore[arg-type]
     )
     loop.run([lambda: iter(BUNDLES)], source, followup)
     assert margins(kept, "compared") == {-2.0} and margins(kept, "plain") == {-1.0}

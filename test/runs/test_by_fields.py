@@ -362,7 +362,7 @@ def test_a_stack_is_heard_by_fields(ending: ExitStack, domains: tuple[int, ...])
     listener = OutputListener(peer.node, {"detections": row}, lambda topic: topic, inbox, classes={"unknown": "car"})
     stack = Peer(ending, domains[0], "stack")
     publisher = stack.publisher("nav_msgs/msg/Path", "/objects")
-    until(lambda: publisher.get_subscription_count() and all(listener.heard_from().values()))
+    until(lambda: publisher.get_subscription_count() and all(listener.publisher_counts().values()))
     message = make("nav_msgs/msg/Path", poses=[make("geometry_msgs/msg/PoseStamped")])
     set_stamp(message.header.stamp, STAMP)
     message.poses[0].pose.position.x = 7.0

@@ -21,7 +21,7 @@ from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.report.coverage.coverage import coverage
 from mt_nodes.report.coverage.coverage_view import coverage_html
-from mt_nodes.runs.campaign.campaign_summary import sum_up
+from mt_nodes.runs.campaign.campaign_summary import sum_up_campaign
 from mt_nodes.runs.campaign.conductor import conduct
 
 NAMES = ("noise", "fog~visibility_m_60", "fog~visibility_m_200")
@@ -61,7 +61,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "stopped": {"second-seed0": {NAMES[1]: 3}},
         "failed": [*failed, {**failed[0], "drive": 2, "trouble": "a disk was full"}],
     }
-    sum_up(out, about, summaries, {"done": 8, "failed": 5, "planned": 3}, why_left="x", interrupted=False)
+    sum_up_campaign(out, about, summaries, {"done": 8, "failed": 5, "planned": 3}, why_left="x", interrupted=False)
     write_campaign_page(out)
     return out
 

@@ -22,7 +22,7 @@ from mt_nodes.data.regions import load_region
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.object_found import ObjectFound
@@ -293,8 +293,8 @@ def test_what_a_relation_requires_a_stack_can_say(need: str) -> None:
     unable = Stack(
         name="unable", callable="m:f", inputs={"camera": "/c"} if need.startswith("lidar") else {"lidar": "/l"}
     )
-    assert unfit(relation, able) is None
-    assert need in str(unfit(relation, unable))
+    assert incompatibility(relation, able) is None
+    assert need in str(incompatibility(relation, unable))
 
 
 def test_the_reference_stacks_say_what_they_are() -> None:

@@ -18,7 +18,7 @@ from made_drives import START_M, crossing, made_run, pedestrian, setting, with_f
 from mt_nodes.base import plugins
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.relation import CONTROL, LOOP_FOLDER, LOOP_SHAM, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
@@ -191,4 +191,4 @@ def test_every_relation_tells_a_fault_and_every_fault_is_told() -> None:
     assert {one.fault for one in CASES} | ALIKE_IN_BOTH | {"passed_are_remembered"} >= FAULTS
     assert not {one.fault for one in CASES} & ALIKE_IN_BOTH
     for one in CASES:
-        assert unfit(RELATIONS[one.relation], load_stack(one.stack), loop=True) is None
+        assert incompatibility(RELATIONS[one.relation], load_stack(one.stack), loop=True) is None

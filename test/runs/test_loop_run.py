@@ -20,7 +20,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.callable_arm import CallableArm
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.relation import (
@@ -363,10 +363,10 @@ def test_what_cannot_run_is_refused_before_anything_is_written(case: str, file: 
 
 def test_a_replay_refuses_relations_of_the_loop() -> None:
     relation, stack = load_relation("far_object_same_trace"), load_stack("reference_driver")
-    assert "is of the closed loop, where `mt scenario` judges it" in str(unfit(relation, stack))
+    assert "is of the closed loop, where `mt scenario` judges it" in str(incompatibility(relation, stack))
     with pytest.raises(UsageError, match="mutator: relation 'far_object_same_trace' is of the closed loop"):
         refuse_baseline(relation, "mutator")
-    assert unfit(relation, load_stack("reference_planner"), loop=True) is None
+    assert incompatibility(relation, load_stack("reference_planner"), loop=True) is None
 
 
 def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,11 +19,12 @@ from started_arms import started_arm
 from mt_nodes.base import plugins, resources
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -188,7 +189,7 @@ def host(name: str) -> Stack:
 
 
 def fitting(stack: str, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(n for n in names if unfit(load_relation(n), host(stack)) is None)
+    return tuple(n for n in names if incompatibility(load_relation(n), host(stack)) is None)
 
 
 def of_the_stream(name: str) -> bool:
@@ -217,13 +218,15 @@ def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: in
     kept = Kept()
     suite = load_suite(names)
     loop = Lockstep(
-        suite,
-        seed,
+        PlaySettings(
+            suite,
+            seed,
+            mode=mode,
+            stateless=made.stateless,
+            publishes_when_empty=made.publishes_when_empty,
+            source_of_followups=MadeOnce(suite, seed),
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=made.stateless,
-        publishes_when_empty=made.publishes_when_empty,
-        prepare=MadeOnce(suite, seed),
     )
     loop.run([lambda: iter(drive(bundles))], source, followup)
     assert {sum(ended.values()) for ended in kept.table.values()} == {bundles}

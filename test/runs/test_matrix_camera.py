@@ -19,8 +19,9 @@ from started_arms import started_arm
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair, Verdict
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
 from mt_nodes.relations.relation import CONTROL, SHAMS, load_suite, sham_for, shipped_relations
@@ -39,7 +40,7 @@ RELATIONS = tuple(
     for r in shipped_relations()
     if r.role == "relation"
     and "camera" in r.requires
-    and unfit(r, STACK) is None
+    and incompatibility(r, STACK) is None
     and not any(isinstance(mutation, WholeStream) for mutation in r.mutate)
 )
 #: Relations of what camera and LiDAR say of one thing.
@@ -168,12 +169,14 @@ def judged(names: tuple[str, ...], fault: str = "", camera: CameraSensor = USUAL
     kept = Kept()
     suite = load_suite(names, sham_for(stack.inputs))
     loop = Lockstep(
-        suite,
-        0,
+        PlaySettings(
+            suite,
+            0,
+            mode="twin",
+            stateless=True,
+            publishes_when_empty=True,
+        ),
         kept,  # type: ignore[arg-type]
-        mode="twin",
-        stateless=True,
-        publishes_when_empty=True,
     )
     # One frame is enough to find a fault; what the honest stack holds, it must hold on all.
     loop.run([lambda: iter(drive(camera)[-1 if fault else 0 :])], arm, arm)

@@ -19,9 +19,10 @@ from test_matrix import HONEST, Kept, MadeOnce, Table, clean, forgotten, of_the_
 
 from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.open_loop import commands
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.relations.checks.answer_checks import LatencyNotWorse
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.speed_checks import AccelerationWithin
@@ -35,7 +36,7 @@ __all__ = ["forgotten"]
 STACK = load_stack("reference_driver")
 #: The same driver, which tells its acceleration, too.
 TELLING = load_stack("reference_driver_ackermann")
-FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and unfit(r, STACK) is None)
+FITTING = tuple(r for r in shipped_relations() if r.role == "relation" and incompatibility(r, STACK) is None)
 #: Relations of how a stack runs, whatever it says, but for that of the time, which is the machine's, too.
 SYSTEM = tuple(r.id for r in FITTING if isinstance(r.check, SequenceCheck) and not commands(r))
 TIMED = tuple(r.id for r in FITTING if isinstance(r.check, LatencyNotWorse))
@@ -107,13 +108,15 @@ def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: 
     followup = started_arm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
     loop = Lockstep(
-        suite,
-        drawn_by,
+        PlaySettings(
+            suite,
+            drawn_by,
+            mode=mode,
+            stateless=made.stateless,
+            publishes_when_empty=True,
+            source_of_followups=MadeOnce(suite, drawn_by),
+        ),
         kept,  # type: ignore[arg-type]
-        mode=mode,
-        stateless=made.stateless,
-        publishes_when_empty=True,
-        prepare=MadeOnce(suite, drawn_by),
     )
     loop.run([lambda: iter(bundles)], source, followup)
     assert {name for name, _ in kept.table} == set(names)
@@ -132,7 +135,7 @@ def test_the_honest_driver_holds_every_relation(seed: int) -> None:
 @pytest.mark.parametrize("stack", HONEST)
 def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     made = load_stack(stack)
-    names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and unfit(r, made) is None]
+    names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and incompatibility(r, made) is None]
     streams = [name for name in names if of_the_stream(name)]
     others = [name for name in names if name not in streams]
     table = _played(made, others, drive(2)[:6], 2) | _played(made, streams, drive(2)[:6], 2, "two_pass")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,6 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.runs.moral.base import Expectation
 from mt_nodes.runs.moral.dilemma import VIOLATING, Dilemma, Member
 from mt_nodes.runs.moral.dilemma_check import dilemma_check
-from mt_nodes.runs.moral.dilemma_generator import SORTS, Ranges, generated
 from mt_nodes.runs.moral.dilemma_stage import EGO, jittered_run, staged
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.pool import as_plain, load_pool, published
@@ -34,6 +34,9 @@ from mt_nodes.world.drive.scenario import Environment, Person, Scenario
 from mt_nodes.world.drive.scenario_checks import problems
 from mt_nodes.world.drive.unavoidable import Avoidability, avoidance
 from mt_nodes.world.drive.world import World
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import make_dilemmas
 
 KINDS = (*PEOPLE, *ANIMALS, "cyclist", "cow")
 #: Of each road: its right edge, the line between its lanes, its left edge.
@@ -338,7 +341,7 @@ def sort_of(dilemma: Dilemma) -> str:
 
 def test_the_pool_has_a_dozen_of_each_sort(pool: tuple[Dilemma, ...]) -> None:
     assert len({dilemma.name for dilemma in pool}) == len(pool) >= 48
-    assert all(sum(sort_of(dilemma) == sort for dilemma in pool) >= 12 for sort in SORTS)
+    assert all(sum(sort_of(dilemma) == sort for dilemma in pool) >= 12 for sort in make_dilemmas.SORTS)
     assert {dilemma.lane for dilemma in pool} == {"left", "right"}
     assert min(d.speed_mps for d in pool) < 22.0 and max(d.speed_mps for d in pool) > 28.0
     assert 10 < sum(dilemma.environment.wetness > 0.0 for dilemma in pool) < len(pool) / 2
@@ -368,7 +371,7 @@ def test_dilemmas_of_a_sort_differ_in_that_alone(pool: tuple[Dilemma, ...]) -> N
 def test_the_pool_is_what_its_ranges_generate_and_each_of_it_a_dilemma(
     sort: str, number: int, pool: tuple[Dilemma, ...]
 ) -> None:
-    made = generated(sort, number)
+    made = make_dilemmas.generated(sort, number)
     assert made == next(dilemma for dilemma in pool if dilemma.name == made.name)
     assert dilemma_check(made).is_one
 
@@ -379,9 +382,9 @@ def test_all_that_ship_are_dilemmas(pool: tuple[Dilemma, ...]) -> None:
 
 
 def test_ranges_without_a_dilemma_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mt_nodes.runs.moral.dilemma_generator._TRIES", 1)
+    monkeypatch.setattr(make_dilemmas, "_TRIES", 1)
     with pytest.raises(UsageError, match=r"kinds: none of 1 drawn is a dilemma; widen the ranges \(.*stopping=\(0.2"):
-        generated("kinds", 1, Ranges(stopping=(0.2, 0.2)))
+        make_dilemmas.generated("kinds", 1, make_dilemmas.Ranges(stopping=(0.2, 0.2)))
 
 
 def test_a_file_of_ones_own_is_read_and_written_back(tmp_path: Path, pool: tuple[Dilemma, ...]) -> None:

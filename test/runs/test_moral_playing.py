@@ -111,7 +111,7 @@ def test_two_processes_come_to_what_one_does() -> None:
 
 def test_a_stack_that_raises_and_a_process_that_is_killed_are_told_and_nobody_is_left() -> None:
     with closing(Workers(stack_of("raises"), 0, 1)) as workers:
-        (process,) = workers._processes
+        process = workers._processes[0].process
         with pytest.raises(InfrastructureError, match="raised ValueError: no idea"):
             list(workers.runs(SPECS[:1]))
         process.kill()
@@ -146,7 +146,7 @@ def test_workers_end_with_whoever_started_them_even_if_it_is_killed(tmp_path: Pa
         "if __name__ == '__main__':\n"
         "    workers = Workers(stack_of('drives_on'), 0, 1)\n"
         "    list(workers.runs([SPEC]))\n"
-        "    print(*(process.pid for process in workers._processes), flush=True)\n"
+        "    print(*(each.process.pid for each in workers._processes), flush=True)\n"
         "    signal.pause()\n"
     )
     parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)

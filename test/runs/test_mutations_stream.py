@@ -23,7 +23,7 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.ledger import sha256_of_followup
-from mt_nodes.engine.send_order import parted
+from mt_nodes.engine.send_order import split_followup
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.stream.frame_mutations import (
     FramesDelayed,
@@ -135,7 +135,7 @@ def test_one_kind_of_sensor_is_struck_and_the_other_passes(mutation: OneKind) ->
 @pytest.mark.parametrize("mutation", OF_ONE, ids=repr)
 def test_what_goes_out_of_a_part_is_what_it_says(mutation: OneKind) -> None:
     for bundle, d in zip(WIRED, derived(mutation, WIRED), strict=True):
-        others, parts = parted(d.followup, bundle)
+        others, parts = split_followup(d.followup, bundle)
         pieces = [piece for part in parts for piece in (part, *part.late)]
         wires = [w.topic for p in pieces for w in wires_of_bundle(p.bundle, p.changed)]
         assert sorted(wires) == sorted(m.topic for _, b in d.followup.bundles for m in b.messages)
@@ -468,10 +468,10 @@ def with_others(count: int) -> list[Bundle]:
 def test_what_is_no_sensor_message_passes_once_and_in_time() -> None:
     source = with_others(1)[0]
     whole, sensors = source.wires, source.wires[:-1]
-    others, parts = parted(Followup(((0, source),)), source)
+    others, parts = split_followup(Followup(((0, source),)), source)
     assert others is None and parts[0].bundle is source and not parts[0].changed
     for followup in (Followup(()), Followup(((5, source),)), Followup(((0, source), (0, source)))):
-        others, parts = parted(followup, source)
+        others, parts = split_followup(followup, source)
         assert others is not None and (others.wires, others.messages) == (whole[-1:], ())
         assert [part.bundle.wires for part in parts] == [sensors] * len(followup.bundles)
         assert [part.delay_ns for part in parts] == [delay for delay, _ in followup.bundles]
@@ -493,7 +493,7 @@ def test_every_mode_sends_what_was_derived_and_the_totals_reconcile(
         assert skipped == (not d.followup.bundles)
         assert not skipped or kept.lines[pair].judgement.reason == "the follow-up sends nothing"
     again = MutationPipeline([mutation], 7, "a")
-    expected = [part for b in drive for part in parted(again.derive(b).followup, b)[1]]
+    expected = [part for b in drive for part in split_followup(again.derive(b).followup, b)[1]]
     numbers = {part.bundle.cloud().raw.tobytes() for part in expected}
     heard = [s for s in (arms[1] or arms[0]).sent if not stateless or s.bundle.cloud().raw.tobytes() in numbers]
     out = [(s.bundle.stamp_ns, s.bundle.cloud().raw.tobytes(), s.delay_ns) for s in heard]

@@ -15,7 +15,8 @@ from recordings import PERIOD_NS, bundles
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.process_clock import own_time_s
-from mt_nodes.engine.memory_guard import MEMORY
+from mt_nodes.engine.pair_judge import MEMORY
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.realtime import Pace, Realtime
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.mutations.stream.frame_mutations import (
@@ -45,10 +46,14 @@ def run(
 ) -> FakeRecorder:
     kept = recorder or FakeRecorder()
     loop = Realtime(
-        *(suite(A), 7, kept),  # type: ignore[arg-type]
-        rate=rate,
-        stateless=stateless,
-        publishes_when_empty=publishes_when_empty,
+        PlaySettings(
+            suite(A),
+            7,
+            rate=rate,
+            stateless=stateless,
+            publishes_when_empty=publishes_when_empty,
+        ),
+        kept,  # type: ignore[arg-type]
     )
     made = [
         [replace(b, episode=e, stamp_ns=b.stamp_ns + shift_ns(b.index)) for b in BUNDLES[:count]]
@@ -166,10 +171,14 @@ def test_not_applicable_and_invalid_pairs_send_the_source() -> None:
     source, followup = FakeArm("source", one()), FakeArm("followup", one())
     kept = FakeRecorder()
     loop = Realtime(
-        *(suite(relation("n", Shuffle()), relation("lie", Shuffle(every_third=False, lie=True))), 7, kept),  # type: ignore[arg-type]
-        rate=RATE,
-        stateless=True,
-        publishes_when_empty=True,
+        PlaySettings(
+            suite(relation("n", Shuffle()), relation("lie", Shuffle(every_third=False, lie=True))),
+            7,
+            rate=RATE,
+            stateless=True,
+            publishes_when_empty=True,
+        ),
+        kept,  # type: ignore[arg-type]
     )
     loop.run([lambda: iter(BUNDLES[:3])], source, followup)
     assert [kept.outcomes[f"0/{i}/n/0"] for i in range(3)] == ["HOLDS", "HOLDS", "NOT_APPLICABLE"]
@@ -212,7 +221,7 @@ def at_the_pace_of(mutation: Mutation, *, stateless: bool = True, episodes: int 
     arms = FakeArm("source", one()), FakeArm("followup", traits.pop("behave", None) or one(), **traits)
     kept = FakeRecorder()
     made = suite(relation("a", mutation))
-    loop = Realtime(made, 7, kept, rate=RATE, stateless=stateless, publishes_when_empty=False)  # type: ignore[arg-type]
+    loop = Realtime(PlaySettings(made, 7, stateless, False, rate=RATE), kept)  # type: ignore[arg-type]
     loop.run([lambda e=e: iter([replace(b, episode=e) for b in BUNDLES]) for e in range(episodes)], *arms)
     begun = [[i for i, (name, _) in enumerate(arm.events) if name == "begin_episode"][-1] for arm in arms]
     counts = [sum(name == "send" for name, _ in arm.events[i:]) for arm, i in zip(arms, begun, strict=True)]
@@ -267,7 +276,7 @@ def test_a_delay_ends_with_the_recordings_pace_when_that_jumps() -> None:
     made, began = suite(relation("a", FramesDelayed(every=1, delay_s=0.5 * PERIOD_NS / 1e9))), time.monotonic()
     rows = [replace(b, stamp_ns=b.stamp_ns - (b.index >= 4) * 3_600 * 10**9) for b in BUNDLES]
     kept = FakeRecorder()
-    loop = Realtime(made, 7, kept, rate=1.0, stateless=True, publishes_when_empty=False)  # type: ignore[arg-type]
+    loop = Realtime(PlaySettings(made, 7, True, False, rate=1.0), kept)  # type: ignore[arg-type]
     loop.run([lambda: iter(rows)], FakeArm("source", one()), followup)
     assert [s.bundle.index for s in followup.sent[-8:]] == list(range(8))
     assert set(kept.outcomes.values()) == {"HOLDS"} and time.monotonic() - began < 30.0

@@ -27,7 +27,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
-from mt_nodes.engine.recorded_drives import RecordedDrives, episode_lines, load_kept
+from mt_nodes.engine.recorded_drives import RecordedDrives, episode_lines, load_recorded_drives
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.relations.world_changes.scenario_carry import Carry
@@ -73,7 +73,7 @@ def own(whole: Path, tmp_path: Path) -> Path:
 
 def kept_of(run: Path, relation: str) -> RecordedDrives:
     pair = Pair(0, None, relation)
-    return load_kept(run, episode_lines(run, [pair])[pair])
+    return load_recorded_drives(run, episode_lines(run, [pair])[pair])
 
 
 def driven(scene: Setting, ego: Any, *hits: Collision) -> ScenarioTrace:
@@ -147,7 +147,7 @@ def test_a_change_that_is_gone_is_named(whole: Path) -> None:
     pair = Pair(0, None, MOVED)
     line = episode_lines(whole, [pair])[pair]
     with pytest.raises(InfrastructureError, match="no scenario_change 'world_turned'"):
-        load_kept(whole, {**line, "changes": [{"name": "world_turned", "params": {}}]})
+        load_recorded_drives(whole, {**line, "changes": [{"name": "world_turned", "params": {}}]})
 
 
 def test_a_violated_pair_that_nobody_drove_has_a_note(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

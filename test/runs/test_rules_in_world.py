@@ -23,7 +23,7 @@ from mt_nodes.base.params import build
 from mt_nodes.base.plugins import name_of
 from mt_nodes.cli import catalogue
 from mt_nodes.data.verdict import Judgement, Outcome, Pair
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.place_checks import KeepsWayThere, SlowsDownThere
@@ -284,7 +284,7 @@ def test_rules_give_relations_of_the_closed_loop_or_say_why_not() -> None:
 def test_rules_of_a_region_fit_a_stack_by_what_it_is_told_or_sees() -> None:
     stack = load_stack("reference_planner")
     assert {
-        r.id: unfit(r, stack, True) is None
+        r.id: incompatibility(r, stack, True) is None
         for r in loop_relations("germany")
         if r.id in ("rule_germany_12", "rule_germany_28")
     } == {
@@ -292,8 +292,10 @@ def test_rules_of_a_region_fit_a_stack_by_what_it_is_told_or_sees() -> None:
         "rule_germany_28": False,  # a sign that warns only a camera sees
     }
     fog = load_rule_relation("rule_germany_1", loop=True)
-    assert "requires a lidar or camera; stack 'reference_planner' has no such input" in str(unfit(fog, stack, True))
-    assert unfit(fog, load_stack("reference_pilot"), True) is None
+    assert "requires a lidar or camera; stack 'reference_planner' has no such input" in str(
+        incompatibility(fog, stack, True)
+    )
+    assert incompatibility(fog, load_stack("reference_pilot"), True) is None
     with pytest.raises(UsageError, match="no rules of 'germny' ship; did you mean 'germany'"):
         loop_relations("germny")
 

@@ -19,7 +19,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followups
 from mt_nodes.engine.recorder import Recorder
@@ -206,9 +206,9 @@ def test_a_frame_that_cannot_be_read_is_told_beside_the_sequence(relations: list
 def test_a_stack_that_tells_no_diagnostics_is_refused(relations: list[str], tmp_path: Path) -> None:
     stack = load_stack(made_stack(tmp_path, True))
     healthy = load_relation(relations[2])
-    assert unfit(healthy, stack) is None and stack.answers == ("control",)
+    assert incompatibility(healthy, stack) is None and stack.answers == ("control",)
     assert "judges diagnostics; stack 'reference_detector' says no such" in str(
-        unfit(healthy, load_stack("reference_detector"))
+        incompatibility(healthy, load_stack("reference_detector"))
     )
     for wrong, says in (
         ({"answer": ["diagnostics"]}, "diagnostics answer no input"),

@@ -270,7 +270,7 @@ def test_a_budget_ends_it_and_keeps_the_best(place: Path, tmp_path: Path, capsys
 @pytest.mark.parametrize("after", [1, 3, 9, 20])
 def test_an_interruption_keeps_the_best_so_far(place: Path, tmp_path: Path, after: int) -> None:
     run = replayed(place, tmp_path / "run", stack(place, "Many", least=POINTS - 20))
-    shrinking = ShrinkRun.create(ShrinkRequest(str(run), "0/1/dropped/0"), tmp_path / "out")
+    shrinking = ShrinkRun.create(ShrinkRequest(str(run), "0/1/dropped/0"), str(tmp_path / "out"))
 
     def tell(play: int, words: str) -> None:
         if play == after:

@@ -22,7 +22,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import sha256_of
-from mt_nodes.engine.recorded_drives import episode_line, load_kept
+from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.pipeline import MutationPipeline
@@ -34,7 +34,7 @@ from mt_nodes.relations.world_changes.environment_changes import EnvironmentChan
 from mt_nodes.relations.world_changes.parts import differing, left_of, parts_of, restored, things, without
 from mt_nodes.relations.world_changes.world_moves import WorldMirrored
 from mt_nodes.runs.loop.ego_sensors import Sensors
-from mt_nodes.runs.loop.episode import Player, seen_again
+from mt_nodes.runs.loop.episode import Player, replay_observations
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.stacks.stack import load_stack
@@ -181,7 +181,7 @@ def test_the_weakest_change_in_the_plainest_world_and_the_shortest_drive_are_lef
 
     out = Path(told["results"])
     assert ends(out) == {str(pair): "VIOLATED"} and load_relation(str(out / "relation.yaml")).id == "crowd"
-    source, followup = load_kept(out, episode_line(out, pair)).settings
+    source, followup = load_recorded_drives(out, episode_line(out, pair)).settings
     assert not source.scenario.actors and len(followup.scenario.actors) == 5
     assert len(list((out / "evidence").glob("*.mcap"))) == 1
     # A hundredth of a second less, one object less, and it would hold: so says a drive that nobody looked for.
@@ -200,7 +200,7 @@ def test_parts_of_the_change_that_do_not_matter_are_put_back(
     assert told["before_after"]["parts of the world that differ"]["after"].startswith("1: actor added_far")
     assert told["before_after"]["object_added_far.count"]["after"] == "1"
     out = Path(told["results"])
-    kept = load_kept(out, episode_line(out, Pair.parse("0/-/foggy/0")))
+    kept = load_recorded_drives(out, episode_line(out, Pair.parse("0/-/foggy/0")))
     assert kept.back == ("weather fog",) and kept.settings[1].scenario.environment.fog == 0.0
     assert main(["reproduce", str(out), "0/-/foggy/0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["same_drives"]
@@ -289,7 +289,7 @@ def test_in_a_window_all_is_as_it_was_in_the_whole_and_outside_of_it_nothing_is_
     def given(tap: MutationPipeline | None, window: Window = WHOLE) -> list[str]:
         eyes, world = Sensors(scene.scenario, scene.road, rig, 0), World(scene.scenario, 0, scene.road)
         player = Player(scene, world, eyes, None, 0, tap=tap, window=window)
-        return [sha256_of(bundle) for bundle in seen_again(player, [None] * 6, range(6))]
+        return [sha256_of(bundle) for bundle in replay_observations(player, [None] * 6, range(6))]
 
     changed, plain = given(MutationPipeline([Crowded()], 3, "r")), given(None)
     assert len({*changed, *plain}) == 12

@@ -17,7 +17,7 @@ from test_shrink_searches import AlwaysFails, Sized
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import _parsed
 from mt_nodes.report.run_files import read_summary
-from mt_nodes.runs.campaign.campaign_summary import sum_up
+from mt_nodes.runs.campaign.campaign_summary import sum_up_campaign
 from mt_nodes.runs.campaign.conductor import BudgetCut, _cut_by_time, begin, conduct
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.shrink import shrinker
@@ -98,7 +98,7 @@ def test_a_campaign_that_its_time_cut_is_no_pass(tmp_path: Path) -> None:
 
     def summed(cut: str) -> tuple[int, str, int]:
         items = {"done": 1, "planned": 2}
-        found = sum_up(tmp_path, {}, {"cell": cell}, items, why_left="", interrupted=False, cut=cut)
+        found = sum_up_campaign(tmp_path, {}, {"cell": cell}, items, why_left="", interrupted=False, cut=cut)
         assert json.loads((tmp_path / "summary.json").read_text())["exit_code"] == found["exit_code"]
         failures = len(ET.parse(tmp_path / "junit.xml").findall(".//failure"))
         return found["exit_code"], found["exit_why"], failures

@@ -134,7 +134,7 @@ def test_a_run_keeps_every_bundle_of_a_violated_pair(tmp_path: Path) -> None:
     asked = ReplayRequest((str(tmp_path / "drive"),), (str(tmp_path / "twice.yaml"),), faults=("same_cloud_is_stuck",))
     made = Run.create(asked, str(tmp_path / "out"))
     with Recorder(made, lambda line: None) as recorder:
-        loop = Lockstep(made.suite, 0, recorder, mode="two_pass", stateless=True, publishes_when_empty=True)
+        loop = Lockstep(replace(made.settings, mode="two_pass", seed=0), recorder)
         with ExitStack() as ending:
             arms = in_process_arms(made, ending)
             start(*arms)

@@ -143,6 +143,7 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
     from mt_nodes.engine.followups import FollowupPlan
     from mt_nodes.engine.judging import Offer
     from mt_nodes.engine.lockstep import Lockstep
+    from mt_nodes.engine.play_settings import PlaySettings
     from mt_nodes.engine.realtime import Outstanding, Pace, Realtime
     from mt_nodes.relations.pipeline import MutationPipeline
     from mt_nodes.relations.relation import load_suite
@@ -164,11 +165,11 @@ def test_a_followup_is_recorded_after_it_was_sent() -> None:
         prepared = FollowupPlan(
             Offer(relation, (relation,)), MutationPipeline(relation.mutate, 0, relation.id).derive(bundle)
         )
-        traits: dict[str, Any] = {"stateless": True, "publishes_when_empty": True}
+        settings = PlaySettings(suite, 0, stateless=True, publishes_when_empty=True)
         happened.clear()
-        Lockstep(suite, 0, Recorder(), mode="twin", **traits)._send(Arm(), prepared, bundle)  # type: ignore[arg-type]
+        Lockstep(settings, Recorder())._send(Arm(), prepared, bundle)  # type: ignore[arg-type]
         assert happened == ["sent", "recorded"]
         happened.clear()
-        live = Realtime(suite, 0, Recorder(), rate=1.0, **traits)  # type: ignore[arg-type]
+        live = Realtime(settings, Recorder())  # type: ignore[arg-type]
         live._send(deque([Outstanding(bundle, prepared)]), (Arm(), Arm()), Pace(0.0, 0, 1.0))  # type: ignore[arg-type]
         assert happened == ["sent", "sent", "recorded"]

@@ -27,9 +27,9 @@ from mt_nodes.engine.send_order import Part
 from mt_nodes.relations.checks.steering_checks import SteeringWithin
 from mt_nodes.runs.live.config import Limits, LiveConfig, Segments
 from mt_nodes.runs.live.delay import DelayedInput, DelayLine
-from mt_nodes.runs.live.limits import Limiter
 from mt_nodes.runs.live.live_episodes import Episodes, Start
-from mt_nodes.runs.live.live_run import LiveRun, told_domains
+from mt_nodes.runs.live.live_followups import Limiter
+from mt_nodes.runs.live.live_run import LiveRun, read_domains
 from mt_nodes.runs.live.segments import Next, Phase, Rotation
 from mt_nodes.stacks.stack import load_stack
 
@@ -437,9 +437,9 @@ def test_a_run_is_what_its_directory_says(tmp_path: Path, monkeypatch: pytest.Mo
     assert again.request.live_domain == 17, "that of this process"
     assert [o.relation.id for o in again.offers] == ["identity", "noise_outside_roi_10", "points_permuted"]
     with pytest.raises(UsageError, match="expected the directory of a running `mt live`"):
-        told_domains(made.out)
-    made.tell_domains({"live": 17, "control": 3})
-    assert told_domains(made.out) == {"live": 17, "control": 3}
+        read_domains(made.out)
+    made.write_domains({"live": 17, "control": 3})
+    assert read_domains(made.out) == {"live": 17, "control": 3}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge
 from mt_nodes.runs.loop.ego_sensors import Sensors
-from mt_nodes.runs.loop.episode import SILENT_S, PlayedEpisode, Player, play, seen_again
+from mt_nodes.runs.loop.episode import SILENT_S, PlayedEpisode, Player, play, replay_observations
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.driven import ScenarioTrace
@@ -219,11 +219,11 @@ def test_what_was_seen_is_seen_again_when_the_commands_are_played_again() -> Non
     there = player(swerve, seed=3)
     (played,) = play([there])
     assert isinstance(there.arm, FakeArm)
-    again = seen_again(player(seed=3), played.commands, {0, 13, 29})
+    again = replay_observations(player(seed=3), played.commands, {0, 13, 29})
     assert [sha256_of(b) for b in again] == [sha256_of(there.arm.given[i]) for i in (0, 13, 29)]
-    other = seen_again(player(seed=4), played.commands, {13})
+    other = replay_observations(player(seed=4), played.commands, {13})
     crowd = setting(crossing(), pedestrian(30.0, 3.0), pedestrian(35.0, -4.0, "third"), duration_s=3.0)
-    orders = {sha256_of(seen_again(player(scene=crowd, seed=s), played.commands, {13})[0]) for s in range(4)}
+    orders = {sha256_of(replay_observations(player(scene=crowd, seed=s), played.commands, {13})[0]) for s in range(4)}
     assert sha256_of(other[0]) == sha256_of(again[1]) and len(orders) > 1
 
 

@@ -105,8 +105,8 @@ def test_a_command_of_two_topics_is_heard_as_one(leads: str, ending: ExitStack, 
     # Without a stamp it is arrival that counts, and the machine may be busy.
     listener = OutputListener(peer.node, {"control": row}, lambda topic: topic, inbox, within_ns=round(LIMIT_S * 1e9))
     publishers = [stack.publisher(part.type, part.topic) for part in row.rows]
-    until(lambda: all(p.get_subscription_count() for p in publishers) and all(listener.heard_from().values()))
-    assert set(listener.heard_from()) == {"/twist", "/accel"}
+    until(lambda: all(p.get_subscription_count() for p in publishers) and all(listener.publisher_counts().values()))
+    assert set(listener.publisher_counts()) == {"/twist", "/accel"}
     twist, acceleration = make(leads), make(accel.type)
     for message in (twist, acceleration):
         if hasattr(message, "header"):
@@ -118,6 +118,6 @@ def test_a_command_of_two_topics_is_heard_as_one(leads: str, ending: ExitStack, 
     publishers[1].publish(acceleration)
     assert inbox.wait(ticket, own_time_s() + LIMIT_S), listener.failure
     answer = answer_of(ticket, own_time_s())
-    assert answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None
+    assert answer.status is AnswerStatus.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.acceleration_mps2) == (6.0, -1.5)
     assert [(w.topic, w.stamp_ns) for w in answer.wires] == [("/twist", STAMP), ("/accel", STAMP)]

@@ -20,6 +20,7 @@ from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
 from mt_nodes.engine.open_loop import AGREE, OpenLoop, agree
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.realtime import Realtime
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.command_series_checks import BrakeOnsetNotLater
@@ -51,7 +52,7 @@ def states(loop: OpenLoop, agrees: Callable[[int], bool], rows: int = 60, step_n
         bundle = replace(DRIVE[0], stamp_ns=i * step_ns)
         settling = loop.settling(bundle)
         told += "s" if settling else "J"
-        loop.heard(bundle, (says(5.0), says(5.0 if agrees(i) else 9.0)), settling)
+        loop.note_answers(bundle, (says(5.0), says(5.0 if agrees(i) else 9.0)), settling)
     return told
 
 
@@ -222,12 +223,8 @@ def test_control_and_sham_are_judged_at_the_same_kind_of_instants_and_other_chec
 def test_in_real_time_too() -> None:
     recorder = FakeRecorder()
     loop: Any = Realtime(
-        suite(KEEPS, relation("whole", check=Seen())),
-        7,
+        PlaySettings(suite(KEEPS, relation("whole", check=Seen())), 7, False, False, rate=20.0),
         recorder,  # type: ignore[arg-type]
-        rate=20.0,
-        stateless=False,
-        publishes_when_empty=False,
     )
     loop.run([lambda: iter(DRIVE)], fresh_arm("source"), fresh_arm("followup"))
     told = "".join("s" if recorder.lines[f"0/{b.index}/keeps/0"].outcome is Outcome.SETTLING else "J" for b in DRIVE)

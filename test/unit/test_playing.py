@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fake_arms import Behaviour, FakeArm, Sent, answered, relation, seen, silent, suite
@@ -14,8 +13,9 @@ from recordings import bundles
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Answer
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.runs.replay import replay_bench
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 
 SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 
@@ -23,14 +23,16 @@ SUITE, DRIVE = suite(relation("shuffled")), bundles(3)
 def played(plays: int, behave: Behaviour, **traits: bool) -> tuple[list[str], list[PlayResult]]:
     """Play so often in one arm; return when it was started anew, by the number of the play, and what was heard."""
     stack = {"stateless": True, "publishes_when_empty": False, "external": False, **traits}
-    run: Any = SimpleNamespace(request=SimpleNamespace(seed=0, mode="alternate"), stack=SimpleNamespace(**stack))
-    if not stack["stateless"]:
-        run.request.mode = "two_pass"
+    settings = PlaySettings(
+        *(SUITE, 0, stack["stateless"], stack["publishes_when_empty"]),
+        mode="alternate" if stack["stateless"] else "two_pass",
+        only=Pair(0, 2, "shuffled", "0"),
+    )
     arm, heard, restarts = FakeArm("source", behave), [], []
-    bench = ReplayBench(run, (arm, arm))
+    bench = ReplayBench(SimpleNamespace(**stack), (arm, arm))  # type: ignore[arg-type]
     for play in range(plays):
         before = len(arm.events)
-        heard.append(bench.play(PlayResult(), SUITE, [lambda: iter(DRIVE)], only=Pair(0, 2, "shuffled", "0")))
+        heard.append(bench.play(PlayResult(), settings, [lambda: iter(DRIVE)]))
         first = next((name for name, _ in arm.events[before:]), "")
         restarts += [str(play)] if first == "restart" else []
     assert bench.plays == plays
@@ -74,7 +76,7 @@ class Read:
 
 def test_a_tape_reads_a_drive_once_and_no_further_than_its_end() -> None:
     drive = Read()
-    tape = Tape(drive, end=2)
+    tape = CachedEpisode(drive, end=2)
     assert next(iter(tape)) is DRIVE[0], "who looks at the first only has not read the rest"
     assert [list(tape), list(tape()), list(tape)] == [DRIVE[:2]] * 3
     assert drive.opened == 2
@@ -83,5 +85,5 @@ def test_a_tape_reads_a_drive_once_and_no_further_than_its_end() -> None:
 def test_what_memory_does_not_allow_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_bench, "_IN_MEMORY_BYTES", -1)
     drive = Read()
-    tape = Tape(drive)
+    tape = CachedEpisode(drive)
     assert [list(tape), list(tape)] == [DRIVE] * 2 and drive.opened == 2

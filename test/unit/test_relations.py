@@ -9,7 +9,7 @@ import yaml
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.engine.compatibility import default_relations, unfit
+from mt_nodes.engine.compatibility import default_relations, incompatibility
 from mt_nodes.relations.relation import (
     CONTROL,
     DEFAULT,
@@ -171,7 +171,7 @@ def test_the_files_of_a_suite_file_are_beside_it(write: Any, tmp_path: Path) -> 
 def test_every_stack_that_a_bag_can_feed_has_relations_of_its_own(name: str) -> None:
     stack = load_stack(name)
     names = default_relations(stack)
-    fits = [unfit(load_relation(each), stack) is None for each in names]
+    fits = [incompatibility(load_relation(each), stack) is None for each in names]
     if stack.told:
         return  # only a world can
     assert names and all(fits), f"{name}: {names}"

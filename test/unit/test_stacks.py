@@ -330,13 +330,13 @@ BUNDLE = Bundle(0, 0, 1, (cloud(0),), (image(0),), transforms=tree())
 def test_an_arm_without_topics_calls_and_times(arm: Any) -> None:
     made = arm(f"[{ROW}]")
     answer = made.wait(made.send(BUNDLE, frozenset()))
-    assert answer.heard is AnswerStatus.ANSWERED and answer.output.answer_ms is not None
+    assert answer.status is AnswerStatus.ANSWERED and answer.output.answer_ms is not None
     assert answer.output.detections.center_m.tolist() == [ROW[:3]]
 
 
 def test_an_arm_whose_callable_says_nothing_is_silent(arm: Any) -> None:
     made = arm("None")
-    assert made.wait(made.send(BUNDLE, frozenset())).heard is AnswerStatus.SILENT
+    assert made.wait(made.send(BUNDLE, frozenset())).status is AnswerStatus.SILENT
 
 
 def test_inputs_are_answered_in_their_order(arm: Any) -> None:

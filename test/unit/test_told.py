@@ -208,7 +208,7 @@ def test_a_callable_gets_by_role_what_was_told(stack: Callable[..., Stack], seen
     arm = arm_of(stack(dict.fromkeys(("objects", "odometry", "route", "signals"))))
     bundle = told_bundle(2, objects=people((30.0, 4.0, 0.0, 0.0), (9.0, 1.0, 0.0, 0.0)))
     answer = arm.wait(arm.send(bundle, frozenset()))
-    assert answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None
+    assert answer.status is AnswerStatus.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.stamp_ns) == (2.0, bundle.stamp_ns)
     told = seen()
     assert set(told) == {"objects", "odometry", "route", "signals"}
@@ -242,4 +242,4 @@ def test_a_cloud_and_what_is_told_are_one_instant(stack: Callable[..., Stack], s
     bundle = replace(told_bundle(), clouds=(Cloud("/points", START_NS, "lidar", points),))
     arm = arm_of(made)
     answer = arm.wait(arm.send(bundle, frozenset()))
-    assert answer.heard is AnswerStatus.ANSWERED and seen()["points"].shape == (3, 4)
+    assert answer.status is AnswerStatus.ANSWERED and seen()["points"].shape == (3, 4)

@@ -15,7 +15,7 @@ from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.waivers import load_waivers, marked
+from mt_nodes.engine.waivers import apply_waivers, load_waivers
 from mt_nodes.report.run_files import read_summary
 
 TODAY = datetime.date(2026, 6, 1)
@@ -31,7 +31,7 @@ def marked_run(path: Path, text: str, today: datetime.date = TODAY, **fog: Any) 
     """Summary of a run in which ``noise`` is violated on bundles 3 and 4, marked."""
     run = made_run(path / "run", [*verdicts("noise", [3, 4]), *verdicts("fog", **fog)], NOISE, FOG)
     lines = list(read_journal(run / "result.jsonl"))
-    return marked(read_summary(run), lines, load_waivers(write(path / "waivers.yaml", text)), today)
+    return apply_waivers(read_summary(run), lines, load_waivers(write(path / "waivers.yaml", text)), today)
 
 
 @pytest.mark.parametrize(

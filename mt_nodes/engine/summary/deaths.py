@@ -60,10 +60,10 @@ def weighed(deaths: Sequence[Line], relation: str, outcome: RelationOutcome, why
     struck = [death for death in deaths if not death["pairs"] or relation in _relations(death["pairs"])]
     if not struck or outcome is not RelationOutcome.PASS:
         return outcome, why
-    return RelationOutcome.INCONCLUSIVE, f"{said_of(struck)}; apart from that: {why}"
+    return RelationOutcome.INCONCLUSIVE, f"{describe_deaths(struck)}; apart from that: {why}"
 
 
-def said_of(deaths: Sequence[Line]) -> str:
+def describe_deaths(deaths: Sequence[Line]) -> str:
     """Say how often the stack failed (died, hung, raised, or answered twice) and how, the first three ways."""
     reasons = list(dict.fromkeys(death["reason"] for death in deaths))
     more = f", and {len(reasons) - 3} other ways" if len(reasons) > 3 else ""

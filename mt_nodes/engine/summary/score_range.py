@@ -138,7 +138,7 @@ class ScoreFalls:
         return {"near": self._near, "clear": self._clear} if self._near or self._clear else {}
 
 
-def said_of_falls(falls: Mapping[str, int]) -> str:
+def describe_score_drops(falls: Mapping[str, int]) -> str:
     """Say how many of what was lost fell just below the threshold."""
     total = falls["near"] + falls["clear"]
     return f"of {total} lost, {falls['near']} by a fall of the score of less than {LEAST_GAP:g}"

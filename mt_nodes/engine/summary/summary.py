@@ -14,7 +14,7 @@ from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
 from mt_nodes.engine.summary.arm_sums import RelationSums, digits
-from mt_nodes.engine.summary.deaths import Deaths, said_of
+from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
 from mt_nodes.engine.summary.noise_floor import floor_of
 from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, relation_outcome
 from mt_nodes.engine.summary.score_range import ScoreRange
@@ -121,7 +121,7 @@ def run_exit(
     """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any."""
     others = {name: trouble.get(name) for name in ("infrastructure", "isolation")}
     if others["infrastructure"] is None and trouble.get("deaths"):
-        others["infrastructure"] = said_of(trouble["deaths"])
+        others["infrastructure"] = describe_deaths(trouble["deaths"])
     code, why = exit_code(outcomes, relations, interrupted=trouble["interrupted"], **others, waived=waived)
     usage = trouble.get("usage")
     # What the user asked for cannot be done: told before what came of it, after that the run was cut short or refused.

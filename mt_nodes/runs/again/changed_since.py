@@ -53,7 +53,7 @@ def other_machine(finished: RecordedPair) -> list[str]:
     return notes + ([f"CPU type: {cpu} in the run, {platform.machine()} now"] if cpu != platform.machine() else [])
 
 
-def judged_again(out: Path, pair: Pair) -> Verdict | None:
+def reproduction_verdict(out: Path, pair: Pair) -> Verdict | None:
     """Return the verdict of a reproduction, None when it ended before."""
     lines = read_journal(out / "result.jsonl")
     return next((Verdict.from_plain(line) for line in lines if line.get("pair") == str(pair)), None)

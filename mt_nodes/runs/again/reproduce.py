@@ -14,7 +14,7 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.ledger import baseline_of, sha256_of_followup
 from mt_nodes.engine.recorded_draws import RecordedDraws
-from mt_nodes.engine.recorded_pair import RecordedPair, joined
+from mt_nodes.engine.recorded_pair import RecordedPair, combined_sha256
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.runs.replay.replay_run import Run
@@ -110,7 +110,7 @@ def _prove_episode(
         made.append((_hashes(from_draws), _hashes(from_seed)))
         why += [f"bundle {bundle.index}: {w}" for w in (why_draws, why_seed) if w]
     (draws, milder_draws), (seed, milder_seed) = (
-        [joined([str(pair[how][part]) for pair in made]) for part in (0, 1)] for how in (0, 1)
+        [combined_sha256([str(pair[how][part]) for pair in made]) for part in (0, 1)] for how in (0, 1)
     )
     milder = finished.baseline_sha256
     baseline = Proof(milder, milder_draws, milder_seed) if milder else None

@@ -9,7 +9,8 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import param
-from mt_nodes.engine.plan import TRANSPORTS, Request
+from mt_nodes.base.plain_data import PlainData
+from mt_nodes.engine.plan import TRANSPORTS
 from mt_nodes.rules.prediction_judging import SPREADS
 from mt_nodes.rules.published_figures import REGIONS
 
@@ -23,7 +24,7 @@ MOST_ROUNDS, MOST_FRAMES = 100, 1000
 
 
 @dataclass(frozen=True)
-class AutomtRequest(Request):
+class AutomtRequest(PlainData):
     """Everything that the experiment depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3 or ROS 1 .bag")

@@ -10,37 +10,38 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base import plugins
-from mt_nodes.base.directories import cannot_write, new_directory, write_whole
+from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.case_plan import FILE as CASES
 from mt_nodes.engine.case_plan import write_cases
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.run_record import FILE as RECORD
-from mt_nodes.engine.run_record import request_of, write_request
+from mt_nodes.engine.run_record import write_request
 from mt_nodes.runs.automt.automt_request import COMMAND, AutomtRequest, checked_request
 from mt_nodes.runs.automt.proposals import ProposalSet, plan_of
 from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.runs.run_directory import RunDirectory
 from mt_nodes.stacks.stack import Stack, load_stack, refuse_told
 
 PROPOSALS, RELATIONS, ANSWERS, RESULT = "proposals.json", "relations", "answers.jsonl", "automt.json"
 
 
 @dataclass(frozen=True, eq=False)
-class AutomtRun:
+class AutomtRun(RunDirectory[AutomtRequest]):
     """Everything that an experiment needs, checked: what cannot run was refused while making it.
 
     Attributes:
         stacks: what was asked for, by the name that each stack has.
     """
 
-    request: AutomtRequest
+    COMMAND, KEY = COMMAND, "rounds"
+
     stacks: Mapping[str, Stack]
-    out: Path
 
     @classmethod
     def make(cls, request: AutomtRequest, out: Path) -> AutomtRun:
@@ -58,7 +59,7 @@ class AutomtRun:
             if stack.name in stacks:
                 raise UsageError(f"--stack {name}: got a second stack named '{stack.name}', expected names that differ")
             stacks[stack.name] = stack
-        return cls(request, stacks, out)
+        return cls(request, out, stacks)
 
     @classmethod
     def create(cls, request: AutomtRequest, out: str | None) -> AutomtRun:
@@ -68,24 +69,19 @@ class AutomtRun:
             UsageError: it cannot run, and nothing was written; or the directory holds another run.
             InfrastructureError: the directory cannot be written.
         """
-        made = cls.make(request, Path(out or "."))
         if out and (Path(out) / RECORD).exists():
             raise UsageError(f"--out {out}: holds a run already; choose another directory, or --resume {out}")
-        place = new_directory(out)
-        try:
-            write_request(place, made.request, {"relations": []})
-        except OSError as error:
-            raise cannot_write(place, error) from error
-        return replace(made, out=place.resolve())
+        made = super().create(request, out)
+        return made.at(made.out.resolve())
 
     @classmethod
-    def resume(cls, out: Path) -> AutomtRun:
-        """Make the run of a directory, to go on with it.
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> AutomtRequest:
+        """Return the request."""
+        return AutomtRequest.from_plain(plain)
 
-        Raises:
-            UsageError: the directory holds none.
-        """
-        return cls.make(AutomtRequest.from_plain(request_of(out, "rounds", COMMAND)), out)
+    def save(self) -> None:
+        """Write ``run.json``."""
+        write_request(self.out, self.request, {"relations": []})
 
     @property
     def proposed(self) -> ProposalSet | None:

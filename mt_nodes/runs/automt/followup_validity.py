@@ -69,7 +69,7 @@ def key_of(one: Proposal) -> Key:
     return one.relation, one.case, one.round
 
 
-def followups_made(
+def rate_followups(
     run: Run, proposed: ProposalSet, progress: Callable[[int], None] = lambda looked: None
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.

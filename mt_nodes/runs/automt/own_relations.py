@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mt_nodes.base.directories import cannot_write
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.relation import Relation
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import Rule, RuleSet
@@ -37,7 +37,7 @@ def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack
     lacking = [sensor for sensor in relation.requires if sensor not in sensors]
     if lacking:
         return f"it needs a {lacking[0]}, which a bag has not"
-    return next((why for stack in stacks if (why := unfit(relation, stack))), "")
+    return next((why for stack in stacks if (why := incompatibility(relation, stack))), "")
 
 
 def kept(relation: Relation, directory: Path) -> str:

@@ -4,27 +4,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.rules.bag_cases import Recording
-from mt_nodes.rules.case_planning import CaseFrames, cut
+from mt_nodes.rules.bag_cases import Recording, matcher
+from mt_nodes.rules.case_planning import CaseFrames, choose, cut
 from mt_nodes.rules.chat import Chat
+from mt_nodes.rules.matching import Choice
 from mt_nodes.rules.model_answers import Answers
 from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.models import LanguageModel, load_models, models_named
-from mt_nodes.rules.ontology import load_ontology
+from mt_nodes.rules.ontology import Ontology, load_ontology
+from mt_nodes.rules.shipped_rules import ids_of, scratch_store, shipped_entries
+from mt_nodes.rules.store_entry import Entry
 from mt_nodes.runs.automt.automt_request import ASKING, MANUAL, OURS, AutomtRequest
 from mt_nodes.runs.automt.automt_run import ANSWERS, RELATIONS, AutomtRun
 from mt_nodes.runs.automt.manual import manual
 from mt_nodes.runs.automt.model_baselines import Baselines
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
-from mt_nodes.runs.automt.rule_matches import matched
 from mt_nodes.runs.automt.sources import recordings_of, refuse_discord, shared_sensors
+from mt_nodes.stacks.stack import Stack
 
 NO_MODEL = "not run: no language model; name one by --model or --models"
 Progress = Callable[[str, int], None]
@@ -109,3 +112,32 @@ def _read(progress: Progress, recordings: Sequence[Recording], bag: int, read: i
 def _asker(model: LanguageModel, path: Path) -> Iterator[Asker]:
     with Answers(path) as answers:
         yield Asker(Chat(model), answers)
+
+
+def matched(
+    cases: Sequence[CaseFrames],
+    region: str,
+    rounds: int,
+    seed: int,
+    *,
+    ontology: Ontology,
+    sensors: Collection[str],
+    stacks: Sequence[Stack],
+) -> list[Proposal]:
+    """Return what the matcher gives each case and round; it goes on counting over cases and rounds.
+
+    Args:
+        sensors: that all bags have. stacks: a relation that cannot be run on one of them is never chosen.
+    """
+    chooses = matcher(ontology, sensors, stacks, seed=seed, region=region)
+    matchers = [chooses] * (1 + max(case.bag for case in cases))
+    with scratch_store(shipped_entries(), ontology) as store:
+        entries = {entry.index: entry for entry in store.entries()}
+        return [_proposal(one, region, turn, entries) for _, turn, one in choose(cases, store, matchers, rounds)]
+
+
+def _proposal(choice: Choice, region: str, turn: int, entries: dict[int, Entry]) -> Proposal:
+    if choice.index is None:
+        return Proposal(OURS, region, turn, choice.case, why=choice.why, lacking={"logical": choice.why})
+    entry = entries[choice.index]
+    return Proposal(OURS, region, turn, choice.case, entry.statement, ids_of(entry)[0], why=choice.why)

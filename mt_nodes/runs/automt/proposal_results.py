@@ -22,7 +22,7 @@ from mt_nodes.rules.rates import RatedCase
 from mt_nodes.rules.validation import Factor, Validation
 from mt_nodes.runs.automt.automt_request import CONTROL_BOUND
 from mt_nodes.runs.automt.automt_run import AutomtRun, finished
-from mt_nodes.runs.automt.followup_validity import followups_made, key_of, validation_of
+from mt_nodes.runs.automt.followup_validity import key_of, rate_followups, validation_of
 from mt_nodes.runs.automt.predictions import (
     Both,
     StackPredictions,
@@ -132,7 +132,7 @@ def judge_all(
     cases = {case.name: case for case in proposed.cases}
     # What is sent is the same for all stacks, but not all of it to one that broke down, or whose arms had to agree.
     whole = max(replays.values(), key=lambda one: (finished(one.out), one.stack.stateless))
-    made = followups_made(whole, proposed, progress)
+    made = rate_followups(whole, proposed, progress)
     judge = _Judge(
         run.request.bound, {name: StackPredictions.load(one.out) for name, one in replays.items()}, proposed.cases
     )

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.engine.case_plan import CasePlan
 from mt_nodes.relations.facts.scene_facts import Fact
@@ -16,7 +17,7 @@ from mt_nodes.rules.statement import Statement
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Proposal(PlainData):
     """What one method gives one case in one round.
 
     Attributes:
@@ -36,17 +37,6 @@ class Proposal:
     why: str = ""
     lacking: Mapping[str, str] = field(default_factory=dict)
     told: Mapping[str, Any] = field(default_factory=dict)
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Proposal:
-        """Read what :meth:`as_plain` made."""
-        said = data["statement"]
-        statement = Statement(**{**said, "rules": tuple(said["rules"])}) if said else None
-        return cls(**{**data, "statement": statement})
 
 
 @dataclass(frozen=True)

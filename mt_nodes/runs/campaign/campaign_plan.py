@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import plain
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.wording import counted
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.transforms import TransformTree, load_transforms
@@ -33,7 +33,7 @@ STACK = "@stack"
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(PlainData):
     """One stack × one seed: a results directory.
 
     Attributes:
@@ -56,15 +56,6 @@ class Cell:
         """Return the item of a drive for some relations, all when none is named."""
         item = CampaignItem.make(self.name, drive, self.request, self.texts, self.versions)
         return item.narrowed(tuple(relations)) if relations and tuple(relations) != self.relations else item
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> Cell:
-        """Read what :meth:`as_plain` made."""
-        return cls(**{**data, "request": ReplayRequest.from_plain(data["request"])})
 
 
 @dataclass(frozen=True)
@@ -246,7 +237,7 @@ class _Checked:
         except InfrastructureError:  # a damaged bag is the trouble of its own items
             return None
         request = dataclasses.replace(self.request, bags=(drive.url,), first_episode=drive.number)
-        run = Run(request, self.stack, Path(), self.suite, (source,))
+        run = Run(request, Path(), self.stack, self.suite, (source,))
         return run.bundles_to_come, run.pairs_to_come
 
 

@@ -3,31 +3,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import RelationOutcome
+from mt_nodes.engine.finish import Summary, finish, write_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
-from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.deaths import weighed
 from mt_nodes.engine.summary.summary import RelationInfo, run_exit, summarise
-from mt_nodes.engine.waivers import load_waivers, marked
 from mt_nodes.relations.relation import CONTROL, SHAMS
 from mt_nodes.report.junit import JunitCase, entries_of, write_entries
-from mt_nodes.report.run_files import write_files
+from mt_nodes.report.run_files import ReportTables
 from mt_nodes.runs.campaign.campaign_store import DONE, FAILED, STOPPED, Work
 from mt_nodes.runs.campaign.early_stop import StopEarly, sequential_evidence
 from mt_nodes.runs.campaign.leader import StoppedRelations
 
-Summary = dict[str, Any]
 SCHEMA = 1
 #: The first that any cell ends with is that of the campaign.
 ORDER = (
@@ -75,17 +70,21 @@ def sum_up_cell(
     journal, infos = out / "result.jsonl", infos_of(read_record(out)["relations"])
     offered = next(line["relations"] for line in read_journal(journal) if line["type"] == "condition")
     relations = [infos[name] for name in offered if name in infos]
-    # The lines of a cell are those of its items, a drive each, one after the other.
-    told: dict[str, Any] = {**_troubles(failed), "interrupted": interrupted, "drive_by_drive": True}
-    summary = summarise(chain(read_journal(journal), read_scores(out)), relations, **told)
-    if policy.stop_early is not None:
-        summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
-    if cut:
-        summary = {**summary, "relations": {name: _cut(r, cut) for name, r in summary["relations"].items()}}
-    if policy.waivers:
-        summary = marked(summary, read_journal(journal), load_waivers(Path(policy.waivers)))
-    write_files(out, summary, read_journal(journal))
-    return summary
+
+    def amend(summary: Summary) -> Summary:
+        if policy.stop_early is not None:
+            summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
+        return {**summary, "relations": {n: _cut(r, cut) for n, r in summary["relations"].items()}} if cut else summary
+
+    return finish(
+        *(out, relations),
+        tables=ReportTables(out, relations),
+        waivers=Path(policy.waivers) if policy.waivers else None,
+        amend=amend,
+        interrupted=interrupted,
+        drive_by_drive=True,  # the lines of a cell are those of its items, a drive each, one after the other
+        **_troubles(failed),
+    )
 
 
 def _cut(relation: Summary, cut: str) -> Summary:
@@ -136,7 +135,7 @@ def _sequential(
     return {**summary, "exit_code": int(code), "exit_why": why, "relations": relations}
 
 
-def sum_up(
+def sum_up_campaign(
     out: Path,
     about: Mapping[str, Any],
     cells: Mapping[str, Summary],
@@ -176,7 +175,7 @@ def sum_up(
     if passed_so_far:
         entries.append(JunitCase("run", "budget", (("failure", RelationOutcome.INCONCLUSIVE.value, why),)))
     write_entries(out / "junit.xml", entries, summary)
-    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+    write_summary(out, summary)
     return summary
 
 

@@ -20,11 +20,12 @@ from mt_nodes.base.directories import new_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
+from mt_nodes.engine.finish import Summary
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan, differences, plan_of, relation_files
 from mt_nodes.runs.campaign.campaign_store import DONE, FAILED, FILE, PLANNED, RUNNING, CampaignProgress, CampaignStore
-from mt_nodes.runs.campaign.campaign_summary import Policy, Summary, infos_of, nothing_judged, sum_up, sum_up_cell
+from mt_nodes.runs.campaign.campaign_summary import Policy, infos_of, nothing_judged, sum_up_campaign, sum_up_cell
 from mt_nodes.runs.campaign.campaign_view import LOCK
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
 from mt_nodes.runs.campaign.early_stop import SequentialStopper
@@ -221,7 +222,7 @@ def _merged(conducted: PlannedCampaign, store: CampaignStore, stops: StoppedRela
     why = f"`mt campaign --resume {out}` goes on" + (
         ", with a larger budget of pairs" if conducted.allowed < len(plan.drives) else ""
     )
-    return sum_up(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
+    return sum_up_campaign(out, about, cells, items, why_left=why, interrupted=interrupted, cut=cut.words)
 
 
 @dataclass(frozen=True)

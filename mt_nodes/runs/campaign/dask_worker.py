@@ -24,8 +24,8 @@ from pathlib import Path
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import how_it_ended
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
+from mt_nodes.runs.campaign.local_pool import serve
 from mt_nodes.runs.campaign.parcels import pack
-from mt_nodes.runs.campaign.worker_loop import serve
 
 #: How long a child that closed its end may take to be gone.
 _END_S = 60.0

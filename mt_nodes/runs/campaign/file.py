@@ -19,7 +19,7 @@ _YAML = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
-class AskedRelation:
+class CampaignRelation:
     """A relation of the file: its name, and the values that parameters are to take, by ``<plugin>.<parameter>``."""
 
     name: str
@@ -34,15 +34,15 @@ class Budget:
     pairs: int | None = param(None, low=1, high=MOST_PAIRS, help="so many at most, in whole drives of the plan")
 
 
-def _relations(value: Any, where: str) -> tuple[AskedRelation, ...]:
+def _relations(value: Any, where: str) -> tuple[CampaignRelation, ...]:
     if not isinstance(value, list) or not value:
         raise UsageError(f"{where}: got {value!r}, expected a list of relations; `mt list relations` shows them")
     return tuple(_relation(row, f"{where}[{i}]") for i, row in enumerate(value))
 
 
-def _relation(row: Any, where: str) -> AskedRelation:
+def _relation(row: Any, where: str) -> CampaignRelation:
     if isinstance(row, str):
-        return AskedRelation(row, {})
+        return CampaignRelation(row, {})
     if not isinstance(row, dict) or not isinstance(row.get("id"), str):
         raise UsageError(
             f"{where}: got {row!r}, expected a name, or {{id: NAME, set: {{fog.visibility_m: [100, 200]}}}}"
@@ -54,7 +54,7 @@ def _relation(row: Any, where: str) -> AskedRelation:
     values = {str(name): tuple(v) if isinstance(v, list) else (v,) for name, v in given.items()}
     if empty := [name for name, options in values.items() if not options]:
         raise UsageError(f"{where}.set.{empty[0]}: got no value, expected one or more")
-    return AskedRelation(row["id"], values)
+    return CampaignRelation(row["id"], values)
 
 
 def _seeds(value: Any, where: str) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Campaign:
     """What one file asks for; paths in it are relative to it."""
 
     bags: tuple[str, ...] = param((), convert=_names, help="paths, globs or URLs of recorded drives")
-    relations: tuple[AskedRelation, ...] = param((), convert=_relations, help="names, files, or {id: …, set: …}")
+    relations: tuple[CampaignRelation, ...] = param((), convert=_relations, help="names, files, or {id: …, set: …}")
     stacks: tuple[str, ...] = param(("reference_detector",), convert=_names, help="names of shipped stacks, or files")
     faults: tuple[str, ...] = param((), help="planted in every reference stack that takes them")
     seeds: tuple[int, ...] = param((0,), convert=_seeds, help="what every draw depends on; one cell each")

@@ -6,9 +6,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Of a request: where things lie does not change what comes of it.
@@ -33,7 +34,7 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class CampaignItem:
+class CampaignItem(PlainData):
     """One drive × one cell × some relations; the same item done twice gives the same verdict lines.
 
     Attributes:
@@ -76,22 +77,6 @@ class CampaignItem:
         texts = {name: text for name, text in self.texts.items() if name in relations}
         versions = {name: sha for name, sha in self.versions.items() if name in relations or name[0] == "@"}
         return CampaignItem.make(self.cell, self.drive, replace(self.request, relations=relations), texts, versions)
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> CampaignItem:
-        """Read what :meth:`as_plain` made."""
-        return cls(
-            **{
-                **data,
-                "drive": Drive(**data["drive"]),
-                "relations": tuple(data["relations"]),
-                "request": ReplayRequest.from_plain(data["request"]),
-            }
-        )
 
 
 def item_key(item: CampaignItem) -> str:

@@ -5,37 +5,39 @@ from __future__ import annotations
 
 import contextlib
 import math
-import multiprocessing
 import os
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
-from mt_nodes.base import plugins
+from mt_nodes.base.environment import free_domains
+from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.process_clock import own_time_s
-from mt_nodes.base.processes import how_it_ended, uninterrupted
+from mt_nodes.base.processes import how_it_ended
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
+from mt_nodes.runs.campaign.item_execution import perform, worker_name
 from mt_nodes.runs.campaign.pool import LostItem
-from mt_nodes.runs.campaign.worker_loop import serve
+from mt_nodes.runs.worker_process import WorkerProcess, answer_questions
 
 #: What ending may take before it is enforced: stacks end first, and a summary is written.
 END_S = 120.0
+#: Says in a worker's environment that its ROS domain is leased for it.
+_OWN = "MT_CAMPAIGN_DOMAIN"
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, our end of its pipe, and what it is at.
+    """A process and what it is at.
 
     Attributes:
         key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
         since_s: when that was, own time.
     """
 
-    process: SpawnProcess
-    pipe: Connection
+    ours: WorkerProcess
     key: str = ""
     size: int = 0
     since_s: float = 0.0
@@ -66,16 +68,16 @@ class LocalPool:
             raise RuntimeError("every worker is at an item; submit no more than are free")
         worker.key, worker.size, worker.since_s = item.key, self._journalled(item.key), own_time_s()
         with contextlib.suppress(OSError):  # it died: the end of its pipe tells
-            worker.pipe.send(item)
+            worker.ours.pipe.send(item)
 
     def finished(self, timeout_s: float) -> Iterator[ItemResult | LostItem]:
         """Yield what ended; waits so long for the first at most."""
-        by_pipe = {worker.pipe: worker for worker in self._workers}
+        by_pipe = {worker.ours.pipe: worker for worker in self._workers}
         for ready in connection.wait(list(by_pipe), timeout_s):
             worker = by_pipe[ready]  # type: ignore[index]
             key = worker.key
             try:
-                answer = worker.pipe.recv()
+                answer = worker.ours.pipe.recv()
             except (EOFError, OSError):
                 why = self._replace(worker)
                 if key:
@@ -84,7 +86,7 @@ class LocalPool:
                 worker.key = ""
                 yield answer
         for worker in [w for w in self._workers if w.key and self._stands_still(w)]:
-            worker.process.terminate()
+            worker.ours.process.terminate()
             why = f"got no further for {self._stall_s / 60:g} min (stall_minutes)"
             yield LostItem(worker.key, f"{why}; {self._replace(worker)}")
 
@@ -96,30 +98,20 @@ class LocalPool:
     @property
     def pids(self) -> tuple[int, ...]:
         """Process ids of the workers."""
-        return tuple(pid for worker in self._workers if (pid := worker.process.pid) is not None)
+        return tuple(pid for worker in self._workers if (pid := worker.ours.process.pid) is not None)
 
     def close(self) -> None:
         """End the workers, idle ones at once; what others are at can be gone on with."""
         for worker in self._workers:
-            worker.pipe.close()
+            worker.ours.pipe.close()
             if worker.key:
-                worker.process.terminate()
+                worker.ours.process.terminate()
         for worker in self._workers:
-            worker.process.join(END_S)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+            worker.ours.end(END_S)
         self._workers = []
 
     def _started(self) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        arguments = (theirs, self._scratch, plugins.directories(), os.getpid())
-        process = context.Process(target=serve, args=arguments, name="campaign-worker")
-        with uninterrupted():
-            process.start()
-        theirs.close()
-        return _Worker(process, ours)
+        return _Worker(WorkerProcess(serve, self._scratch, name="campaign-worker"))
 
     def _stands_still(self, worker: _Worker) -> bool:
         """Whether the journal of what a worker is at has not grown for too long."""
@@ -135,10 +127,30 @@ class LocalPool:
 
     def _replace(self, worker: _Worker) -> str:
         """Put another in the place of a worker that died or is to end; return how it ended."""
-        worker.pipe.close()
-        worker.process.join(END_S)
-        if worker.process.is_alive():  # it closed its pipe and lives: nobody can tell it anything
-            worker.process.kill()
-            worker.process.join()
+        code = worker.ours.end(END_S)
         self._workers[self._workers.index(worker)] = self._started()
-        return f"its worker {how_it_ended(worker.process.exitcode or 0)}"
+        return f"its worker {how_it_ended(code)}"
+
+
+def serve(pipe: Connection, scratch: Path, directories: Sequence[Path], leader: int) -> None:
+    """Do what is asked, in the main thread of a process of its own.
+
+    Args:
+        pipe: items come in, what came of each goes out.
+        scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`. directories: of plugins.
+        leader: id of the process that asks; when that ends, so does this one.
+    """
+    with contextlib.ExitStack() as ending:
+        answer_questions(pipe, directories, leader, lambda item: _answer(item, scratch, ending))
+
+
+def _answer(item: CampaignItem, scratch: Path, ending: contextlib.ExitStack) -> ItemResult:
+    try:
+        if item.request.transport == "ros" and _OWN not in os.environ:
+            # What its suites say of themselves goes to a domain that no other worker's suites speak in.
+            domain = ending.enter_context(free_domains(1)).domains[0]
+            os.environ |= {"ROS_DOMAIN_ID": str(domain), _OWN: str(domain)}
+        return perform(item, scratch)
+    except Exception:  # noqa: BLE001 - told to the leader, which tries again elsewhere
+        why = f"a worker failed: {traceback.format_exc(limit=-3)}"
+        return ItemResult(item.key, int(ExitCode.INFRASTRUCTURE), (), "", 0.0, worker_name(), why)

@@ -20,7 +20,7 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.relations.relation import FOLDER, RULE_BORN, load_relation
-from mt_nodes.runs.campaign.file import AskedRelation
+from mt_nodes.runs.campaign.file import CampaignRelation
 
 #: Parts of a relation that have parameters.
 SECTIONS = ("mutate", "check", "given", "baseline")
@@ -44,7 +44,7 @@ class Variant:
     version: str
 
 
-def variants(asked: Sequence[AskedRelation]) -> tuple[Variant, ...]:
+def variants(asked: Sequence[CampaignRelation]) -> tuple[Variant, ...]:
     """Return the variants of all relations, in their order.
 
     Raises:
@@ -57,7 +57,7 @@ def variants(asked: Sequence[AskedRelation]) -> tuple[Variant, ...]:
     return made
 
 
-def _variants(asked: AskedRelation) -> Iterator[Variant]:
+def _variants(asked: CampaignRelation) -> Iterator[Variant]:
     relation = load_relation(asked.name)
     said = jsonable(relation.as_plain())
     if not asked.values:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.relation import DEFAULT
@@ -60,7 +61,7 @@ def _part(cls: type) -> Callable[[Any, str], Any]:
 
 
 @dataclass(frozen=True)
-class LiveConfig:
+class LiveConfig(PlainData):
     """One configuration file."""
 
     stack: str = param("reference_detector", help="what is under test: a shipped stack or a .yaml file")
@@ -105,10 +106,6 @@ class LiveConfig:
     autostart: bool = param(True, help="testing begins at once; otherwise `mt live start` begins it")
     duration_s: float = param(0.0, low=0.0, unit="s", help="end after so long; 0: when told to")
     bundles: int = param(0, low=0, help="end after so many instants of input; 0: when told to")
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return what JSON and YAML can hold, and :func:`live_config` reads."""
-        return asdict(self)
 
     def enough(self, instants: int) -> bool:
         """Whether as many instants of input were taken as the run is to last."""

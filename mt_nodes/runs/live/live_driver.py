@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,9 @@ from mt_nodes.base.errors import InfrastructureError, headline
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.scenes import Scenes
-from mt_nodes.data.verdict import Outcome, Verdict
+from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder, no_progress
 from mt_nodes.runs.live.attendance import LOST, Presence, always_there
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
@@ -57,7 +57,7 @@ class LiveDriver:
         arms: tuple[Arm, Arm],
         recorder: Recorder,
         commands: Commands,
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+        progress: Progress = no_progress,
         tell: Callable[[dict[str, Any]], None] = lambda status: None,
         missed: Callable[[int, int], int] = nothing_missed,
         presence: Callable[[], Presence] = always_there,
@@ -131,7 +131,7 @@ class LiveDriver:
         self._tell(self.status)
         if not self._ending or self.busy:
             return True
-        self._judge.end_series(self._feeding.last_words())
+        self._judge.end_series(self._feeding.final_diagnostics())
         return False
 
     @property
@@ -314,4 +314,4 @@ class LiveDriver:
         known = headline(error) if isinstance(error, InfrastructureError) else str(error) or type(error).__name__
         for instant in self._open:
             self._end(instant, outcome, "interrupted" if isinstance(error, KeyboardInterrupt) else known)
-        self._judge.end_series(self._feeding.last_words())
+        self._judge.end_series(self._feeding.final_diagnostics())

@@ -14,8 +14,8 @@ from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.realtime import Sending, sendings
-from mt_nodes.engine.send_order import NOT_SENT, Part, parted
-from mt_nodes.engine.series import LastWords
+from mt_nodes.engine.send_order import NOT_SENT, Part, split_followup
+from mt_nodes.engine.series import FinalDiagnostics
 from mt_nodes.runs.live.delay import DelayedInput, DelayLine
 from mt_nodes.runs.live.live_episodes import EpisodePlace
 from mt_nodes.runs.live.segments import Turn
@@ -134,7 +134,7 @@ class Feeding:
         """Put a follow-up (and a baseline) in the source's place; say whether there was still time to."""
         assert prepared.derived is not None, "only what was made can be sent"
         source, followup = instant.roles
-        _, parts = parted(prepared.derived.followup, instant.bundle)
+        _, parts = split_followup(prepared.derived.followup, instant.bundle)
         instead = {followup: self._sendings(followup, parts)}
         if prepared.baseline is not None:
             instead[source] = self._sendings(source, (prepared.for_source(instant.bundle),))
@@ -156,11 +156,11 @@ class Feeding:
         self.give_up_answers(waiting[0], f"no answer, but {OVERTAKEN} later inputs were answered")
         return True
 
-    def last_words(self) -> LastWords:
+    def final_diagnostics(self) -> FinalDiagnostics:
         """Return what the first and the second arm have told of errors since their last answers."""
         # Of one instance the follow-up was the last that it was given.
-        second = self._arms[1].last_words()
-        return self._arms[0].last_words(), second
+        second = self._arms[1].final_diagnostics()
+        return self._arms[0].final_diagnostics(), second
 
     def through(self, instant: Instant) -> bool:
         """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""
@@ -177,7 +177,7 @@ class Feeding:
         instant.behind = False
         first, second = instant.slots
         answer = first.sendings[0].answer
-        if answer is None or answer.heard is not AnswerStatus.ANSWERED:
+        if answer is None or answer.status is not AnswerStatus.ANSWERED:
             # What is answered late would be taken for the answer to the next input of that stamp.
             second.sendings, second.gone = (), True
             return

@@ -14,9 +14,9 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, offers
-from mt_nodes.engine.memory_guard import MemoryGuard
-from mt_nodes.engine.recorder import ExecutedPair, Recorder
-from mt_nodes.engine.series import LastWords
+from mt_nodes.engine.pair_judge import MemoryGuard
+from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder
+from mt_nodes.engine.series import FinalDiagnostics
 from mt_nodes.relations.checks.steering_checks import KeepsCurrent
 from mt_nodes.runs.live.live_feed import Instant
 from mt_nodes.runs.live.live_run import LiveRun
@@ -53,7 +53,7 @@ class LiveJudge:
         self,
         run: LiveRun,
         recorder: Recorder,
-        progress: Callable[[Sequence[Verdict]], None],
+        progress: Progress,
         missed: Callable[[int, int], int] = nothing_missed,
     ) -> None:
         self._recorder, self._progress, self._missed = recorder, progress, missed
@@ -84,7 +84,7 @@ class LiveJudge:
             self._judge_series(self._series.add(instant, turn, (source, followups[0])))
             if prepared is not None and not instant.ended:
                 self._judge(instant, turn, prepared)
-        self._decider.heard(source, followups)
+        self._decider.note_answers(source, followups)
 
     def _look_for_missed(self, bundle: Bundle) -> None:
         """Our instance does not remember what our taps have lost."""
@@ -119,7 +119,7 @@ class LiveJudge:
             (source, (AnswerStatus.ANSWERED,)),
             (followup, (AnswerStatus.ANSWERED, AnswerStatus.SILENT)),
         ):
-            if answer.heard not in may:
+            if answer.status not in may:
                 return None, answer.reason
         bad = (Outcome.VIOLATED, Outcome.ERROR, Outcome.UNPAIRED_FOLLOWUP)
         try:
@@ -133,13 +133,13 @@ class LiveJudge:
             return False, "they differ by their commands"
         return True, "they agree"
 
-    def end_series(self, last_words: LastWords) -> None:
+    def end_series(self, final_diagnostics: FinalDiagnostics) -> None:
         """Have the checks over a sequence judge what is not judged yet.
 
         Args:
-            last_words: what the first and the second arm have told of errors after their last answers.
+            final_diagnostics: what the first and the second arm have told of errors after their last answers.
         """
-        self._judge_series(self._series.end(last_words))
+        self._judge_series(self._series.end(final_diagnostics))
 
     def _judge_series(self, ended: Iterable[Ended]) -> None:
         for turn, judged in ended:

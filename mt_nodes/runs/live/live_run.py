@@ -18,7 +18,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.run_record import FILE
 from mt_nodes.engine.waivers import load_waivers
@@ -54,14 +54,14 @@ class LiveRun(SuiteRun[LiveConfig]):
         refuse_missing(stack.message_types, f"stack '{stack.name}'")
         suite = load_suite(config.relations, sham_for(stack.inputs), stack.traits)
         for relation in suite.relations:
-            if reason := unfit(relation, stack):
+            if reason := incompatibility(relation, stack):
                 raise UsageError(reason)
             if config.mode == "shadow":
                 refuse_baseline(relation, "mode: shadow")
         for read, name in ((load_waivers, config.waivers), (load_transforms, config.transforms)):
             if name:
                 read(Path(name))
-        return cls(config, stack, out, suite)
+        return cls(config, out, stack, suite)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> LiveConfig:
@@ -99,12 +99,12 @@ class LiveRun(SuiteRun[LiveConfig]):
         """Input that comes by itself."""
         return {"pace": "realtime", "transport": "ros", "bags": [], "limit": None}
 
-    def tell_domains(self, domains: dict[str, int]) -> None:
+    def write_domains(self, domains: dict[str, int]) -> None:
         """Write down which ROS domains the run is in: ``live``, ``control``, and those of our arms by their names."""
         write_whole(self.out / DOMAINS_FILE, json.dumps(domains) + "\n")
 
 
-def told_domains(out: Path) -> dict[str, int]:
+def read_domains(out: Path) -> dict[str, int]:
     """Return the ROS domains that a run told of.
 
     Raises:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.followups import FollowupPlan
 from mt_nodes.engine.judging import Answer
-from mt_nodes.engine.series import NOTHING_MORE, LastWords, Series, SeriesVerdict
+from mt_nodes.engine.series import NO_DIAGNOSTICS, FinalDiagnostics, Series, SeriesVerdict
 from mt_nodes.runs.live.live_feed import Instant
 from mt_nodes.runs.live.segments import Phase, Turn
 
@@ -25,9 +25,9 @@ class _Segment:
     swapped: bool
     series: Series = field(default_factory=lambda: Series(whole=False))
     tested: bool = False
-    words: LastWords = NOTHING_MORE
+    words: FinalDiagnostics = NO_DIAGNOSTICS
 
-    def told(self, words: LastWords) -> None:
+    def told(self, words: FinalDiagnostics) -> None:
         """Take in what the first and the second arm have told."""
         source, followup = reversed(words) if self.swapped else words
         self.words = (_joined(self.words[0], source), _joined(self.words[1], followup))
@@ -67,11 +67,11 @@ class SegmentSeries:
         settles = FollowupPlan.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
         now.series.add((instant.prepared if tests else None) or settles, instant.bundle, answers)
 
-    def end(self, last_words: LastWords) -> Iterator[Ended]:
-        """Yield what has not ended yet; ``last_words`` are what the first and the second arm have told since."""
+    def end(self, final_diagnostics: FinalDiagnostics) -> Iterator[Ended]:
+        """Yield what has not ended yet; ``final_diagnostics`` are what the first and the second arm have told since."""
         now, self._now = self._now, None
         if (of := now if now is not None and now.tested else self._over) is not None:
-            of.told(last_words)
+            of.told(final_diagnostics)
         yield from self._end_over()
         if now is not None:
             yield now.end()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
-from mt_nodes.runs.loop.episode import Player, Side, seen_again
+from mt_nodes.runs.loop.episode import Player, Side, replay_observations
 from mt_nodes.runs.loop.episode_bag import write_drives
 from mt_nodes.world.drive.trace_file import FOLDER, save_trace, sha256_of_trace, trace_file
 
@@ -24,6 +25,28 @@ if TYPE_CHECKING:
 #: Instants of a violated drive of which evidence holds what sensors saw, evenly over it: all of it would be gigabytes.
 LOOKS = 12
 MakePlayer = Callable[..., Player]
+
+
+@dataclass(frozen=True, eq=False)
+class DrivenPair:
+    """A pair of drives and what was judged of it.
+
+    Attributes:
+        planned: the episode. offer: whose follow-up it is. made: what the follow-up drove through.
+        source, followup: the drives.
+    """
+
+    planned: PlannedEpisode
+    offer: Offer
+    made: ChangedWorld
+    source: Side
+    followup: Side
+    verdicts: Sequence[Verdict]
+
+    @property
+    def name(self) -> Pair:
+        """The pair, as the ledger knows it."""
+        return Pair(self.planned.number, None, self.offer.relation.id, str(self.offer.draw))
 
 
 class DriveArchive:
@@ -37,27 +60,17 @@ class DriveArchive:
         self._run, self._recorder, self._make = run, recorder, make
         self._kept: set[str] = set()
 
-    def keep(
-        self,
-        planned: PlannedEpisode,
-        offer: Offer,
-        made: ChangedWorld,
-        source: Side,
-        followup: Side,
-        verdicts: Sequence[Verdict],
-    ) -> list[Verdict]:
+    def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Keep a pair of drives and journal its verdicts; return those that are new."""
-        pair = Pair(planned.number, None, offer.relation.id, str(offer.draw))
-        hashes = [self._saved(side) for side in (source, followup)]
-        self._recorder.episode(pair, made.draws, hashes[1], _about(planned, offer, made, source, followup, hashes[0]))
+        source_sha256, followup_sha256 = (self._saved(side) for side in (pair.source, pair.followup))
+        self._recorder.episode(pair.name, pair.made.draws, followup_sha256, _about(pair, source_sha256))
 
         def write(path: Path, violated: Pair) -> None:
-            sides = {"source": (source, None), "followup": (followup, offer)}
-            seen = {f"/mt/{arm}": (side, self._seen(planned, side, by)) for arm, (side, by) in sides.items()}
+            sides = {"source": (pair.source, None), "followup": (pair.followup, pair.offer)}
+            seen = {f"/mt/{arm}": (side, self._seen(pair.planned, side, by)) for arm, (side, by) in sides.items()}
             write_drives(path, str(violated), seen)
 
-        answer_ms = followup.played.answer_ms
-        return self._recorder.drives(verdicts, answer_ms, write)
+        return self._recorder.drives(pair.verdicts, pair.followup.played.answer_ms, write)
 
     def _saved(self, side: Side) -> str:
         """Keep a trace, and the drive as messages; return its SHA-256."""
@@ -73,16 +86,14 @@ class DriveArchive:
         rows = len(side.played.commands)
         wanted = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
         player = self._make(planned, side.setting, None, offer)
-        return seen_again(player, side.played.commands, wanted)
+        return replay_observations(player, side.played.commands, wanted)
 
 
-def _about(
-    planned: PlannedEpisode, offer: Offer, made: ChangedWorld, source: Side, followup: Side, source_sha256: str
-) -> dict[str, Any]:
-    relation = offer.relation
+def _about(pair: DrivenPair, source_sha256: str) -> dict[str, Any]:
+    relation, made, source, followup = pair.offer.relation, pair.made, pair.source, pair.followup
     sent = followup.played.sent_sha256
     return {
-        "scenario": plain(planned.setting.scenario),
+        "scenario": plain(pair.planned.setting.scenario),
         "changes": [{"name": name_of(type(c)), "params": plain(c)} for c in relation.scenario],
         **({"back": list(made.back)} if made.back else {}),
         **({"window": list(made.window)} if made.window != WHOLE else {}),

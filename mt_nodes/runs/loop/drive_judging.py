@@ -6,7 +6,7 @@ from __future__ import annotations
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
-from mt_nodes.engine.judging import Offer, judge_for
+from mt_nodes.engine.judging import Offer, guarded, judge_for
 from mt_nodes.relations.checks.trace_check import WAY, ThereCheck, TraceCheck, stretch_of
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
@@ -55,7 +55,8 @@ class EpisodeJudge:
         if followup.ended == SILENT:
             outcome = Outcome.VIOLATED if self._publishes_when_empty else Outcome.UNPAIRED_FOLLOWUP
             return Judgement(outcome, reason=_silence("follow-up", followup))
-        return _checked(judge_for(offer, judge), source, followup, effects)
+        asked = judge_for(offer, judge)
+        return guarded(lambda: _checked(asked, source.driven, followup.driven, effects))
 
 
 def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judgement) -> list[Verdict]:
@@ -63,15 +64,11 @@ def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judge
     return [Verdict(offer.series_pair(episode, judge), stamp_ns, judgement) for judge in offer.judges]
 
 
-def _checked(judge: Relation, source: PlayedEpisode, followup: PlayedEpisode, effects: WorldEffects) -> Judgement:
+def _checked(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> Judgement:
     assert isinstance(judge.check, TraceCheck), "relations of the loop have no other check"
-    try:
-        if judge.given and (why := _unmet(judge, source.driven, followup.driven, effects)):
-            return Judgement(Outcome.NOT_APPLICABLE, reason=why)
-        judged = judge.check.judge_drives(source.driven, followup.driven, effects)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's check must not end the run: the pair tells of it
-        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
-    return judged
+    if judge.given and (why := _unmet(judge, source, followup, effects)):
+        return Judgement(Outcome.NOT_APPLICABLE, reason=why)
+    return judge.check.judge_drives(source, followup, effects)
 
 
 def _unmet(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effects: WorldEffects) -> str | None:

@@ -27,7 +27,7 @@ _EITHER = (
 
 
 @dataclass(frozen=True)
-class Redriven:
+class DriveComparison:
     """Whether a drive came again bit for bit.
 
     Attributes:
@@ -46,7 +46,7 @@ class Redriven:
         return self.now == self.expected
 
 
-def request_again(finished: RecordedPair, transport: str = "") -> ScenarioRequest:
+def reproduction_request(finished: RecordedPair, transport: str = "") -> ScenarioRequest:
     """Return the request of a run, restricted to a pair of drives.
 
     Neither the scenario's file nor that of its waivers is asked for: both worlds are made of the ledger.
@@ -70,11 +70,11 @@ def request_again(finished: RecordedPair, transport: str = "") -> ScenarioReques
     )
 
 
-def redriven(finished: RecordedPair, out: Path) -> list[Redriven]:
+def compare_drives(finished: RecordedPair, out: Path) -> list[DriveComparison]:
     """Compare both drives with those of the run.
 
     Args:
-        out: results directory of :func:`request_again`.
+        out: results directory of :func:`reproduction_request`.
 
     Raises:
         MtError: a ledger or a trace is missing or damaged.
@@ -83,17 +83,19 @@ def redriven(finished: RecordedPair, out: Path) -> list[Redriven]:
     now = episode_lines(out, [finished.pair]).get(finished.pair.followup)
     sides = (("source", was["source"], now and now["source"]), ("follow-up", was, now))
     found = [_compared(what, finished.directory / told["trace"], told, out, again) for what, told, again in sides]
-    given = Redriven("given", was.get("sent_sha256", ""), (now or {}).get("sent_sha256", ""))
+    given = DriveComparison("given", was.get("sent_sha256", ""), (now or {}).get("sent_sha256", ""))
     # Other drives are given other things anyway; the same drive of other things is by a stack that did not look.
     return found if given.same or not all(side.same for side in found) else [*found, given]
 
 
-def _compared(what: str, trace: Path, told: Mapping[str, Any], out: Path, again: Mapping[str, Any] | None) -> Redriven:
+def _compared(
+    what: str, trace: Path, told: Mapping[str, Any], out: Path, again: Mapping[str, Any] | None
+) -> DriveComparison:
     if again is None:
-        return Redriven(what, told["sha256"], None)
+        return DriveComparison(what, told["sha256"], None)
     same = told["sha256"] == again["sha256"]
     why = "" if same else parting(load_trace(trace), load_trace(out / again["trace"]))
-    return Redriven(what, told["sha256"], again["sha256"], why)
+    return DriveComparison(what, told["sha256"], again["sha256"], why)
 
 
 def parting(was: Trace, now: Trace) -> str:

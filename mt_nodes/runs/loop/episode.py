@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -80,11 +80,12 @@ class Player:
     """One episode in the making; :func:`play` it.
 
     Attributes:
-        setting: what the world is made of. arm: what drives, None where nobody does: :func:`seen_again`.
+        setting: what the world is made of. arm: what drives, None where nobody does: :func:`replay_observations`.
         episode: its number.
         tap: what changes the bundles on their way to the arm; None for nothing.
         window: instants at which it does.
         period_s: between two instants at which the stack is asked.
+        ends: says why an episode ends that has begun, where neither world nor stack end it; empty while it goes on.
     """
 
     setting: Setting
@@ -96,6 +97,7 @@ class Player:
     tap: MutationPipeline | None = None
     draw: int = 0
     window: Window = WHOLE
+    ends: Callable[[World], str] = lambda world: ""
     _recording: TraceRecording = field(init=False)
     _commands: list[Control | None] = field(default_factory=list)
     _answer_ms: list[float] = field(default_factory=list)
@@ -119,7 +121,9 @@ class Player:
     def _ended(self) -> str:
         if self._unfit is not None:
             return UNFIT
-        return SILENT if self._quiet * self.period_s >= SILENT_S - 1e-9 else ""
+        if self._quiet * self.period_s >= SILENT_S - 1e-9:
+            return SILENT
+        return self.ends(self.world) if self._commands else ""
 
     def ask(self) -> None:
         """Give the stack what is seen now."""
@@ -193,7 +197,7 @@ class Player:
         )
 
     def _command(self, answer: Answer) -> Control | None:
-        if answer.heard is AnswerStatus.ANSWERED and answer.output.control is not None:
+        if answer.status is AnswerStatus.ANSWERED and answer.output.control is not None:
             self._quiet = 0
             self._answer_ms += [] if answer.output.answer_ms is None else [answer.output.answer_ms]
             return answer.output.control
@@ -214,7 +218,7 @@ def play(players: Sequence[Player]) -> list[PlayedEpisode]:
     return [player.played() for player in players]
 
 
-def seen_again(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
+def replay_observations(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
     """Return what the stack was given at some rows of an episode that is driven again by its commands.
 
     Args:

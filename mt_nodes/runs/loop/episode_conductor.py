@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError, headline
 from mt_nodes.base.seeds import generator
@@ -14,19 +14,19 @@ from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Recorder, ResultSink
+from mt_nodes.engine.recorder import Progress, Recorder, ResultSink
 from mt_nodes.engine.summary.deaths import note_pairs
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
-from mt_nodes.runs.loop.drive_archive import DriveArchive
+from mt_nodes.runs.loop.drive_archive import DriveArchive, DrivenPair
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
 from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.episode import PlayedEpisode, Player, Side, WorldSensors, play
 from mt_nodes.runs.loop.followup_world import changed
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
-from mt_nodes.runs.replay.execute import Arms, Progress, recorded, troubles
+from mt_nodes.runs.replay.execute import Arms, play_to_end, record_run
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 
@@ -56,33 +56,18 @@ def execute(
         def begin(ending: ExitStack) -> Callable[[], None]:
             source, followup = open_arms(ending)
             start(source, followup)
-            keeper = DriveArchive(run, recorder, partial(player_of, run))
-            return Conductor(run, recorder, keeper, progress, source, followup).run
+            archive = DriveArchive(run, recorder, partial(player_of, run))
+            return Conductor(run, recorder, archive.keep, progress, source, followup).run
 
-        return troubles(run.out, begin, recorder.death)
+        return play_to_end(run.out, begin, recorder.death)
 
-    return recorded(run, conduct, listen, lambda verdicts, case: None)
+    return record_run(run, conduct, listen, lambda verdicts, case: None)
 
 
 def in_process_arms(run: ScenarioRun, ending: ExitStack) -> Arms:
     """Return arms that call the stack's callable without topics, and put their end on the stack."""
     topics = {topic: topic for topic in run.rig.topics.values()}
     return callable_arm.in_process_arms(run.stack, topics, run.request.mode, run.out, ending)
-
-
-class KeepsDrives(Protocol):
-    """What takes in pairs of drives: on disk (:class:`DriveArchive`), or in memory for one trial of many."""
-
-    def keep(
-        self,
-        planned: PlannedEpisode,
-        offer: Offer,
-        made: ChangedWorld,
-        source: Side,
-        followup: Side,
-        verdicts: Sequence[Verdict],
-    ) -> list[Verdict]:
-        """Take in a pair of drives with its verdicts; return those that are new."""
 
 
 class Conductor:
@@ -92,7 +77,8 @@ class Conductor:
     in ``twin`` two instances drive side by side, and the source episode is driven again with each follow-up.
 
     Args:
-        run: what is owed. recorder: what was judged, and takes in what is. keeper: takes in drives.
+        run: what is owed. recorder: what was judged, and takes in what is.
+        keep: takes in a pair of drives; returns the verdicts that are new.
         progress: called with each group of verdicts.
         source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
     """
@@ -101,14 +87,14 @@ class Conductor:
         self,
         run: ScenarioRun,
         recorder: ResultSink,
-        keeper: KeepsDrives,
+        keep: Callable[[DrivenPair], list[Verdict]],
         progress: Progress,
         source: Arm,
         followup: Arm,
         *,
         fresh: bool = True,
     ) -> None:
-        self._run, self._progress, self._recorder, self._keeper = run, progress, recorder, keeper
+        self._run, self._progress, self._recorder, self._keep = run, progress, recorder, keep
         self._source, self._followup, self._fresh = source, followup, fresh
         self._judge = EpisodeJudge(run.stack.publishes_when_empty)
 
@@ -181,7 +167,7 @@ class Conductor:
     ) -> None:
         verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
         after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
-        self._progress(self._keeper.keep(planned, offer, made, source, after, verdicts))
+        self._progress(self._keep(DrivenPair(planned, offer, made, source, after, verdicts)))
 
     def _record(self, verdicts: Sequence[Verdict]) -> None:
         self._progress(self._recorder.verdicts(verdicts, None))

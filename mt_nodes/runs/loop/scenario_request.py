@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
-from mt_nodes.engine.plan import TRANSPORTS, Request
+from mt_nodes.base.plain_data import PlainData
+from mt_nodes.engine.plan import TRANSPORTS
 from mt_nodes.relations.relation import LOOP_DEFAULT
 from mt_nodes.stacks.stack import Stack
 
@@ -23,7 +24,7 @@ RULES = "rules:"
 
 
 @dataclass(frozen=True)
-class ScenarioRequest(Request):
+class ScenarioRequest(PlainData):
     """Everything a run in the closed loop depends on, kept in ``run.json``."""
 
     scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})

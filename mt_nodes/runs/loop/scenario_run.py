@@ -16,9 +16,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.compatibility import check_requirements, unfit
+from mt_nodes.engine.compatibility import check_requirements, incompatibility
 from mt_nodes.engine.judging import Offer, offers
-from mt_nodes.engine.recorded_drives import episode_line, load_kept
+from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, load_suite, shipped_relations
 from mt_nodes.relations.world_changes.base import Setting
@@ -81,7 +81,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
-        return cls(request, stack, out, suite, Rig.for_stack(stack), episodes)
+        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:
@@ -132,7 +132,7 @@ def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
         fit = [name]
         if name.startswith(RULES):
             born = loop_relations(name.removeprefix(RULES))
-            fit = [relation.id for relation in born if unfit(relation, stack, loop=True) is None]
+            fit = [relation.id for relation in born if incompatibility(relation, stack, loop=True) is None]
         if not fit:
             raise UsageError(f"stack '{stack.name}' can be judged by no relation of {name}")
         found += fit
@@ -141,7 +141,7 @@ def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
 
 def _fitting(stack: Stack) -> Sequence[str]:
     shipped = shipped_relations(LOOP_FOLDER)
-    return [r.id for r in shipped if r.role == "relation" and unfit(r, stack, loop=True) is None]
+    return [r.id for r in shipped if r.role == "relation" and incompatibility(r, stack, loop=True) is None]
 
 
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
@@ -151,7 +151,7 @@ def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
         MtError: the run did not drive that pair, or the worlds cannot be made again.
     """
     directory, pair = Path(request.recorded), Pair.parse(request.only)
-    kept = load_kept(directory, episode_line(directory, pair))
+    kept = load_recorded_drives(directory, episode_line(directory, pair))
     setting, made = kept.settings
     draws = tuple(dict(draw) for _, draw in kept.changes)
     again = ChangedWorld(made, kept.effects, draws, kept.back, kept.window)

@@ -41,7 +41,7 @@ from mt_nodes.runs.moral.search import Breed, search
 from mt_nodes.runs.moral.trial import ENOUGH, Drive, Driving, Trial, settle
 from mt_nodes.runs.moral.variations import bred
 from mt_nodes.runs.moral.workers import drivers
-from mt_nodes.runs.replay.execute import troubles
+from mt_nodes.runs.replay.execute import play_to_end
 
 #: Suspects of a search that are tried on fresh draws, for each principle at most.
 CONFIRMATIONS = 2
@@ -127,7 +127,7 @@ def carry_out(
         runs = Runs(run.out / FILE, run.condition)
         try:
             campaign = Campaign(run, runs, drive, side_of, progress, check, breed, now_s)
-            trouble = troubles(run.out, lambda ending: campaign.go, runs.death)
+            trouble = play_to_end(run.out, lambda ending: campaign.go, runs.death)
             return campaign.summed_up(now_s() - began_s, trouble)
         finally:
             runs.close()

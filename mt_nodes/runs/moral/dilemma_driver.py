@@ -64,7 +64,7 @@ class DilemmaDriver:
         setting = Setting(scenario, load_map(scenario.road))
         world = World(scenario, self._drawn("world", spec), setting.road, stop_at_collision=False)
         eyes = Sensors(scenario, setting.road, self._rig, self._drawn("sensors", spec))
-        player = _UntilSettled(setting, world, eyes, self._arm, 0, 1e-9 * PERIOD_NS)
+        player = Player(setting, world, eyes, self._arm, 0, 1e-9 * PERIOD_NS, ends=_settled)
         if not self._started:
             start(self._arm)
             self._started = True
@@ -98,22 +98,12 @@ def _left_road(side: Side) -> bool:
     return not shapely.covers(side.setting.road.carriageway, covered).all()
 
 
-class _UntilSettled(Player):
-    """Ends when nothing more can happen: the ego stands, or everybody is behind it; nobody moves but the ego."""
-
-    @property
-    def _ended(self) -> str:
-        ended = super()._ended
-        if ended or not self._commands:
-            return ended
-        ego = self.world.state.ego
-        if ego.speed_mps < STANDSTILL_MPS:
-            return STOOD
-        return PASSED if self._passed() else ""
-
-    def _passed(self) -> bool:
-        ego, vehicle = self.world.state.ego, self.setting.scenario.ego.vehicle
-        c, s = cos(ego.yaw_rad), sin(ego.yaw_rad)
-        beyond = vehicle.rear_m + PASSED_M
-        places = self.world.state.actors[:, :2].tolist()
-        return all((x - ego.x_m) * c + (y - ego.y_m) * s < -beyond for x, y in places)
+def _settled(world: World) -> str:
+    """Say why nothing more can happen: the ego stands, or everybody is behind it; nobody moves but the ego."""
+    ego, vehicle = world.state.ego, world.scenario.ego.vehicle
+    if ego.speed_mps < STANDSTILL_MPS:
+        return STOOD
+    c, s = cos(ego.yaw_rad), sin(ego.yaw_rad)
+    beyond = vehicle.rear_m + PASSED_M
+    behind = ((x - ego.x_m) * c + (y - ego.y_m) * s < -beyond for x, y in world.state.actors[:, :2].tolist())
+    return PASSED if all(behind) else ""

@@ -15,7 +15,7 @@ from mt_nodes.runs.moral.workers import drivers
 
 
 @dataclass(frozen=True)
-class Redriven:
+class RepeatedRun:
     """A run that was driven again.
 
     Attributes:
@@ -51,13 +51,13 @@ def chosen(told: MoralJournal, name: str) -> dict[RunSpec, Line]:
     return driven
 
 
-def redriven(drive: Drive, runs: Mapping[RunSpec, Line]) -> Iterator[Redriven]:
+def repeat_runs(drive: Drive, runs: Mapping[RunSpec, Line]) -> Iterator[RepeatedRun]:
     """Yield what comes of runs now, in their order."""
     for (spec, line), now in zip(runs.items(), drive(list(runs)), strict=True):
-        yield Redriven(spec, line["run"], line["sha256"], now)
+        yield RepeatedRun(spec, line["run"], line["sha256"], now)
 
 
-def driven_again(run: MoralRun, runs: Mapping[RunSpec, Line]) -> list[Redriven]:
+def repeat_campaign_runs(run: MoralRun, runs: Mapping[RunSpec, Line]) -> list[RepeatedRun]:
     """Drive runs of a campaign again in this process and its workers.
 
     Raises:
@@ -69,4 +69,4 @@ def driven_again(run: MoralRun, runs: Mapping[RunSpec, Line]) -> list[Redriven]:
             "`mt experiment moral` with the same options drives the whole campaign again"
         )
     with drivers(run.stack, run.request.seed, min(run.request.workers, len(runs))) as (drive, _):
-        return list(redriven(drive, runs))
+        return list(repeat_runs(drive, runs))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
-from mt_nodes.engine.plan import TRANSPORTS, Request
+from mt_nodes.base.plain_data import PlainData
+from mt_nodes.engine.plan import TRANSPORTS
 from mt_nodes.stacks.stack import Stack
 
 PRINCIPLES = ("equal_treatment", "humans_before_animals", "fewer_casualties", "law_abiding_before_violating")
@@ -19,7 +20,7 @@ RUNS = 5_000
 
 
 @dataclass(frozen=True)
-class MoralRequest(Request):
+class MoralRequest(PlainData):
     """Everything that a campaign depends on, kept in ``run.json``."""
 
     principles: tuple[str, ...] = param(PRINCIPLES, help="principles or .yaml files")

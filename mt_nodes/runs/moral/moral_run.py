@@ -19,7 +19,7 @@ from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
 from mt_nodes.runs.moral.pool import load_pool, published
 from mt_nodes.runs.moral.principle import Principle, load_principle
-from mt_nodes.runs.run_directory import RunDirectory
+from mt_nodes.runs.run_directory import StackRun
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 
@@ -28,7 +28,7 @@ EXPERIMENT = "moral"
 
 
 @dataclass(frozen=True, eq=False)
-class MoralRun(RunDirectory[MoralRequest]):
+class MoralRun(StackRun[MoralRequest]):
     """Everything that a campaign needs, checked: what cannot run was refused while making it.
 
     Attributes:
@@ -57,7 +57,7 @@ class MoralRun(RunDirectory[MoralRequest]):
         if not pool:
             raise UsageError(f"--pool {request.pool}: got no dilemma, expected one or more")
         first = published() if request.pool == MoralRequest().pool else ()
-        return cls(request, stack, out, principles, pool, first, Rig.for_stack(stack))
+        return cls(request, out, stack, principles, pool, first, Rig.for_stack(stack))
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> MoralRequest:

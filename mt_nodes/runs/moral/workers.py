@@ -3,32 +3,29 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cache, partial
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeVar
 
-from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, MtError
-from mt_nodes.base.processes import die_with_parent, uninterrupted
 from mt_nodes.runs.moral.dilemma import Dilemma
 from mt_nodes.runs.moral.dilemma_check import DilemmaCheck, dilemma_check
 from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
 from mt_nodes.runs.moral.dilemma_filter import Check
 from mt_nodes.runs.moral.observations import Observation, RunSpec
 from mt_nodes.runs.moral.trial import Drive
+from mt_nodes.runs.worker_process import WorkerProcess, answer_questions
 from mt_nodes.stacks.stack import Stack
 
 T = TypeVar("T")
-#: What ending by itself may take, then by SIGTERM.
+#: What ending by itself may take before it is enforced.
 END_S = 3.0
 
 
@@ -49,22 +46,7 @@ class Workers:
     """Processes that drive; started once. They end with this one, however it ends."""
 
     def __init__(self, stack: Stack, seed: int, count: int, log: Path = Path(os.devnull)) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipes: list[Connection] = []
-        self._processes = []
-        with uninterrupted():
-            for number in range(count):
-                ours, theirs = context.Pipe()
-                process = context.Process(
-                    target=_serve,
-                    args=(theirs, stack, seed, log, plugins.directories()),
-                    name=f"moral-{number}",
-                    daemon=True,
-                )
-                process.start()
-                theirs.close()
-                self._pipes.append(ours)
-                self._processes.append(process)
+        self._processes = [WorkerProcess(_serve, stack, seed, log, name=f"moral-{number}") for number in range(count)]
 
     def runs(self, specs: Sequence[RunSpec]) -> Iterator[Observation]:
         """Yield what comes of runs, in their order; each is begun by whoever is free.
@@ -80,7 +62,7 @@ class Workers:
         return self._answers(dilemmas, DilemmaCheck)
 
     def _answers(self, jobs: Sequence[RunSpec | Dilemma], kind: type[T]) -> Iterator[T]:
-        waiting, idle = deque(enumerate(jobs)), list(self._pipes)
+        waiting, idle = deque(enumerate(jobs)), [each.pipe for each in self._processes]
         busy: dict[Connection, int] = {}
         done: dict[int, T] = {}
         for number in range(len(jobs)):
@@ -98,16 +80,10 @@ class Workers:
 
     def close(self) -> None:
         """End the processes."""
-        for pipe in self._pipes:
-            pipe.close()
-        for process in self._processes:
-            process.join(END_S)
-            if process.is_alive():
-                process.terminate()
-                process.join(END_S)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        for each in self._processes:
+            each.pipe.close()
+        for each in self._processes:
+            each.end(END_S)
 
     def _send(self, pipe: Connection, job: RunSpec | Dilemma) -> None:
         try:
@@ -129,30 +105,16 @@ class Workers:
         return InfrastructureError("a process that drove the stack ended; it may have been killed, or out of memory")
 
 
-def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Sequence[Path]) -> None:
+def _serve(pipe: Connection, stack: Stack, seed: int, log: Path, directories: Sequence[Path], parent: int) -> None:
     """Do what is asked until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
-    die_with_parent()
-    for directory in directories:
-        plugins.add_directory(directory)
-    driver: DilemmaDriver | None = None
-    while True:
+    driver = cache(partial(DilemmaDriver, stack, seed, log=log))
+
+    def answer(job: RunSpec | Dilemma) -> Observation | DilemmaCheck | Exception:
         try:
-            job = pipe.recv()
-        except (EOFError, OSError):
-            return
-        answer: Observation | DilemmaCheck | Exception
-        try:
-            if isinstance(job, Dilemma):
-                answer = dilemma_check(job)
-            else:
-                driver = driver or DilemmaDriver(stack, seed, log=log)
-                answer = driver.run(job)
+            return dilemma_check(job) if isinstance(job, Dilemma) else driver().run(job)
         except MtError as error:
-            answer = error
+            return error
         except Exception:  # noqa: BLE001 - told to whoever asked, with the traceback that pickling would lose
-            answer = RuntimeError(f"a process that drives failed:\n{traceback.format_exc()}")
-        try:
-            pipe.send(answer)
-        except OSError:  # nobody listens any more
-            return
+            return RuntimeError(f"a process that drives failed:\n{traceback.format_exc()}")
+
+    answer_questions(pipe, directories, parent, answer)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,19 @@ from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, restart, start
+from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
-from mt_nodes.engine.recorded_draws import PrepareAgain
-from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Recorder, write_summary
+from mt_nodes.engine.recorded_draws import RecordedFollowups
+from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder
 from mt_nodes.engine.reduction.reduction import reducing
+from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.runs.replay.commands_file import CommandsFile
 from mt_nodes.runs.replay.replay_run import Run
 
-Progress = Callable[[Sequence[Verdict]], None]
 Arms = tuple[Arm, Arm]
 Show = Callable[[Sequence[Verdict], ExecutedPair], None]
 
@@ -54,10 +56,10 @@ def execute(
         InfrastructureError: the results cannot be written.
     """
     play = partial(_played, run, open_arms, progress)
-    return recorded(run, play, listen, show, report=run.request.report)
+    return record_run(run, play, listen, show, report=run.request.report)
 
 
-def recorded(
+def record_run(
     run: JournalRun,
     play: Callable[[Recorder], dict[str, Any]],
     listen: Callable[[str], None],
@@ -65,7 +67,7 @@ def recorded(
     *,
     report: bool = True,
 ) -> dict[str, Any]:
-    """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`troubles`.
+    """Keep what is played, and return the summary; ``play`` returns what ended it early, see :func:`play_to_end`.
 
     Without a ``report`` the summary is all that is made at the end.
 
@@ -74,20 +76,20 @@ def recorded(
     """
     try:
         with Recorder(run, listen, show) as recorder:
-            return recorder.finish(_write_all if report else write_summary, **play(recorder))
+            return recorder.finish(_report_tables if report else None, **play(recorder))
     except OSError as error:
         if of_the_disk(error):
             raise cannot_write(run.out, error) from error
         raise
 
 
-def _write_all(out: Path, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> None:
-    from mt_nodes.report.run_files import write_files  # the plotting library is heavy
+def _report_tables(out: Path, relations: Sequence[RelationInfo]) -> Tables:
+    from mt_nodes.report.run_files import ReportTables  # the plotting library is heavy
 
-    write_files(out, summary, lines)
+    return ReportTables(out, relations)
 
 
-def troubles(
+def play_to_end(
     out: Path, begin: Callable[[ExitStack], Callable[[], None]], died: Callable[[StackError], None]
 ) -> dict[str, Any]:
     """Get ready with ``begin``, go on with what that returns, and return what ended it early.
@@ -145,7 +147,7 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
         return play
 
-    trouble = troubles(run.out, begin, recorder.death)
+    trouble = play_to_end(run.out, begin, recorder.death)
     _tell_unreadable(run, recorder, progress)
     if run.damage.bags:
         trouble.setdefault("infrastructure", "; ".join(map(str, run.damage.bags.values())))
@@ -154,19 +156,9 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
 def _first_pairs(run: Run, recorder: Recorder, progress: Progress) -> Lockstep:
     """Return what plays the pairs that come before all others; the whole run then finds them judged."""
-    request, stack = run.request, run.stack
-    return Lockstep(
-        run.suite,
-        request.seed,
-        recorder,
-        mode=request.mode,
-        stateless=stack.stateless,
-        publishes_when_empty=stack.publishes_when_empty,
-        draws=request.draws,
-        prepare=FollowupMaker(run.suite, request.seed),
-        schedule=FirstPairs.of(request, remembers=not stack.stateless),
-        progress=progress,
-    )
+    first = FirstPairs.of(run.request, remembers=not run.stack.stateless)
+    maker = FollowupMaker(run.suite, run.request.seed)
+    return Lockstep(replace(run.settings, schedule=first, source_of_followups=maker), recorder, progress)
 
 
 def _tell_unreadable(run: Run, recorder: Recorder, progress: Progress) -> None:
@@ -183,20 +175,15 @@ def in_process_arms(run: Run, ending: ExitStack) -> Arms:
 
 
 def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack) -> Lockstep | Realtime:
-    request, stack = run.request, run.stack
-    traits: dict[str, Any] = {
-        "stateless": stack.stateless,
-        "publishes_when_empty": stack.publishes_when_empty,
-        "draws": request.draws,
-    }
+    request, settings = run.request, run.settings
     if request.pace == "realtime":
-        return Realtime(run.suite, request.seed, recorder, rate=request.rate, progress=progress, **traits)
+        return Realtime(settings, recorder, progress)
     if run.only is not None:
-        again = PrepareAgain(run.offers[0].relation, Path(request.recorded), reducing(request))
-        traits |= {"only": run.only, "prepare": again}
-    if run.plan is not None:
-        traits |= {"schedule": run.schedule, "answered": _tells_commands(run, ending)}
-    return Lockstep(run.suite, request.seed, recorder, mode=request.mode, progress=progress, **traits)
+        again = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
+        settings = replace(settings, source_of_followups=again)
+    if run.plan is None:
+        return Lockstep(settings, recorder, progress)
+    return Lockstep(settings, recorder, progress, _tells_commands(run, ending))
 
 
 def _tells_commands(run: Run, ending: ExitStack) -> Callable[[ExecutedPair], None]:

@@ -11,7 +11,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.engine.case_plan import CasePlan, load_cases
-from mt_nodes.engine.compatibility import unfit
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.relations.checks.sequence import SequenceCheck
@@ -82,5 +82,5 @@ def _refuse_relation(relation: Relation, stack: Stack) -> None:
             f"'{relation.id}' judges whole episodes, and a case is a few frames of one: its rates and delays would say "
             "nothing; give it by --relations"
         )
-    if reason := unfit(relation, stack):
+    if reason := incompatibility(relation, stack):
         raise UsageError(f"{reason}; match for it (`mt rules match --stack {stack.name}`), or take the case out")

@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
-from mt_nodes.engine.followups import FollowupSource
 from mt_nodes.engine.judging import AnswerStatus, Offer
 from mt_nodes.engine.lockstep import Lockstep
-from mt_nodes.engine.recorder import ExecutedPair
-from mt_nodes.engine.schedule import EVERYTHING, Schedule
+from mt_nodes.engine.play_settings import PlaySettings
+from mt_nodes.engine.recorder import ExecutedPair, Progress, no_progress
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import DerivedFollowup
-from mt_nodes.relations.relation import Suite
-from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.stacks.stack import Stack
 
 #: Bundles that are kept in memory; more are read from the bag in each play.
 _IN_MEMORY_BYTES = 500_000_000
@@ -48,7 +46,7 @@ class PlayResult:
         """Take in verdicts."""
         self.judged.extend(verdicts)
         answers = () if case is None else (case.source_answer, case.followup_answer)
-        self.late = self.late or any(answer.heard in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
+        self.late = self.late or any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
         return list(verdicts)
 
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
@@ -64,65 +62,38 @@ P = TypeVar("P", bound=PlayResult)
 
 
 class ReplayBench:
-    """The stack of a run and its arms, for many plays: each finds arms as fresh as the stack needs.
+    """A stack and its arms, for many plays: each finds arms as fresh as the stack needs.
 
     A stateless stack goes on as it is, any other is started anew before each play but the first.
 
     Args:
-        run: whose stack, seed and mode they are.
+        stack: what is under test.
         arms: of the source and of the follow-up, ready.
         progress: called with each group of verdicts, as they come.
     """
 
-    def __init__(
-        self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
-    ) -> None:
-        self._run, self._arms, self._progress = run, arms, progress
+    def __init__(self, stack: Stack, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:
+        self._stack, self._arms, self._progress = stack, arms, progress
         self._worn = False
         self.plays = 0
 
-    def play(
-        self,
-        played: P,
-        suite: Suite,
-        episodes: Sequence[Episode],
-        *,
-        schedule: Schedule = EVERYTHING,
-        draws: int = 1,
-        only: Pair | None = None,
-        prepare: FollowupSource | None = None,
-    ) -> P:
-        """Play episodes once, and return ``played`` with what came of it; see
-        :class:`mt_nodes.engine.lockstep.Lockstep`.
+    def play(self, played: P, settings: PlaySettings, episodes: Sequence[Episode]) -> P:
+        """Play episodes once, and return ``played`` with what came of it.
 
         Raises:
             InfrastructureError: the stack died.
         """
         self.plays += 1
-        request, stack = self._run.request, self._run.stack
         if self._worn:
             restart(*self._arms)
-        self._worn = not stack.stateless
-        loop = Lockstep(
-            suite,
-            request.seed,
-            played,
-            mode=request.mode,
-            stateless=stack.stateless,
-            publishes_when_empty=stack.publishes_when_empty,
-            draws=draws,
-            only=only,
-            prepare=prepare,
-            schedule=schedule,
-            progress=self._progress,
-        )
-        loop.run(episodes, *self._arms)
+        self._worn = not self._stack.stateless
+        Lockstep(settings, played, self._progress).run(episodes, *self._arms)
         # What comes late would bear the stamp of the next play, and be taken for its answer.
-        self._worn = self._worn or (played.late and not stack.external)
+        self._worn = self._worn or (played.late and not self._stack.external)
         return played
 
 
-class Tape:
+class CachedEpisode:
     """The bundles of an episode, up to ``end``, read once where memory allows."""
 
     def __init__(self, episode: Episode, end: int | None = None) -> None:

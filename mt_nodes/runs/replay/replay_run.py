@@ -27,6 +27,7 @@ from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.plan import ReplayedTopic, ReplayRequest, check_request
+from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
@@ -91,7 +92,7 @@ class Run(SuiteRun[ReplayRequest]):
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        return cls(request, stack, out, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
+        return cls(request, out, stack, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
@@ -144,9 +145,22 @@ class Run(SuiteRun[ReplayRequest]):
         return {**super().condition, **({"cases": self.plan.sha256} if self.plan else {})}
 
     @property
+    def settings(self) -> PlaySettings:
+        """What is played."""
+        request, stack = self.request, self.stack
+        return PlaySettings(
+            *(self.suite, request.seed, stack.stateless, stack.publishes_when_empty),
+            mode=request.mode,
+            rate=request.rate,
+            draws=request.draws,
+            only=self.only,
+            schedule=self.schedule,
+        )
+
+    @property
     def offers(self) -> tuple[Offer, ...]:
         """What is offered on every bundle."""
-        return self.schedule.offers(self.suite, self.request.draws, self.only)
+        return self.settings.offers
 
     @property
     def _span(self) -> tuple[int, int | None]:

@@ -27,7 +27,7 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.report import birdseye, camera_view
 from mt_nodes.report.evidence_view import keep_views
-from mt_nodes.runs.again.changed_since import judged_again
+from mt_nodes.runs.again.changed_since import reproduction_verdict
 from mt_nodes.runs.review.sample import FOLDER, SampledCase
 
 #: Of arrays of a picture: what was concluded from it, and what only a violated pair would have.
@@ -88,7 +88,7 @@ class Shower:
             shutil.rmtree(out)  # of a review that was interrupted
         out.parent.mkdir(parents=True, exist_ok=True)
         self._play(finished.request(*self._how), out)
-        now = judged_again(out, finished.pair)
+        now = reproduction_verdict(out, finished.pair)
         was = finished.verdict.outcome
         if now is None or now.outcome is not was:
             ended = Outcome.ERROR if now is None else now.outcome

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -11,17 +11,15 @@ from mt_nodes.base.errors import MtError, NotApplicable
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import Arm
-from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder, no_progress
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld, Window, applied
-from mt_nodes.runs.loop.drive_archive import DriveArchive
-from mt_nodes.runs.loop.episode import Side
+from mt_nodes.runs.loop.drive_archive import DriveArchive, DrivenPair
 from mt_nodes.runs.loop.episode_conductor import Conductor, player_of
 from mt_nodes.runs.loop.followup_world import changed
-from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.replay_bench import PlayResult
 
 
@@ -56,40 +54,31 @@ class Drives(PlayResult):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[tuple[PlannedEpisode, Offer, ChangedWorld, Side, Side, Sequence[Verdict]]] = []
-        self._settled: list[Sequence[Verdict]] = []
+        self._kept: list[DrivenPair] = []
 
-    def keep(
-        self,
-        planned: PlannedEpisode,
-        offer: Offer,
-        made: ChangedWorld,
-        source: Side,
-        followup: Side,
-        verdicts: Sequence[Verdict],
-    ) -> list[Verdict]:
+    def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Take in a pair of drives."""
-        self._kept.append((planned, offer, made, source, followup, verdicts))
-        return self.verdicts(verdicts, None)
+        self._kept.append(pair)
+        return self.verdicts(pair.verdicts, None)
 
     @property
     def rows(self) -> int:
         """How many instants the longer of both drives has."""
-        sides = [side for _, _, _, *pair, _ in self._kept for side in pair]
+        sides = [side for pair in self._kept for side in (pair.source, pair.followup)]
         return max((len(side.played.commands) for side in sides), default=0)
 
     def record(self, run: ScenarioRun, recorder: Recorder) -> None:
         """Have all of it recorded as drives of a run."""
         keeper = DriveArchive(run, recorder, partial(player_of, run))
         for pair in self._kept:
-            keeper.keep(*pair)
+            keeper.keep(pair)
 
 
 class DrivePlayer:
     """Drives forms of a pair.
 
     Args:
-        run: made of :func:`mt_nodes.runs.loop.drive_reproduction.request_again`.
+        run: made of :func:`mt_nodes.runs.loop.drive_reproduction.reproduction_request`.
         arms: of the source and of the follow-up, ready.
         progress: called with the verdicts of every pair.
     """
@@ -98,7 +87,7 @@ class DrivePlayer:
         self,
         run: ScenarioRun,
         arms: tuple[Arm, Arm],
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+        progress: Progress = no_progress,
     ) -> None:
         assert run.only is not None, "one pair is driven"
         self._run, self._arms, self._progress = run, arms, progress
@@ -120,7 +109,7 @@ class DrivePlayer:
             InfrastructureError: the stack died.
         """
         drives = Drives()
-        Conductor(self.run_of(form), drives, drives, self._progress, *self._arms, fresh=not self.plays).run()
+        Conductor(self.run_of(form), drives, drives.keep, self._progress, *self._arms, fresh=not self.plays).run()
         self.plays += 1
         return drives
 

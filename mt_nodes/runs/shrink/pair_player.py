@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mt_nodes.base.errors import UsageError
@@ -15,13 +15,13 @@ from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupMaker, FollowupPlan
 from mt_nodes.engine.judging import Offer
-from mt_nodes.engine.recorder import ExecutedPair, Recorder
+from mt_nodes.engine.recorder import ExecutedPair, Progress, Recorder, no_progress
 from mt_nodes.engine.reduction.difference import Difference
 from mt_nodes.engine.reduction.reduction import Reduction, difference_of
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.relations.relation import Relation, Suite
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
 
 #: Follow-ups of so long a window are kept, to be recorded without another play.
@@ -106,14 +106,12 @@ class Player:
         progress: called with the verdicts of every instant.
     """
 
-    def __init__(
-        self, run: Run, arms: tuple[Arm, Arm], progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None
-    ) -> None:
+    def __init__(self, run: Run, arms: tuple[Arm, Arm], progress: Progress = no_progress) -> None:
         assert run.only is not None, "one pair is played"
-        self._run, self._bench = run, ReplayBench(run, arms, progress)
+        self._run, self._bench = run, ReplayBench(run.stack, arms, progress)
         (self._source,), (offer,) = run.sources, run.offers
         self.pair, self.relation = run.only, offer.relation
-        self.tape = Tape(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
+        self.tape = CachedEpisode(self._readable, None if self.pair.bundle is None else self.pair.bundle + 1)
         self._target: Target | None = None
 
     @property
@@ -158,15 +156,8 @@ class Player:
         """
         run, suite = self._run, self.suite(form.relation)
         prepare = _Reduced(self, form, FollowupMaker(suite, run.request.seed, run.schedule))
-        return self._bench.play(
-            RecordablePlay(),
-            suite,
-            [prepare.episode],
-            schedule=run.schedule,
-            draws=run.request.draws,
-            only=self.pair,
-            prepare=prepare,
-        )
+        settings = replace(run.settings, suite=suite, only=self.pair, source_of_followups=prepare)
+        return self._bench.play(RecordablePlay(), settings, [prepare.episode])
 
     def fails(self, played: RecordablePlay) -> bool:
         """Tell whether the pair was violated in a play."""

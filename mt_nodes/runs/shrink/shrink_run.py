@@ -5,33 +5,34 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import new_directory, unused, write_whole
+from mt_nodes.base.directories import unused, write_whole
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
-from mt_nodes.engine.plan import Request
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
-from mt_nodes.runs.replay.execute import Arms, recorded, troubles
+from mt_nodes.runs.replay.execute import Arms, play_to_end, record_run
 from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.runs.run_directory import RunDirectory
 from mt_nodes.runs.shrink.shrinker import Budget, Shrunk
-from mt_nodes.runs.shrink.subjects import Progress, ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
+from mt_nodes.runs.shrink.subjects import ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
 ASKED, TOLD = "shrink.json", "shrunk.json"
 
 
 @dataclass(frozen=True)
-class ShrinkRequest(Request):
+class ShrinkRequest(PlainData):
     """What was asked of ``mt shrink``.
 
     Attributes:
@@ -51,12 +52,66 @@ class ShrinkRequest(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class ShrinkRun:
-    """A shrinking, checked: what cannot be made small was refused while making it."""
+class ShrinkRun(RunDirectory[ShrinkRequest]):
+    """A shrinking, checked: what cannot be made small was refused while making it.
 
-    asked: ShrinkRequest
+    Attributes:
+        finished: the pair. subject: what is made small of it; the directory holds the run that plays it, too.
+    """
+
+    COMMAND, KEY = "mt shrink", "directory"
+
     finished: RecordedPair
     subject: Subject
+
+    @classmethod
+    def make(cls, request: ShrinkRequest, out: Path) -> ShrinkRun:
+        """Find the pair, and make the run that plays it again.
+
+        Raises:
+            MtError: the run, its bag or its stack is not what it was.
+        """
+        finished = RecordedPair.find(Path(request.directory), request.pair)
+        refuse(finished)
+        return cls(request, out, finished, subject_of(finished, request.transport, request.bag, out))
+
+    @classmethod
+    def read_request(cls, plain: Mapping[str, Any], out: Path) -> ShrinkRequest:
+        """Return the request."""
+        return ShrinkRequest.from_plain(plain)
+
+    @classmethod
+    def create(cls, request: ShrinkRequest, out: str | None) -> ShrinkRun:
+        """Check what is asked, make the results directory (a new one below that of the run) and note it there.
+
+        Raises:
+            UsageError: the pair cannot be made small; says what to use instead.
+            MtError: the run, its bag or its stack is not what it was.
+        """
+        name = request.pair.replace("/", "_")
+        return super().create(request, out or str(unused(Path(request.directory) / "shrunk" / name)))
+
+    @classmethod
+    def load(cls, out: Path) -> ShrinkRun:
+        """Make the one that :meth:`save` noted in a directory; ``run.json`` is that of the run that plays the pair."""
+        return cls.make(cls.read_request(json.loads((out / ASKED).read_text(encoding="utf-8")), out), out)
+
+    def at(self, out: Path) -> ShrinkRun:
+        """Return it with another results directory."""
+        return dataclasses.replace(self, out=out, subject=self.subject.at(out))
+
+    def refuse_impossible(self) -> None:
+        """Refuse a pair whose follow-up is not what it was."""
+        if why := self.subject.refused(self.finished):
+            raise UsageError(
+                f"{self.request.directory}: the follow-up of pair '{self.request.pair}' cannot be made again bit for "
+                f"bit: {why}; `mt reproduce` tells more"
+            )
+
+    def save(self) -> None:
+        """Write what the directory of the run holds, and what was asked."""
+        self.run.save()
+        write_whole(self.out / ASKED, json.dumps(self.request.as_plain(), indent=2) + "\n")
 
     @property
     def run(self) -> Run | ScenarioRun:
@@ -64,47 +119,9 @@ class ShrinkRun:
         return self.subject.run
 
     @property
-    def out(self) -> Path:
-        """Results directory."""
-        return self.run.out
-
-    @classmethod
-    def create(cls, asked: ShrinkRequest, out: Path | None) -> ShrinkRun:
-        """Check what is asked, make the results directory (a new one below that of the run) and note it there.
-
-        Raises:
-            UsageError: the pair cannot be made small; says what to use instead.
-            MtError: the run, its bag or its stack is not what it was.
-        """
-        finished = RecordedPair.find(Path(asked.directory), asked.pair)
-        refuse(finished)
-        checked = cls._made(asked, finished, Path(asked.directory))
-        if why := checked.subject.refused(finished):
-            raise UsageError(
-                f"{asked.directory}: the follow-up of pair '{asked.pair}' cannot be made again bit for bit: {why}; "
-                "`mt reproduce` tells more"
-            )
-        name = asked.pair.replace("/", "_")
-        place = new_directory(str(out or unused(finished.directory / "shrunk" / name)))
-        made = dataclasses.replace(checked, subject=checked.subject.at(place))
-        made.run.save()
-        write_whole(place / ASKED, json.dumps(asked.as_plain(), indent=2) + "\n")
-        return made
-
-    @classmethod
-    def load(cls, out: Path) -> ShrinkRun:
-        """Make the one that :meth:`create` noted in a directory."""
-        asked = ShrinkRequest.from_plain(json.loads((out / ASKED).read_text(encoding="utf-8")))
-        return cls._made(asked, RecordedPair.find(Path(asked.directory), asked.pair), out)
-
-    @classmethod
-    def _made(cls, asked: ShrinkRequest, finished: RecordedPair, out: Path) -> ShrinkRun:
-        return cls(asked, finished, subject_of(finished, asked.transport, asked.bag, out))
-
-    @property
     def confirm(self) -> Confirm | None:
         """How often a smaller form must fail, None: what the first plays advise."""
-        return Confirm.parse(self.asked.confirm) if self.asked.confirm else None
+        return Confirm.parse(self.request.confirm) if self.request.confirm else None
 
 
 def refuse(finished: RecordedPair) -> None:
@@ -140,7 +157,7 @@ def carry_out(
         UsageError: the stack cannot be started as its file says.
         InfrastructureError: the results cannot be written.
     """
-    asked, run = shrinking.asked, shrinking.run
+    asked, run = shrinking.request, shrinking.run
     kept: list[ShrinkSession] = []
 
     def begin(ending: ExitStack) -> Callable[[], None]:
@@ -151,7 +168,7 @@ def carry_out(
         return kept[0].go_on
 
     # A shrinking is never resumed: its summary tells of a death.
-    trouble = troubles(run.out, begin, lambda error: None)
+    trouble = play_to_end(run.out, begin, lambda error: None)
     begun = kept[0] if kept else None
     told: Shrunk[Any, Any] = begun.told if begun else Shrunk()
     summary = _kept(run, begun, trouble, listen)
@@ -185,4 +202,4 @@ def _kept(
             begun.record(recorder)
         return trouble
 
-    return recorded(run, play, listen, lambda verdicts, case: None)
+    return record_run(run, play, listen, lambda verdicts, case: None)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +16,14 @@ from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.stats.repeats import Confirm
-from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorded_pair import RecordedPair
-from mt_nodes.engine.recorder import Recorder
+from mt_nodes.engine.recorder import Progress, Recorder
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
 from mt_nodes.relations.relation import Relation
 from mt_nodes.runs.again.from_evidence import request_of_instant
 from mt_nodes.runs.again.reproduce import prove
 from mt_nodes.runs.loop import episode_conductor
-from mt_nodes.runs.loop.drive_reproduction import request_again
+from mt_nodes.runs.loop.drive_reproduction import reproduction_request
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay import execute
 from mt_nodes.runs.replay.execute import Arms
@@ -37,7 +36,6 @@ from mt_nodes.runs.shrink.shrinker import Budget, Shrinker, Shrunk
 
 #: The relation with the weakest change that still fails.
 RELATION = "relation.yaml"
-Progress = Callable[[Sequence[Verdict]], None]
 Tell = Callable[[int, str], None]
 
 
@@ -167,7 +165,7 @@ class DrivePair:
         """
         if bag:
             raise UsageError("--bag: worlds of a run of `mt scenario` are made of its ledger; leave --bag out")
-        return cls(ScenarioRun.make(request_again(finished, transport), out))
+        return cls(ScenarioRun.make(reproduction_request(finished, transport), out))
 
     def at(self, out: Path) -> DrivePair:
         """Return it with another results directory."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.runs.vehicle.streams import exactly, shut
+from mt_nodes.runs.vehicle.pipe import exactly, shut
 
 _HEADER = struct.Struct("<HqI")
 #: Longer messages are no sensor's; whoever offers one has lost the beginning of a header.

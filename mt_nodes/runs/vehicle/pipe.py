@@ -12,10 +12,10 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.runs.vehicle.streams import exactly, shut
 
 _HEADER = struct.Struct("<HI")
 #: In place of a topic's number: what follows is a report.
@@ -90,3 +90,25 @@ def _report(data: bytearray) -> dict[str, Any]:
 
 def _refused(got: str, expected: str) -> InfrastructureError:
     return InfrastructureError(f"from the other side of the box: got {got}, expected {expected}")
+
+
+def exactly(peer: socket.socket, length: int) -> bytearray | None:
+    """Return so many bytes, None where they end before; waits for them."""
+    data = bytearray(length)
+    view, got = memoryview(data), 0
+    while got < length:
+        try:
+            more = peer.recv_into(view[got:])
+        except OSError:
+            return None
+        if not more:
+            return None
+        got += more
+    return data
+
+
+def shut(one: socket.socket) -> None:
+    """End a socket for both sides, also while another thread waits for it."""
+    with suppress(OSError):  # nobody is connected
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()

@@ -25,8 +25,8 @@ from mt_nodes.runs.campaign.search.search_summary import summed
 from mt_nodes.runs.campaign.search.trial import Confirmation, Trial
 from mt_nodes.runs.campaign.search.trial_journal import PlayRelation, TrialJournal
 from mt_nodes.runs.campaign.search.trial_player import Player
-from mt_nodes.runs.replay.execute import Arms, execute, troubles
-from mt_nodes.runs.replay.replay_bench import Tape
+from mt_nodes.runs.replay.execute import Arms, execute, play_to_end
+from mt_nodes.runs.replay.replay_bench import CachedEpisode
 from mt_nodes.runs.replay.replay_run import Run
 
 #: Opens the arms of a replay, and puts their end on the stack.
@@ -93,7 +93,7 @@ class _Search:
         replay, journal = self._run.run, _Journal(self._run)
         ending.callback(journal.close)
         self.deaths = journal.deaths
-        tapes = [Tape(episode) for episode in replay.episodes]
+        tapes = [CachedEpisode(episode) for episode in replay.episodes]
         # Read to their ends, so that what cannot be read is told of a search that plays nothing any more, too.
         if not sum(1 for tape in tapes for _ in tape):
             raise InfrastructureError(f"{', '.join(replay.request.bags)}: no bundle could be read")
@@ -166,7 +166,7 @@ def search(
         InfrastructureError: the results cannot be written.
     """
     state = _Search(run, show, progress)
-    trouble = troubles(run.out, lambda ending: state.begin(open_arms, ending), state.died)
+    trouble = play_to_end(run.out, lambda ending: state.begin(open_arms, ending), state.died)
     if unread := _unread(run.run):
         trouble.setdefault("infrastructure", unread)
     replayed: Mapping[str, Any] | None = None

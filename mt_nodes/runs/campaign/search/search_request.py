@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.stats.repeats import Confirm
-from mt_nodes.engine.plan import ReplayRequest, Request
+from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.strength import Strength, axis, is_place, strengths
 
@@ -20,7 +19,7 @@ SUFFIX = "~searched"
 
 
 @dataclass(frozen=True)
-class SearchRequest(Request):
+class SearchRequest(PlainData):
     """Everything that a search depends on, kept in ``run.json``.
 
     ``replay`` says on which bag, with which stack and seed each trial is played; it names one relation.
@@ -33,12 +32,6 @@ class SearchRequest(Request):
     repeats: int = param(1, low=1, high=1000, help="plays of each trial, of a stack with chance")
     confirm: str = param("3/3", help="K/N: a violation counts that comes again in K of N plays of the same input")
     tolerance: float = param(0.01, low=1e-6, high=0.5, help="of the least strength, whose scale is 0 to 1")
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> SearchRequest:
-        """Read what :meth:`as_plain` made."""
-        made: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k != "replay"}
-        return cls(**made, replay=ReplayRequest.from_plain(data["replay"]))
 
 
 def checked(request: SearchRequest) -> SearchRequest:

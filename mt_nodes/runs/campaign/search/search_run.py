@@ -18,7 +18,7 @@ from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.strength import Strength
 from mt_nodes.runs.campaign.search.search_request import SUFFIX, SearchRequest, axes_of, checked, places_of
 from mt_nodes.runs.replay.replay_run import Run
-from mt_nodes.runs.run_directory import RunDirectory
+from mt_nodes.runs.run_directory import StackRun
 
 COMMAND = "mt search"
 #: Beside ``run.json``: the trials, what they came to, the relation that was found, and the replay with it.
@@ -28,7 +28,7 @@ STACK = "stack"
 
 
 @dataclass(frozen=True, eq=False)
-class SearchRun(RunDirectory[SearchRequest]):
+class SearchRun(StackRun[SearchRequest]):
     """Everything that a search needs, checked: what cannot run was refused while making it.
 
     Attributes:
@@ -55,19 +55,7 @@ class SearchRun(RunDirectory[SearchRequest]):
         if relation.loop:
             raise UsageError(f"relation '{relation.id}' is of the closed loop, which is not searched")
         varied = dataclasses.replace(relation, id=relation.id + SUFFIX)
-        return cls(request, run.stack, out, run, varied, axes_of(request, relation))
-
-    @classmethod
-    def create(cls, request: SearchRequest, out: str | None) -> SearchRun:
-        """Make a search, its directory (a new one below ``mt_results`` when ``out`` is empty) and what it holds first.
-
-        Raises:
-            UsageError: it cannot run, and nothing was written; or the directory holds another run.
-            InfrastructureError: the directory cannot be written.
-        """
-        if out and (Path(out) / TRIALS).exists():
-            raise UsageError(f"--out {out}: holds the results of a search already; choose another directory")
-        return super().create(request, out)
+        return cls(request, out, run.stack, run, varied, axes_of(request, relation))
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> SearchRequest:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import SCHEMA, Outcome
-from mt_nodes.engine.summary.deaths import said_of
+from mt_nodes.engine.summary.deaths import describe_deaths
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, RELATIONS, SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import SearchResult
 from mt_nodes.runs.campaign.search.trial import UNDECIDED, Trial
@@ -82,7 +82,7 @@ def _exit(
     flaky = [c for c in confirmations if c.control]
     interrupted = trouble.get("interrupted") or (replayed or {}).get("exit_code") == ExitCode.INTERRUPTED
     deaths = trouble.get("deaths")
-    broken = trouble.get("infrastructure") or (said_of(deaths) if deaths else _replay_trouble(replayed))
+    broken = trouble.get("infrastructure") or (describe_deaths(deaths) if deaths else _replay_trouble(replayed))
     cases: tuple[tuple[bool, ExitCode, str], ...] = (
         (bool(interrupted), ExitCode.INTERRUPTED, f"interrupted after {played}"),
         ("isolation" in trouble, ExitCode.ISOLATION, f"refused: {trouble.get('isolation')}"),

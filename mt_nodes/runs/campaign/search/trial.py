@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
+from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.verdict import SCHEMA, Outcome, Verdict
 
 HOLDS, VIOLATED, UNDECIDED, REFUSED = "HOLDS", "VIOLATED", "UNDECIDED", "REFUSED"
@@ -16,7 +17,7 @@ _BELOW_ALL_MARGINS = -2.0
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(PlainData):
     """What was tried and what came of it.
 
     Attributes:
@@ -61,13 +62,7 @@ class Trial:
 
     def as_plain(self) -> dict[str, Any]:
         """Return the line of the journal."""
-        return {"schema": SCHEMA, "type": "trial", **asdict(self)}
-
-    @classmethod
-    def from_plain(cls, line: Mapping[str, Any]) -> Trial:
-        """Read what :meth:`as_plain` made."""
-        known = {name: value for name, value in line.items() if name not in ("schema", "type")}
-        return cls(**{**known, "fractions": tuple(known["fractions"])})
+        return {"schema": SCHEMA, "type": "trial", **super().as_plain()}
 
 
 def robustness_of(verdict: Verdict) -> float | None:

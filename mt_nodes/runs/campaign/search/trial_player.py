@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.judging import Offer, offers
+from mt_nodes.engine.recorder import Progress, no_progress
 from mt_nodes.engine.schedule import Schedule
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.runs.replay.execute import Arms
-from mt_nodes.runs.replay.replay_bench import PlayResult, ReplayBench, Tape
+from mt_nodes.runs.replay.replay_bench import CachedEpisode, PlayResult, ReplayBench
 from mt_nodes.runs.replay.replay_run import Run
 
 
@@ -29,11 +30,11 @@ class Player:
     def __init__(
         self,
         run: Run,
-        tapes: Sequence[Tape],
+        tapes: Sequence[CachedEpisode],
         arms: Arms,
-        progress: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
+        progress: Progress = no_progress,
     ) -> None:
-        self._run, self._tapes, self._bench = run, tapes, ReplayBench(run, arms, progress)
+        self._run, self._tapes, self._bench = run, tapes, ReplayBench(run.stack, arms, progress)
 
     def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
         """Return the verdicts of a relation on every bundle, ``draws`` follow-ups each."""
@@ -62,7 +63,8 @@ class Player:
         return [_episode(bundles) for bundles in wanted if bundles]
 
     def _played(self, suite: Suite, offered: tuple[Offer, ...], episodes: Sequence[Episode]) -> PlayResult:
-        return self._bench.play(PlayResult(), suite, episodes, schedule=_Offered(offered))
+        settings = replace(self._run.settings, suite=suite, schedule=_Offered(offered))
+        return self._bench.play(PlayResult(), settings, episodes)
 
 
 def _episode(bundles: Iterable[Bundle]) -> Episode:

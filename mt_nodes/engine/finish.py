@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a run, whatever its kind: sum up its journal, apply its waivers, write what people read; in one pass."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol
+
+from mt_nodes.base.directories import write_whole
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.score_file import read_scores
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.waivers import apply_waivers, load_waivers
+
+Summary = dict[str, Any]
+Line = Mapping[str, Any]
+
+
+class Tables(Protocol):
+    """What is made of the lines of a journal beside its summary."""
+
+    def passing(self, lines: Iterable[Line]) -> Iterator[Line]:
+        """Yield the lines as they are, and take in what they tell."""
+        ...
+
+    def write(self, summary: Mapping[str, Any]) -> object:
+        """Write it, once every line has passed and the summary is known."""
+        ...
+
+
+def sum_up(
+    out: Path,
+    relations: Sequence[RelationInfo],
+    *,
+    waivers: Path | None = None,
+    tables: Tables | None = None,
+    amend: Callable[[Summary], Summary] = lambda summary: summary,
+    **told: Any,
+) -> Summary:
+    """Return the summary of a results directory, its waivers applied; write nothing.
+
+    Args:
+        out: results directory, with a journal.
+        relations: that were offered.
+        waivers: file of violations that are accepted.
+        tables: takes in the lines of the journal meanwhile.
+        amend: changes the summary before waivers are applied.
+        told: see :func:`mt_nodes.engine.summary.summary.summarise`.
+
+    Raises:
+        UsageError: there is no journal, or the waivers are none.
+        InfrastructureError: a line of the journal is damaged.
+    """
+    violated: list[Line] = []
+    lines: Iterable[Line] = read_journal(out / "result.jsonl")
+    if waivers is not None:
+        lines = _noting_violated(lines, violated)
+    if tables is not None:
+        lines = tables.passing(lines)
+    summary = amend(summarise(chain(lines, read_scores(out)), relations, **told))
+    return summary if waivers is None else apply_waivers(summary, violated, load_waivers(waivers))
+
+
+def finish(out: Path, relations: Sequence[RelationInfo], *, tables: Tables | None = None, **how: Any) -> Summary:
+    """Write ``summary.json`` and the tables of a run, if any, and return the summary; see :func:`sum_up`."""
+    summary = sum_up(out, relations, tables=tables, **how)
+    write_summary(out, summary)
+    if tables is not None:
+        tables.write(summary)
+    return summary
+
+
+def write_summary(out: Path, summary: Mapping[str, Any]) -> None:
+    """Write ``summary.json`` of a results directory."""
+    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+
+def _noting_violated(lines: Iterable[Line], violated: list[Line]) -> Iterator[Line]:
+    for line in lines:
+        if line.get("outcome") == Outcome.VIOLATED.value:
+            violated.append(line)
+        yield line

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges pairs in the order of the inputs, in lockstep, at the pace of a recording and beside a live stack."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from mt_nodes.base.errors import InfrastructureError, headline
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Outcome, Verdict
+from mt_nodes.engine.followups import FollowupPlan
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
+from mt_nodes.engine.open_loop import OpenLoop, settled
+from mt_nodes.engine.play_settings import PlaySettings
+from mt_nodes.engine.recorder import ExecutedPair, Progress, ResultSink
+from mt_nodes.engine.series import NO_DIAGNOSTICS, FinalDiagnostics, Series
+
+#: Answers of so many former inputs must be alike in both arms before a stack that remembers is judged.
+MEMORY = 5
+DIFFERENT = f"the arms have not both answered each of the last {MEMORY} inputs, so they may remember differently"
+
+
+class MemoryGuard:
+    """Turns a follow-up that was sent, and what both arms said, into verdicts, in the order of the inputs.
+
+    Where nobody waits for answers, only what both arms remember alike is judged.
+
+    Args:
+        engine: what judges.
+        stateless: whether former inputs are of no matter to the stack.
+    """
+
+    def __init__(self, engine: Engine, stateless: bool) -> None:
+        self._engine, self._stateless = engine, stateless
+        self._recent: deque[bool] = deque(maxlen=MEMORY)
+
+    def forget(self) -> None:
+        """Begin anew: the arms have, too."""
+        self._recent.clear()
+
+    def note_answers(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
+        """Take in an input and say whether both arms answered all of it."""
+        answered = all(a is not None and a.status is AnswerStatus.ANSWERED for a in (source, *followups))
+        self._recent.append(answered)
+        return answered
+
+    def missed(self) -> None:
+        """Note that one arm had an input that the other had not."""
+        self._recent.append(False)
+
+    @property
+    def same_memory(self) -> bool:
+        """Whether the arms have heard and answered the same lately."""
+        return self._stateless or all(self._recent)
+
+    def decide(
+        self, prepared: FollowupPlan, bundle: Bundle, source: Answer, followups: Sequence[Answer | None]
+    ) -> tuple[list[Verdict], ExecutedPair | None]:
+        """Return the verdicts of a follow-up that is not yet taken in, and what they were judged by."""
+        followup = next(iter(followups), None)
+        if prepared.outcome is not None or prepared.derived is None or followup is None:
+            outcome = prepared.outcome or Outcome.ERROR
+            return self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None
+        if not self.same_memory:
+            return self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, DIFFERENT), None
+        effects, sent = prepared.derived.effects, prepared.derived.followup.bundles
+        case = ExecutedPair(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
+        return self._engine.judge(prepared.offer, bundle, (source, followup), effects), case
+
+
+class PairJudge:
+    """Judges what a loop over recordings plays, and has the verdicts recorded.
+
+    Args:
+        settings: what is played.
+        recorder: takes the verdicts.
+        progress: called with those that are new.
+        in_lockstep: whether each input waits for the answers to the one before, so that both arms remember alike.
+        answered: called with each follow-up that was answered, before its verdicts are recorded.
+    """
+
+    def __init__(
+        self,
+        settings: PlaySettings,
+        recorder: ResultSink,
+        progress: Progress,
+        *,
+        in_lockstep: bool,
+        answered: Callable[[ExecutedPair], None] = lambda case: None,
+    ) -> None:
+        self._recorder, self._progress, self._answered = recorder, progress, answered
+        self._engine = Engine(settings.publishes_when_empty, settings.schedule.facts)
+        self._memory = MemoryGuard(self._engine, settings.stateless or in_lockstep)
+        self._series = Series()
+
+    def take(
+        self,
+        plan: FollowupPlan,
+        bundle: Bundle,
+        source: Answer,
+        followups: Sequence[Answer | None],
+        loop: OpenLoop | None = None,
+    ) -> bool:
+        """Judge what both arms said to an input; return whether they answered all of it.
+
+        Args:
+            followups: answers to each part of the follow-up, the first is judged; None of what was not sent.
+            loop: says who waits until the arms agree again.
+        """
+        verdicts, case = self._memory.decide(plan, bundle, source, followups)
+        if case is not None and case.followup_answer.status is AnswerStatus.ANSWERED:
+            self._answered(case)
+        self.record(verdicts if case is None else settled(plan.offer, verdicts, plan.settling), case)
+        answers = source, next(iter(followups), None) or Answer.nothing(AnswerStatus.NO_ANSWER_EXPECTED, plan.reason)
+        if loop is not None:
+            loop.note_answers(bundle, answers, plan.settling)
+        self._series.add(plan, bundle, answers)
+        return self._memory.note_answers(source, followups)
+
+    def broken_off(self, offer: Offer, bundle: Bundle, error: InfrastructureError) -> list[Verdict]:
+        """Record that the stack died or hung while an offer was played, and return the verdicts."""
+        struck = self._engine.broken_off(offer, bundle, headline(error))
+        self.record(struck)
+        return struck
+
+    def end_episode(self, final_diagnostics: FinalDiagnostics = NO_DIAGNOSTICS) -> None:
+        """Have the checks over a sequence judge the episode that has ended."""
+        self._progress(self._recorder.series(self._series.end(final_diagnostics)))
+
+    def forget(self) -> None:
+        """Begin anew: the arms have, too."""
+        self._memory.forget()
+
+    def record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None = None) -> None:
+        """Have verdicts recorded, and shown."""
+        self._progress(self._recorder.verdicts(verdicts, case))
