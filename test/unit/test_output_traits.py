@@ -25,6 +25,7 @@ from mt_nodes.engine.summary.score_range import (
     score_line,
     score_notes,
 )
+from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.relations.checks.boxes import BoxesKept
 from mt_nodes.relations.checks.obstacle_checks import ObstaclesKept
 from mt_nodes.relations.relation import load_suite
@@ -193,7 +194,21 @@ def test_a_flicker_at_the_threshold_and_a_car_gone_are_told_apart() -> None:
     falls = ScoreFalls()
     falls.take([(0.51, 0.49), (0.95, 0.0), (0.55, 0.2)])
     assert falls.plain() == {"near": 1, "clear": 2} and ScoreFalls().plain() == {}
+    assert falls.plain(0.45) == {"near": 1, "clear": 2}
+    falls.take([(0.52, 0.0)])  # of a stack that publishes from 0.45 on: it may have 0.44 now
+    assert (falls.plain(), falls.plain(0.45)) == ({"near": 1, "clear": 3}, {"near": 2, "clear": 2})
+    assert found_in(detections(0.45, 0.9)).least == 0.45 and found_in(detections()).least == 0.0
     assert ObstaclesKept.scored == "detections"
+
+
+def test_a_summary_counts_what_is_gone_as_the_lowest_score_published() -> None:
+    lost = {"type": "verdict", "pair": "0/0/noise/0", "outcome": "VIOLATED", "lost": 1, "gained": 0}
+    lost |= {"detail": {"score_falls": [[0.52, 0.0]]}}
+    for least, near in ((0.45, 1), (0.2, 0)):
+        scored = score_line((0, 0), detections(least, 0.9), {})
+        assert scored is not None
+        (relation,) = summarise([scored, lost], [RelationInfo("noise", "expected")])["relations"].values()
+        assert relation["score_falls"] == {"near": near, "clear": 1 - near}
 
 
 @pytest.mark.parametrize(

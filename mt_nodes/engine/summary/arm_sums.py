@@ -80,8 +80,8 @@ class ArmSums:
         """Test whether the share of violated pairs exceeds a rate."""
         return excess_over(self._sums, rate, family)
 
-    def plain(self) -> dict[str, Any]:
-        """Return what a summary tells of it, once all is settled."""
+    def plain(self, least_score: float = 0.0) -> dict[str, Any]:
+        """Return what a summary tells of it, once all is settled; ``least_score`` is the lowest the stack publishes."""
         tally, clusters = self.tally, self._sums.enough(MIN_CLUSTERS)
         interval = interval_of(clusters)
         violated, decided = self._by_arrival
@@ -102,7 +102,7 @@ class ArmSums:
             "outcomes": in_order(self.outcomes),
             "counts": dict(sorted(self._counts.items())),
             **({"by_arrival": {"decided": decided, "violated": violated}} if decided else {}),
-            **({SCORE_FALLS: falls} if (falls := self._falls.plain()) else {}),
+            **({SCORE_FALLS: falls} if (falls := self._falls.plain(least_score)) else {}),
         }
 
     def _take_decided(self, row: VerdictRow) -> None:

@@ -99,6 +99,11 @@ class ScoreRange:
         """
         return {role: self._plain(role, counts) for role, counts in self._scores.items() if counts}
 
+    @property
+    def least(self) -> float:
+        """The lowest score that was published; 0 where all are the same, which says nothing of what is lower."""
+        return min((min(counts) for counts in self._scores.values() if len(counts) > 1), default=0) / 100
+
     def warnings(self) -> list[str]:
         """Return a line for each output whose thresholds are no good: what is wrong, and what to write."""
         return score_warnings(self.plain())
@@ -125,17 +130,25 @@ class ScoreFalls:
     """By how much the scores of lost things fell: a flicker at the threshold and a car gone from 0.95 are not one."""
 
     def __init__(self) -> None:
-        self._near = self._clear = 0
+        #: How often a score, in hundredths, fell to another, 0 where nothing was left.
+        self._falls: Counter[tuple[int, int]] = Counter()
 
     def take(self, falls: Iterable[Sequence[float]]) -> None:
         """Count what one pair lost: score before and after of each."""
-        for before, after in falls:
-            near = before - after < LEAST_GAP
-            self._near, self._clear = self._near + near, self._clear + (not near)
+        self._falls.update((round(100 * before), round(100 * after)) for before, after in falls)
 
-    def plain(self) -> dict[str, int]:
-        """Return how many fell by less than :data:`LEAST_GAP` (``near``) and by more (``clear``); nothing of none."""
-        return {"near": self._near, "clear": self._clear} if self._near or self._clear else {}
+    def plain(self, least: float = 0.0) -> dict[str, int]:
+        """Return how many fell by less than :data:`LEAST_GAP` (``near``) and by more (``clear``); nothing of none.
+
+        Args:
+            least: the lowest score that the stack publishes: of what is gone nobody knows more than that it has less.
+        """
+        near = sum(
+            count
+            for (before, after), count in self._falls.items()
+            if before - (after or round(100 * least)) < round(100 * LEAST_GAP)
+        )
+        return {"near": near, "clear": self._falls.total() - near} if self._falls else {}
 
 
 def describe_score_drops(falls: Mapping[str, int]) -> str:

@@ -99,7 +99,9 @@ def summarise(
         **({"clocks": dict(clocks)} if clocks else {}),
         **({"safety": dict(safety)} if safety else {}),
         **({"topics": dict(topics)} if topics else {}),
-        "relations": {r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id]) for r in relations},
+        "relations": {
+            r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id], scores.least) for r in relations
+        },
         "latency_ms": dict(latency_ms or {}),
         **({"scores": seen} if (seen := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
@@ -194,7 +196,11 @@ def _tests(sums: RelationSums, info: RelationInfo, family: int) -> _Tests:
 
 
 def _relation_plain(
-    info: RelationInfo, sums: RelationSums, evidence: RelationEvidence, ended: tuple[RelationOutcome, str]
+    info: RelationInfo,
+    sums: RelationSums,
+    evidence: RelationEvidence,
+    ended: tuple[RelationOutcome, str],
+    least_score: float,
 ) -> dict[str, Any]:
     outcome, why = ended
     floor = floor_of(*(arm.numbers for arm in sums.arms))
@@ -203,7 +209,7 @@ def _relation_plain(
         "outcome": outcome.value,
         "why": why,
         "kind": info.kind,
-        **sums.relation.plain(),
+        **sums.relation.plain(least_score),
         "control": sums.control.plain(),
         "sham": sums.sham.plain(),
         "p": digits(evidence.p),
