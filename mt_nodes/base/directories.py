@@ -30,8 +30,8 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out {path}: got a file, expected a directory; choose another one")
     try:
-        if held := next((name for name in _HELD if (path / name).exists()), None):
-            kind = held.split(".")[0].replace("result", "run")
+        if existing := next((name for name in _HELD if (path / name).exists()), None):
+            kind = existing.split(".")[0].replace("result", "run")
             raise UsageError(f"--out {path}: holds the results of a {kind} already; choose another directory")
         path.mkdir(parents=True, exist_ok=True)
         (path / "evidence").mkdir(exist_ok=True)

@@ -85,8 +85,8 @@ class Recording:
             yield near[-1].index, near[-2:]
 
     def _scene(self, bundles: Sequence[Bundle]) -> SceneFacts:
-        seen = self.seen_by(bundles) if self.seen_by else None
-        return describe(bundles, told=self.told, seen=seen, utc_offset_h=self.utc_offset_h)
+        facts = self.seen_by(bundles) if self.seen_by else None
+        return describe(bundles, told=self.told, seen=facts, utc_offset_h=self.utc_offset_h)
 
 
 def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **settings: Any) -> Matcher:

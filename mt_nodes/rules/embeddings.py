@@ -34,14 +34,14 @@ _MARGIN = 1e-4
 class Embeddings:
     """Embedding vectors of one model."""
 
-    def __init__(self, name: str, kept: VectorFile, connect: Callable[[], Service]) -> None:
+    def __init__(self, name: str, stored: VectorFile, connect: Callable[[], Service]) -> None:
         """Create the client; the first request comes with the first text.
 
         Args:
             name: the user's name of the model, the key of its cached vectors.
             connect: creates the client when a request is needed.
         """
-        self.name, self._stored, self._connect = name, kept, connect
+        self.name, self._stored, self._connect = name, stored, connect
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Return the vectors (n, d) of n texts; requests only those that are not cached.

@@ -151,8 +151,8 @@ def _is_element(tokens: Sequence[Token], i: int) -> bool:
     if i and tokens[i - 1].text == "no":
         return False
     after = {form for token in tokens[i + 1 : i + 4] for form in token.forms}
-    there = words_before(tokens, i) & (TARGETS | YIELDS | OPENERS | LOCATIVES)
-    return not after & (_MODALS | _DRIVING_VERBS) and bool(there or i <= 1)
+    signals = words_before(tokens, i) & (TARGETS | YIELDS | OPENERS | LOCATIVES)
+    return not after & (_MODALS | _DRIVING_VERBS) and bool(signals or i <= 1)
 
 
 def _is_light_colour(tokens: Sequence[Token], i: int) -> bool:

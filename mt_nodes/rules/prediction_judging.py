@@ -74,7 +74,9 @@ class Bounds:
 
 def _median(rows: Floats) -> Floats:
     known = np.isfinite(rows)
-    filled = [np.median(row[there]) if there.any() else np.nan for row, there in zip(rows, known, strict=True)]
+    filled = [
+        np.median(row[known_row]) if known_row.any() else np.nan for row, known_row in zip(rows, known, strict=True)
+    ]
     return np.array(filled, dtype=np.float64)
 
 

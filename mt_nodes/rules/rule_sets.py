@@ -42,8 +42,8 @@ class Rule:
     @property
     def reference(self) -> str:
         """Section and source in words."""
-        seen = f"checked in {self.seen_in}" if self.seen_in else self.source
-        return ", ".join(part for part in (self.section, seen) if part)
+        reference = f"checked in {self.seen_in}" if self.seen_in else self.source
+        return ", ".join(part for part in (self.section, reference) if part)
 
 
 @dataclass(frozen=True)
@@ -121,5 +121,5 @@ def _rule(name: str, data: Any, texts: Mapping[str, Any], where: str) -> Rule:
     if seen_in and seen_in not in texts:
         raise UsageError(f"{where}.seen_in: no text '{seen_in}'{suggest(seen_in, map(str, texts))}")
     rule_text = text(row, "text", where, None)
-    seen = str(texts[seen_in]) if seen_in else ""
-    return Rule(name, rule_text, text(row, "section", where), source, seen, text(row, "same_as", where))
+    checked_in = str(texts[seen_in]) if seen_in else ""
+    return Rule(name, rule_text, text(row, "section", where), source, checked_in, text(row, "same_as", where))

@@ -180,13 +180,13 @@ class Store:
         statement = entry.statement
         key = [getattr(entry if name in ("region", "origin") else statement, name) for name in _KEY]
         where = " AND ".join(f"{name} = ?" for name in _KEY)
-        there = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
-        if there is None:
+        row = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
+        if row is None:
             return self._insert(entry)
-        rules = json.dumps(list(dict.fromkeys([*json.loads(there[1]), *statement.rules])))
-        if rules != there[1]:
-            self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, there[0]))
-        return int(there[0])
+        rules = json.dumps(list(dict.fromkeys([*json.loads(row[1]), *statement.rules])))
+        if rules != row[1]:
+            self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, row[0]))
+        return int(row[0])
 
     def _insert(self, entry: Entry) -> int:
         statement = entry.statement

@@ -73,12 +73,14 @@ class SceneFacts:
     def as_paper(self) -> dict[str, Any]:
         """Return the description of AutoMT's second agent: the same keys, ``Unknown`` for unknown values."""
         speed, steering = self.value("speed_kmh"), self.value(STEERING)
-        seen = self.value(OBJECTS)
+        objects = self.value(OBJECTS)
         return {
             "Time": _title(self.value("time_of_day")),
             "Weather": _title(self.value("weather")),
             "RoadType": ", ".join(_title(road) for road in self.roads),
-            "Objects": "Unknown" if seen is None else ", ".join(f"{n} {name}" for name, n in seen.items()) or "None",
+            "Objects": "Unknown"
+            if objects is None
+            else ", ".join(f"{n} {name}" for name, n in objects.items()) or "None",
             "EgoVehicle": {
                 "Speed": "Unknown" if speed is None else f"{speed:.3f} km/h",
                 "Steering Angle": "Unknown" if steering is None else f"{steering:.3f} rad",

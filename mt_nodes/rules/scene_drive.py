@@ -77,7 +77,7 @@ def _sampled(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[
         yield world_facts(scenario, road, bundle), bundle
 
 
-def _throughout(seen: list[Facts]) -> Facts:
+def _throughout(instants: list[Facts]) -> Facts:
     """Return the facts for several instants: everything present at any, a way clear at all, the least gap."""
     together: dict[str, Callable[[Any], Any]] = {
         HAS: lambda sets: frozenset().union(*sets),
@@ -86,8 +86,8 @@ def _throughout(seen: list[Facts]) -> Facts:
     }
     always = {}
     for name, join in together.items():
-        values = [facts[name].value for facts in seen if name in facts and facts[name].known]
-        if len(values) == len(seen):
+        values = [facts[name].value for facts in instants if name in facts and facts[name].known]
+        if len(values) == len(instants):
             always[name] = Fact(join(values), _SOURCE)
     return always
 

@@ -29,9 +29,9 @@ def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
     return unknown("neither a world nor the stack tells objects")
 
 
-def _counts(seen: Detections | ImageBoxes) -> dict[str, int]:
-    sure = seen.finite & (seen.score >= SURE)
-    if isinstance(seen, Detections):
-        sure &= np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M
-    found = Counter(seen.label[sure].tolist())
+def _counts(detections: Detections | ImageBoxes) -> dict[str, int]:
+    sure = detections.finite & (detections.score >= SURE)
+    if isinstance(detections, Detections):
+        sure &= np.hypot(detections.center_m[:, 0], detections.center_m[:, 1]) <= NEAR_M
+    found = Counter(detections.label[sure].tolist())
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -55,10 +55,10 @@ def world_facts(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
     poses = way.pose[np.hypot(way.pose[:, 0] - here.x_m, way.pose[:, 1] - here.y_m) <= AHEAD_M]
     facts = _weather(scenario.environment)
     facts["roads"] = Fact(tuple(_roads(road, way, poses, here)), f"map '{road.name}', {AHEAD_M:g} m ahead")
-    seen = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
-    if seen is not None:
-        facts |= _nearby_facts(scenario, road, bundle, seen, here)
-        facts |= _in_the_way(scenario, seen, poses, here)
+    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    if detections is not None:
+        facts |= _nearby_facts(scenario, road, bundle, detections, here)
+        facts |= _in_the_way(scenario, detections, poses, here)
     return facts
 
 
@@ -91,9 +91,9 @@ def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str
         yield "bridge"
 
 
-def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detections, here: Pose) -> Facts:
+def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections: Detections, here: Pose) -> Facts:
     """Return the names of all near elements: objects all around, lights and signs ahead."""
-    near = seen.track_id[np.hypot(seen.center_m[:, 0], seen.center_m[:, 1]) <= NEAR_M].tolist()
+    near = detections.track_id[np.hypot(detections.center_m[:, 0], detections.center_m[:, 1]) <= NEAR_M].tolist()
     kinds = [actor.kind for actor in scenario.actors if actor.name in near]
     names = {name for kind in kinds for name in _KINDS.get(kind, (kind,))}
     names |= {"obstacle" for thing in scenario.obstacles if thing.name in near}
@@ -110,18 +110,18 @@ def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, seen: Detec
     return {"has": Fact(frozenset(names), source), "children_visible": Fact("child" in names, source)}
 
 
-def _ahead(here: Pose, there: Pose) -> bool:
+def _ahead(here: Pose, place: Pose) -> bool:
     """Return whether something lies ahead, near, and faces the ego."""
-    x, y = there.x_m - here.x_m, there.y_m - here.y_m
+    x, y = place.x_m - here.x_m, place.y_m - here.y_m
     forward = x * np.cos(here.yaw_rad) + y * np.sin(here.yaw_rad)
-    return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(there.yaw_rad - here.yaw_rad) > 0.7)
+    return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(place.yaw_rad - here.yaw_rad) > 0.7)
 
 
-def _in_the_way(scenario: Scenario, seen: Detections, poses: Floats, here: Pose) -> Facts:
+def _in_the_way(scenario: Scenario, detections: Detections, poses: Floats, here: Pose) -> Facts:
     """Return whether the way ahead is clear, and the distance of the ego's front from what is in it."""
     if len(poses) < 2:
         return {}
-    rows = seen.take(seen.center_m[:, 0] > 0.0)
+    rows = detections.take(detections.center_m[:, 0] > 0.0)
     c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
     lane = shapely.LineString((poses[:, :2] - (here.x_m, here.y_m)) @ np.array([[c, -s], [s, c]])).buffer(_BESIDE_M)
     front_m = scenario.ego.vehicle.front_m
@@ -134,8 +134,8 @@ def _in_the_way(scenario: Scenario, seen: Detections, poses: Floats, here: Pose)
     return {"path_clear": Fact(not gaps, source), "lead_gap_m": Fact(min(gaps, default=float("inf")), source)}
 
 
-def _outlines(seen: Detections) -> list[shapely.Polygon]:
-    corners = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)]) * seen.size_m[:, None, :2]
-    c, s = np.cos(seen.yaw_rad)[:, None], np.sin(seen.yaw_rad)[:, None]
+def _outlines(detections: Detections) -> list[shapely.Polygon]:
+    corners = np.array([(0.5, 0.5), (0.5, -0.5), (-0.5, -0.5), (-0.5, 0.5)]) * detections.size_m[:, None, :2]
+    c, s = np.cos(detections.yaw_rad)[:, None], np.sin(detections.yaw_rad)[:, None]
     turned = np.stack([c * corners[..., 0] - s * corners[..., 1], s * corners[..., 0] + c * corners[..., 1]], axis=-1)
-    return [shapely.Polygon(ring) for ring in turned + seen.center_m[:, None, :2]]
+    return [shapely.Polygon(ring) for ring in turned + detections.center_m[:, None, :2]]

@@ -184,8 +184,8 @@ def limits_of(condition: ConditionNode) -> dict[str, float]:
 
 def _requires(mutations: Sequence[Mutation]) -> tuple[str, ...]:
     """Return the only sensor that sees any of it; a change of both leaves the choice."""
-    seen = {sensor for one in mutations for sensor in one.changes}
-    return tuple(seen) if len(seen) == 1 else ()
+    sensors = {sensor for one in mutations for sensor in one.changes}
+    return tuple(sensors) if len(sensors) == 1 else ()
 
 
 def _names(mutation: Mutation) -> frozenset[str]:

@@ -70,14 +70,14 @@ class BoxCheck(ScoredCheck):
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair; NOT_APPLICABLE if nothing is demanded."""
-        seen = (source.boxes, followup.boxes)
-        for name, boxes in zip(("source", "follow-up"), seen, strict=True):
+        detections = (source.boxes, followup.boxes)
+        for name, boxes in zip(("source", "follow-up"), detections, strict=True):
             if boxes is None:
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has no boxes")
-        image = image_of(bundle, seen[0])  # type: ignore[arg-type]
+        image = image_of(bundle, detections[0])  # type: ignore[arg-type]
         if image is None:
             return Judgement(Outcome.ERROR, reason=f"bundle {bundle.index} has no image that boxes could be in")
-        return self.decide(self._compare(seen[0], seen[1], effects, image))  # type: ignore[arg-type]
+        return self.decide(self._compare(detections[0], detections[1], effects, image))  # type: ignore[arg-type]
 
     @abstractmethod
     def decide(self, compared: BoxComparison) -> Judgement:

@@ -68,12 +68,12 @@ class CameraAndLidarAgree(Check):
         self, detections: Detections, boxes: ImageBoxes, effects: Effects, bundle: Bundle, image: Image
     ) -> Judgement:
         """Compare detection and box of every added object; each gets at most one of both, used only once."""
-        seen, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
-        volumes = in_boxes(effects.added, seen.frame_id, bundle)
+        sure, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
+        volumes = in_boxes(effects.added, sure.frame_id, bundle)
         expected_boxes = [box for box in effects.image_boxes if box.topic == image.topic]
         outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in expected_boxes])
         objects = ImageBoxes.make(boxes.frame_id, None, self._projected(volumes, bundle, image))
-        detected, projected = _partners(Association().pair(volumes, seen)), self._projected(seen, bundle, image)
+        detected, projected = _partners(Association().pair(volumes, sure)), self._projected(sure, bundle, image)
         found = _partners(pair(outlines, answers, self.min_iou))
         agreed, disagreements = 0, []
         for volume, outline in zip(*pair(objects, outlines, min_iou=0.0), strict=True):
@@ -91,9 +91,9 @@ class CameraAndLidarAgree(Check):
     def _sure(self, detections: Detections) -> Detections:
         return detections.take(detections.score >= self.score_low)
 
-    def _of_class(self, seen: Detections) -> Mask:
+    def _of_class(self, detections: Detections) -> Mask:
         own = self.background_label.lower()
-        return np.asarray((np.char.lower(seen.label) == own) | (own == ""))
+        return np.asarray((np.char.lower(detections.label) == own) | (own == ""))
 
     def _compare_agreement(self, source: Output, followup: Output, bundle: Bundle, image: Image) -> Judgement:
         """Compare the agreement in the follow-up with that in the source."""
@@ -109,23 +109,23 @@ class CameraAndLidarAgree(Check):
     def _agreeing(self, output: Output, bundle: Bundle, image: Image) -> tuple[Detections, Mask]:
         """Return the detections, and which of them (M,) have a box where they project to."""
         assert output.detections is not None and output.boxes is not None
-        seen = self._sure(output.detections)
+        sure = self._sure(output.detections)
         answers = output.boxes.take(output.boxes.score >= self.score_low)
-        overlap = iou(self._projected(seen, bundle, image), answers.box_px)
-        return seen, np.asarray((overlap >= self.min_iou).any(axis=1))
+        overlap = iou(self._projected(sure, bundle, image), answers.box_px)
+        return sure, np.asarray((overlap >= self.min_iou).any(axis=1))
 
-    def _projected(self, seen: Detections, bundle: Bundle, image: Image) -> Floats:
+    def _projected(self, detections: Detections, bundle: Bundle, image: Image) -> Floats:
         """Return the 2D boxes (M, 4) around detections in the picture, of zero area for those out of sight."""
         from mt_nodes.relations.mutations.camera.each_image import View  # OpenCV is for those who ask
 
         camera = View.of(bundle, image).camera()
         corners = np.array(list(product((-0.5, 0.5), repeat=3)))
-        boxes = np.zeros((len(seen), 4))
-        to_camera = bundle.transforms.lookup(image.frame_id, seen.frame_id)
-        for i in range(len(seen)):
-            c, s = np.cos(seen.yaw_rad[i]), np.sin(seen.yaw_rad[i])
-            turned = (corners * seen.size_m[i]) @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
-            pixels = camera.project(move(to_camera, turned + seen.center_m[i]))
+        boxes = np.zeros((len(detections), 4))
+        to_camera = bundle.transforms.lookup(image.frame_id, detections.frame_id)
+        for i in range(len(detections)):
+            c, s = np.cos(detections.yaw_rad[i]), np.sin(detections.yaw_rad[i])
+            turned = (corners * detections.size_m[i]) @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+            pixels = camera.project(move(to_camera, turned + detections.center_m[i]))
             if np.isfinite(pixels).all():
                 edges = np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
                 boxes[i] = np.clip(edges, -0.5, np.tile([camera.width - 0.5, camera.height - 0.5], 2))
@@ -143,10 +143,10 @@ class CameraAndLidarAgree(Check):
             lost=wrong,
         )
 
-    def _in_frame(self, seen: Detections, frame_id: str, bundle: Bundle) -> Detections:
-        if seen.frame_id == frame_id:
-            return seen
-        return moved(seen, bundle.transforms.lookup(frame_id, seen.frame_id), frame_id)
+    def _in_frame(self, detections: Detections, frame_id: str, bundle: Bundle) -> Detections:
+        if detections.frame_id == frame_id:
+            return detections
+        return moved(detections, bundle.transforms.lookup(frame_id, detections.frame_id), frame_id)
 
 
 def _partners(rows: tuple[Rows, Rows]) -> dict[int, int]:

@@ -72,9 +72,9 @@ class ObstaclesKept(ObstacleCheck):
     def lost(self, compared: Comparison) -> Mask:
         """Return which source obstacles (M,) are demanded and missing."""
         before, after = compared.source, compared.followup
-        answers, there = self.answers(compared), compared.matched.copy()
-        there[there] = answers[compared.partner[there]]
-        lost = compared.demanded & ~there
+        answers, found = self.answers(compared), compared.matched.copy()
+        found[found] = answers[compared.partner[found]]
+        lost = compared.demanded & ~found
         if lost.any():
             known = np.full(len(after), shapely.Polygon())
             known[compared.partner[compared.matched]] = footprints(before.take(compared.matched))

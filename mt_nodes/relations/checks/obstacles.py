@@ -97,14 +97,14 @@ class ObstacleCheck(ScoredCheck):
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair: ERROR if it cannot be compared, NOT_APPLICABLE if nothing is demanded."""
-        seen = (source.detections, followup.detections)
-        for name, detections in zip(("source", "follow-up"), seen, strict=True):
+        outputs = (source.detections, followup.detections)
+        for name, detections in zip(("source", "follow-up"), outputs, strict=True):
             broken = "no detections" if detections is None else self._unusable(detections)
             if broken is not None:
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has {broken}")
         try:
             region = self.region.resolve(bundle)
-            compared = self._compare(region, seen[0], seen[1], effects, bundle)  # type: ignore[arg-type]
+            compared = self._compare(region, outputs[0], outputs[1], effects, bundle)  # type: ignore[arg-type]
         except RegionUnavailable as error:
             return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
         except UnknownTransform as error:
@@ -266,8 +266,8 @@ def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outli
     for i, volume in enumerate(volumes):
         if volume.outline_m:
             corners = np.array([(x, y, volume.center_m[2]) for x, y in volume.outline_m])
-            there = move(bundle.transforms.lookup(frame_id, volume.frame_id), corners)
-            outlines[i] = shapely.Polygon(there[:, :2])
+            moved = move(bundle.transforms.lookup(frame_id, volume.frame_id), corners)
+            outlines[i] = shapely.Polygon(moved[:, :2])
     return outlines
 
 

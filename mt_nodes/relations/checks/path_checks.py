@@ -55,7 +55,7 @@ def resampled(places: Places, horizon_m: float, step_m: float) -> Places:
     return np.column_stack([np.interp(at, along, column) for column in places.T])
 
 
-def apart_m(expected: Places, there: Places, by: str) -> float:
+def apart_m(expected: Places, path: Places, by: str) -> float:
     """Return the distance of two evenly sampled paths, by one of :data:`DISTANCES`.
 
     ``lateral`` is the largest distance of a position of the second path from the first, which is extended straight at
@@ -64,8 +64,8 @@ def apart_m(expected: Places, there: Places, by: str) -> float:
     94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
     """
     if by == "lateral":
-        return _in_order_m(_lengthened(expected, there), there)
-    lines = shapely.linestrings(expected), shapely.linestrings(there)
+        return _in_order_m(_lengthened(expected, path), path)
+    lines = shapely.linestrings(expected), shapely.linestrings(path)
     return float((shapely.hausdorff_distance if by == "hausdorff" else shapely.frechet_distance)(*lines))
 
 
@@ -74,10 +74,10 @@ def length_m(places: Places) -> float:
     return float(np.hypot(*np.diff(places, axis=0).T).sum())
 
 
-def starts_in_same_direction(expected: Places, there: Places, steps: int) -> bool:
+def starts_in_same_direction(expected: Places, path: Places, steps: int) -> bool:
     """Return whether the first steps of a path have the direction of the nearest steps of another."""
-    nearest = int(np.argmin(np.hypot(*(expected - there[0]).T)))
-    return float(_way(expected, nearest, steps) @ _way(there, 0, steps)) >= 0.0
+    nearest = int(np.argmin(np.hypot(*(expected - path[0]).T)))
+    return float(_way(expected, nearest, steps) @ _way(path, 0, steps)) >= 0.0
 
 
 def _way(places: Places, first: int, steps: int) -> Places:
@@ -86,22 +86,22 @@ def _way(places: Places, first: int, steps: int) -> Places:
     return np.asarray(places[min(first + steps, len(places) - 1)] - places[first])
 
 
-def _in_order_m(line: Places, there: Places) -> float:
+def _in_order_m(line: Places, path: Places) -> float:
     """Return the least distance that keeps each position (N, 2) in turn near a line (K, 2) traversed in order."""
     begins, steps = line[:-1], np.diff(line, axis=0)
     squares = np.maximum((steps**2).sum(axis=1), 1e-18)
     # By step of the line: the largest distance so far, if the previous position is near that step or an earlier one.
     least = np.zeros(len(begins))
-    for place in there:
+    for place in path:
         share = np.clip(((place - begins) * steps).sum(axis=1) / squares, 0.0, 1.0)
         off = np.hypot(*(begins + share[:, None] * steps - place).T)
         least = np.maximum(np.minimum.accumulate(least), off)
     return float(least.min())
 
 
-def _lengthened(places: Places, there: Places) -> Places:
+def _lengthened(places: Places, path: Places) -> Places:
     """Return a path (N, 2), extended straight before its start and after its end to reach the other positions."""
-    far_m = float(np.hypot(*(there[:, None] - places[[0, -1]]).T).max())
+    far_m = float(np.hypot(*(path[:, None] - places[[0, -1]]).T).max())
     step_m = max(float(np.hypot(*np.diff(places, axis=0).T).max()), far_m / _MOST_STEPS, 1e-9)
     off_m = np.arange(step_m, far_m + 2.0 * step_m, step_m)[:, None]
     # The last step may be short, but has no length 0 unless the path stands still.
@@ -159,10 +159,10 @@ class PathDeviation(Check):
         if self.by == "lateral" and not goes:
             reason = f"the path is {length_m(after):.2f} m long, shorter than {self.step_m:g} m: it stays where it is"
             return Judgement(Outcome.VIOLATED, unit="m", lost=1, reason=reason)
-        before, there = (resampled(places, self.horizon_m, self.step_m) for places in (expected, after))
-        if source_goes and goes and not starts_in_same_direction(before, there, ceil(_SETS_OUT_M / self.step_m)):
+        before, path = (resampled(places, self.horizon_m, self.step_m) for places in (expected, after))
+        if source_goes and goes and not starts_in_same_direction(before, path, ceil(_SETS_OUT_M / self.step_m)):
             return Judgement(Outcome.VIOLATED, unit="m", reason="the path sets out the other way")
-        off = apart_m(before, there, self.by)
+        off = apart_m(before, path, self.by)
         return at_most(off, self.tolerance_m, "m", f"the paths lie {off:.3f} m apart ({self.by})")
 
 

@@ -124,9 +124,11 @@ def _stretch(
         return f"the source drives {max(0.0, end_m - begin_m):.1f} m of it, less than {_LEAST_M:g} m"
     at_m = np.arange(begin_m, end_m + 1e-9, _STEP_M)
     before, after = (np.interp(at_m, d.way_m, d.trace.column("speed_mps")) for d in (source, followup))
-    here, there = (np.column_stack([np.interp(at_m, d.way_m, xy) for xy in d.places_m.T]) for d in (source, followup))
+    source_m, followup_m = (
+        np.column_stack([np.interp(at_m, d.way_m, xy) for xy in d.places_m.T]) for d in (source, followup)
+    )
     yaw = np.interp(at_m, source.way_m, np.unwrap(source.trace.column("yaw_rad")))
-    off = there - here
+    off = followup_m - source_m
     aside = np.where(at_m <= followup.way_m[-1] + 1e-6, np.cos(yaw) * off[:, 1] - np.sin(yaw) * off[:, 0], np.nan)
     first, last, now = np.searchsorted(source.way_m, [begin_m, end_m, now_m]).tolist()
     return RoadStretch(at_m, before, after, aside, (first, max(first, last) + 1), now, limit_mps)

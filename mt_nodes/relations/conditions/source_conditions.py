@@ -45,29 +45,31 @@ class ObstaclesWithin(Condition):
         if source.detections is None:
             return "the source output has no detections to count"
         try:
-            there = self._in_reach(bundle, source.detections)
+            in_reach = self._in_reach(bundle, source.detections)
         except (UnknownTransform, RegionUnavailable) as error:
             return str(error)
         least = DEFAULT_THRESHOLDS["detections"].high if self.score is None else self.score
-        seen = int((there & (source.detections.score >= least)).sum())
-        if seen >= self.at_least:
+        count = int((in_reach & (source.detections.score >= least)).sum())
+        if count >= self.at_least:
             return None
-        unsure = int(there.sum()) - seen
+        unsure = int(in_reach.sum()) - count
         more = f" and {unsure} with a score below {least:g}" if unsure else ""
-        return f"{seen} obstacles{more} {self._place()}, expected at least {self.at_least}"
+        return f"{count} obstacles{more} {self._place()}, expected at least {self.at_least}"
 
     def of_stack(self, traits: OutputTraits) -> ObstaclesWithin:
         """Return the condition with a missing threshold taken from the stack file."""
         return replace(self, score=traits.thresholds("detections").high if self.score is None else self.score)
 
-    def _in_reach(self, bundle: Bundle, seen: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        counts = seen.finite
+    def _in_reach(self, bundle: Bundle, detections: Detections) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        counts = detections.finite
         if np.isfinite(self.range_m):
-            xyz = move(bundle.transforms.lookup(self.frame_id, seen.frame_id), seen.center_m)
+            xyz = move(bundle.transforms.lookup(self.frame_id, detections.frame_id), detections.center_m)
             counts &= np.hypot(xyz[:, 0], xyz[:, 1]) <= self.range_m
         if self.region is not None:
             region = self.region.resolve(bundle)
-            counts &= region.contains(move(bundle.transforms.lookup(region.frame_id, seen.frame_id), seen.center_m))
+            counts &= region.contains(
+                move(bundle.transforms.lookup(region.frame_id, detections.frame_id), detections.center_m)
+            )
         return counts
 
     def _place(self) -> str:

@@ -167,8 +167,8 @@ def known(node: ConditionNode, facts: Facts) -> ConditionNode:
         return _compared(node, facts)
     if node.kind == "flag" and isinstance(value := facts.get(node.parts[0]), bool):
         return TRUE if value else FALSE
-    if node.kind == HAS and (there := facts.get(HAS)) is not None:
-        return TRUE if node.parts[0] in there else FALSE  # type: ignore[operator]
+    if node.kind == HAS and (present := facts.get(HAS)) is not None:
+        return TRUE if node.parts[0] in present else FALSE  # type: ignore[operator]
     return node
 
 

@@ -70,10 +70,10 @@ class ActorAdded(ScenarioChange):
         """Choose a free place."""
         way = OwnWay.of(setting)
         rows = way.tried(rng, self.at, self.ahead_m)
-        there, lanes = taken(setting), lanes_of(setting.road)
+        occupied, lanes = taken(setting), lanes_of(setting.road)
         for row in rows[:_TRIED]:
             added = self._actors(setting, way, row, lanes)
-            if added and self._free(setting, added, there):
+            if added and self._free(setting, added, occupied):
                 return {"row": row}
         what, many = " and ".join(self.kind), f"{len(rows)} places"
         raise NotApplicable(
@@ -91,10 +91,10 @@ class ActorAdded(ScenarioChange):
         effects = WorldEffects(added=names, at=None if moves else way.at(row), numbers={"ahead_m": ahead})
         return replace(setting, scenario=_with(setting.scenario, added)), effects
 
-    def _free(self, setting: Setting, added: tuple[Actor, ...], there: shapely.Geometry) -> bool:
+    def _free(self, setting: Setting, added: tuple[Actor, ...], allowed: shapely.Geometry) -> bool:
         """Return whether they are clear of everything else, and where they may stand."""
         places = shapely.union_all([outline(actor) for actor in added])
-        if there.distance(places) < _CLEAR_M:
+        if allowed.distance(places) < _CLEAR_M:
             return False
         return not problems(_with(setting.scenario, added), setting.road)
 

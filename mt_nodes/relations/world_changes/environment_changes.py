@@ -39,8 +39,8 @@ class EnvironmentChanged(ScenarioChange):
         after = replace(before, **{self.what: self.to})
         if self.what == "hour" and light_of(after).darkness <= light_of(before).darkness:
             raise NotApplicable(f"at {before.hour:g} o'clock it is as dark already")
-        if self.what != "hour" and (there := getattr(before, self.what)) >= self.to:
-            raise NotApplicable(f"there is {self.what} of {there:g} already")
+        if self.what != "hour" and (current := getattr(before, self.what)) >= self.to:
+            raise NotApplicable(f"there is {self.what} of {current:g} already")
         return {}
 
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:

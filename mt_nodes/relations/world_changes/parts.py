@@ -24,7 +24,7 @@ _NAMED = ("weather", "signal")
 def parts_of(setting: Setting) -> dict[str, Any]:
     """Return every part of a world by name."""
     scenario = setting.scenario
-    things = {f"{kind} {one.name}": one for kind, held in _THINGS.items() for one in getattr(scenario, held)}
+    things = {f"{kind} {one.name}": one for kind, names in _THINGS.items() for one in getattr(scenario, names)}
     weather = {f"weather {field.name}": getattr(scenario.environment, field.name) for field in fields(Environment)}
     signals = {f"signal {name}": programme for name, programme in scenario.signals.items()}
     whole = {"ego": scenario.ego, "duration": scenario.duration_s, "road": setting.road, "noise": setting.noise}
@@ -74,9 +74,9 @@ def _equal(one: Any, other: Any) -> bool:
 def _of_parts(setting: Setting, source: Setting, parts: dict[str, Any]) -> Setting:
     """Return a world of these parts; a map that is the source's gets the source's name."""
     scenario = setting.scenario
-    held = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}
+    things = {of: tuple(p for n, p in parts.items() if n.startswith(f"{kind} ")) for kind, of in _THINGS.items()}
     weather, signals = ({n.partition(" ")[2]: p for n, p in parts.items() if n.startswith(f"{k} ")} for k in _NAMED)
     road = source.scenario.road if parts["road"] is source.road else scenario.road
     fields: dict[str, Any] = {"ego": parts["ego"], "duration_s": parts["duration"], "signals": signals, "road": road}
-    fields |= {**held, "environment": replace(scenario.environment, **weather)}
+    fields |= {**things, "environment": replace(scenario.environment, **weather)}
     return Setting(replace(scenario, **fields), parts["road"], parts["noise"])

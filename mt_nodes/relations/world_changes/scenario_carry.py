@@ -66,8 +66,8 @@ class Carry:
         """Return the new directions (N,), within ±π."""
         if self.stays:
             return yaw_rad
-        there = self.turn_rad + self.side * yaw_rad
-        return np.asarray(np.arctan2(np.sin(there), np.cos(there)))
+        turned = self.turn_rad + self.side * yaw_rad
+        return np.asarray(np.arctan2(np.sin(turned), np.cos(turned)))
 
     def pose(self, pose: Pose) -> Pose:
         """Return the new pose."""
@@ -106,8 +106,8 @@ def carried_road(road: RoadMap, carry: Carry) -> RoadMap:
     """
 
     def line(points: Outline, backwards: bool = False) -> Outline:
-        there = [(x, y) for x, y in carry.places(np.array(points, dtype=np.float64)).tolist()]
-        return tuple(there[::-1] if backwards else there)
+        moved = [(x, y) for x, y in carry.places(np.array(points, dtype=np.float64)).tolist()]
+        return tuple(moved[::-1] if backwards else moved)
 
     def lane(one: Lane) -> Lane:
         sides = (one.right, one.left) if carry.mirrored else (one.left, one.right)

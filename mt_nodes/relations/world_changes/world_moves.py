@@ -56,8 +56,8 @@ class WorldMoved(ScenarioChange):
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
         """Rotate about the ego's start, then shift."""
         start = setting.scenario.ego.start
-        there = Pose(start.x_m + draw["x_m"], start.y_m + draw["y_m"], start.yaw_rad + draw["turn_rad"])
-        carry = Carry.between(start, there)
+        pose = Pose(start.x_m + draw["x_m"], start.y_m + draw["y_m"], start.yaw_rad + draw["turn_rad"])
+        carry = Carry.between(start, pose)
         scenario, road = carried_scenario(setting.scenario, carry), carried_road(setting.road, carry)
         return replace(setting, scenario=scenario, road=road), WorldEffects(carry)
 

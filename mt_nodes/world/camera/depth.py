@@ -130,15 +130,15 @@ def _project(
 ) -> None:
     """Put the nearest return into each cell, and whether it belongs to the sensor's topmost beams."""
     own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
-    seen = move(to_camera, own)
-    pixels = camera.project(seen)
+    in_camera = move(to_camera, own)
+    pixels = camera.project(in_camera)
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
     if not inside.size:
         return
     cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
-    x, y, z = seen.T
+    x, y, z = in_camera.T
     ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)

@@ -75,12 +75,12 @@ class CameraModel:
         xyz = np.asarray(points, dtype=np.float64).reshape(-1, 3)
         x, y, z = xyz.T
         with np.errstate(invalid="ignore", over="ignore"):  # nothing is larger than what is not finite
-            seen = z > np.cos(self.widest_rad) * np.sqrt(x * x + y * y + z * z)
+            visible = z > np.cos(self.widest_rad) * np.sqrt(x * x + y * y + z * z)
         if not (self.fisheye or len(self.d)):
-            return self._straight(x, y, np.where(seen, z, np.nan))
+            return self._straight(x, y, np.where(visible, z, np.nan))
         pixels = np.full((len(xyz), 2), np.nan)
-        if seen.any():
-            pixels[seen] = self._projected(xyz[seen])
+        if visible.any():
+            pixels[visible] = self._projected(xyz[visible])
         return pixels
 
     def directions(self, pixels: npt.NDArray[Any]) -> Floats:

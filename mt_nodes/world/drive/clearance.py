@@ -25,11 +25,11 @@ def least_m(driven: ScenarioTrace) -> dict[str, float]:
     ego = _outlines(shapes.of_vehicle(scenario.ego.vehicle), trace.ego[:, :3])
     found = {}
     for i, actor in enumerate(scenario.actors):
-        there = _outlines(shapes.box(*size_of(actor)[:2]), trace.actors[:, i, :3])
-        found[actor.name] = float(shapely.distance(ego, there).min())
+        outlines = _outlines(shapes.box(*size_of(actor)[:2]), trace.actors[:, i, :3])
+        found[actor.name] = float(shapely.distance(ego, outlines).min())
     for one in scenario.obstacles:
-        there = _outlines(shapes.of_obstacle(one), np.array([astuple(one.pose)]))
-        found[one.name] = float(shapely.distance(ego, there).min())
+        outlines = _outlines(shapes.of_obstacle(one), np.array([astuple(one.pose)]))
+        found[one.name] = float(shapely.distance(ego, outlines).min())
     return {**found, **{name: 0.0 for name in driven.hit if name in found}}
 
 

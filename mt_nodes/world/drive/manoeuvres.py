@@ -111,6 +111,6 @@ def _swerves(vehicle: Vehicle, most: float) -> Iterator[tuple[str, list[Phase]]]
             yield f"brake {k:g} s, {side}", [(k, hard, 0.0), (1.0, 0.0, sign * most), brake]
             yield f"roll {k:g} s, {side}", [(k, 0.0, 0.0), (0.5, 0.0, sign * most), *roll_on]
             for how, along, across in (("", 0.0, 1.0), (" gently", 0.0, 0.5), (" braking", -0.5, 0.87)):
-                there, back = (k, along * most, sign * across * most), (k, along * most, -sign * across * most)
-                yield f"{side}{how} {k:g} s and back, brake", [there, back, brake]
-                yield f"{side}{how} {k:g} s and back, roll on", [there, back, *roll_on]
+                out, back = (k, along * most, sign * across * most), (k, along * most, -sign * across * most)
+                yield f"{side}{how} {k:g} s and back, brake", [out, back, brake]
+                yield f"{side}{how} {k:g} s and back, roll on", [out, back, *roll_on]

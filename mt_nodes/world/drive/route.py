@@ -74,8 +74,8 @@ def lane_of(road: RoadMap, pose: Pose) -> Lane:
     """
 
     def off(lane: Lane) -> float:
-        there = lane.pose_at(lane.station_of(pose.x_m, pose.y_m)[0])
-        return float(_off_m(np.hypot(there.x_m - pose.x_m, there.y_m - pose.y_m), there.yaw_rad - pose.yaw_rad))
+        nearest = lane.pose_at(lane.station_of(pose.x_m, pose.y_m)[0])
+        return float(_off_m(np.hypot(nearest.x_m - pose.x_m, nearest.y_m - pose.y_m), nearest.yaw_rad - pose.yaw_rad))
 
     return min((lane for lane in road.lanes.values() if lane.on_road), key=off)
 

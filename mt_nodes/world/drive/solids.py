@@ -100,8 +100,8 @@ class Solids:
     def own_places(self, body: int, places: Singles) -> Singles:
         """Return places (n, 3) relative to the origin of rays in the frame of a body."""
         x, y, z, yaw = self.poses[body].tolist()
-        there = places - np.array([x - self._shift_m[0], y - self._shift_m[1], z], np.float32)
-        return turned(there, -yaw)
+        relative = places - np.array([x - self._shift_m[0], y - self._shift_m[1], z], np.float32)
+        return turned(relative, -yaw)
 
     def hides(self, rays: Singles) -> npt.NDArray[np.bool_]:
         """Return whether rays (N, 6) hit anything."""
@@ -118,8 +118,8 @@ class Solids:
 
 
 def _placed(mesh: Mesh, x_m: float, y_m: float, z_m: float, yaw_rad: float) -> Mesh:
-    there = mesh.placed(x_m, y_m, yaw_rad)
-    return replace(there, vertices_m=there.vertices_m + np.array((0.0, 0.0, z_m))) if z_m else there
+    placed = mesh.placed(x_m, y_m, yaw_rad)
+    return replace(placed, vertices_m=placed.vertices_m + np.array((0.0, 0.0, z_m))) if z_m else placed
 
 
 def rays_of(origins_m: npt.NDArray[Any], directions: npt.NDArray[Any]) -> Singles:

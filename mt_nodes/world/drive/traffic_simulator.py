@@ -175,9 +175,9 @@ class TrafficSimulator:
         self._things[EGO_NAME] |= {"pose": status.pose, "action_status": status.action_status}
 
     def _pose(self, pose: Pose) -> dict[str, Any]:
-        there = self.settings.origin.to_simulator(pose)
-        position = {"x": there.x_m, "y": there.y_m, "z": self.settings.origin.z_m}
-        return {"position": position, "orientation": dict(zip("xyzw", quaternion_of_yaw(there.yaw_rad), strict=True))}
+        moved = self.settings.origin.to_simulator(pose)
+        position = {"x": moved.x_m, "y": moved.y_m, "z": self.settings.origin.z_m}
+        return {"position": position, "orientation": dict(zip("xyzw", quaternion_of_yaw(moved.yaw_rad), strict=True))}
 
     def _light(self, name: str) -> dict[str, Any]:
         bulb = {"color": api.COLOURS[self._shown[name]], "shape": api.CIRCLE, "status": api.SHINES, "confidence": 1.0}

@@ -191,8 +191,8 @@ def _angles(cloud: Cloud) -> _Angles:
 
 
 def _elevations(ring: Rings, rings: Ints, angles: _Angles) -> Floats:
-    seen = angles.known & (ring >= 0)
-    number, elevation = (ring, angles.elevation_rad) if seen.all() else (ring[seen], angles.elevation_rad[seen])
+    known = angles.known & (ring >= 0)
+    number, elevation = (ring, angles.elevation_rad) if known.all() else (ring[known], angles.elevation_rad[known])
     count = np.bincount(number, minlength=int(rings[-1]) + 1)
     total = np.bincount(number, weights=elevation, minlength=len(count))
     with np.errstate(invalid="ignore"):

@@ -85,11 +85,11 @@ def photograph(
     hits = _Hits.of(mesh, ego_m, sensor)
     colours = np.concatenate([paint.albedo(piece) for piece in pieces])[hits.triangle]
     _painted(colours, pieces, hits, sensor)
-    seen = np.empty((sensor.height * sensor.width, 3), dtype=np.float32)
+    light = np.empty((sensor.height * sensor.width, 3), dtype=np.float32)
     rays = sensor.rays.reshape(-1, 3)
-    seen[~hits.any] = _sky(rays[~hits.any, 2])
-    seen[hits.any] = colours * _light(hits)
-    return _developed(seen.reshape(sensor.height, sensor.width, 3), sensor.noise, rng)
+    light[~hits.any] = _sky(rays[~hits.any, 2])
+    light[hits.any] = colours * _light(hits)
+    return _developed(light.reshape(sensor.height, sensor.width, 3), sensor.noise, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +161,11 @@ def _sky(up: Singles) -> Singles:
     return np.asarray((1.0 - share) * np.array(_HORIZON) + share * np.array(_ZENITH), dtype=np.float32)
 
 
-def _developed(seen: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def _developed(light: Singles, noise: float, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the picture of linear light, blue first: lens blur of half a pixel, gamma, noise, 8 bits."""
-    seen = np.asarray(cv2.GaussianBlur(seen, (3, 3), 0.5))
-    steps = (_curve()[np.clip(seen * (_EXPOSURE * 4095.0), 0.0, 4095.0).astype(np.uint16)])[..., ::-1]
-    noisy = steps + noise * rng.standard_normal(seen.shape, dtype=np.float32)
+    light = np.asarray(cv2.GaussianBlur(light, (3, 3), 0.5))
+    steps = (_curve()[np.clip(light * (_EXPOSURE * 4095.0), 0.0, 4095.0).astype(np.uint16)])[..., ::-1]
+    noisy = steps + noise * rng.standard_normal(light.shape, dtype=np.float32)
     return np.asarray(np.clip(np.rint(noisy), 0.0, 255.0), dtype=np.uint8)
 
 

@@ -124,9 +124,9 @@ class Rendering:
         if self.step_px == 1:
             return layer
         back = 1.0 / self.step_px
-        there = np.array([[back, 0.0, 0.0], [0.0, back, 0.0]])
+        matrix = np.array([[back, 0.0, 0.0], [0.0, back, 0.0]])
         how, size = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, self.cover.shape[::-1]
-        return np.asarray(cv2.warpAffine(layer, there, size, flags=how, borderMode=cv2.BORDER_REPLICATE))
+        return np.asarray(cv2.warpAffine(layer, matrix, size, flags=how, borderMode=cv2.BORDER_REPLICATE))
 
 
 def render(figure: Figure, pose: Matrix, camera: CameraModel) -> Rendering | None:
@@ -179,9 +179,9 @@ def directions(camera: CameraModel, window: Window, step_px: int = 1) -> Singles
     x = np.arange(left, right + _RAY_STEP_PX, _RAY_STEP_PX, dtype=np.float64)
     y = np.arange(top, bottom + _RAY_STEP_PX, _RAY_STEP_PX, dtype=np.float64)
     nodes = camera.directions(np.stack(np.meshgrid(x, y), axis=-1)).reshape(len(y), len(x), 3).astype(np.float32)
-    there = np.array([[step_px / _RAY_STEP_PX, 0.0, 0.0], [0.0, step_px / _RAY_STEP_PX, 0.0]])
+    matrix = np.array([[step_px / _RAY_STEP_PX, 0.0, 0.0], [0.0, step_px / _RAY_STEP_PX, 0.0]])
     size = -(-(right - left) // step_px), -(-(bottom - top) // step_px)
-    return np.asarray(cv2.warpAffine(nodes, there, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP))
+    return np.asarray(cv2.warpAffine(nodes, matrix, size, flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP))
 
 
 def into(pose: Matrix, direction: npt.NDArray[Any]) -> Singles:

@@ -46,14 +46,14 @@ def returns_of(
     """
     hit = np.isfinite(range_m)
     noisy = range_m + rng.normal(0.0, lidar.range_sigma_m, len(range_m))
-    seen = (
+    detected = (
         hit & (noisy >= lidar.range_min_m) & (noisy <= lidar.range_max_m) & (rng.random(len(range_m)) >= lidar.dropout)
     )
-    seen[hit] &= brightness[hit] >= lidar.sensitivity * (range_m[hit] / lidar.range_max_m) ** 2
-    points = np.empty(int(seen.sum()), dtype=VELODYNE_LAYOUT)
-    points["x"], points["y"], points["z"] = (lidar.directions[seen] * noisy[seen, None]).T
-    points["intensity"] = np.round(INTENSITY_FULL_SCALE * brightness[seen])
-    points["ring"], points["time"] = lidar.rings[seen], lidar.times_s[seen]
+    detected[hit] &= brightness[hit] >= lidar.sensitivity * (range_m[hit] / lidar.range_max_m) ** 2
+    points = np.empty(int(detected.sum()), dtype=VELODYNE_LAYOUT)
+    points["x"], points["y"], points["z"] = (lidar.directions[detected] * noisy[detected, None]).T
+    points["intensity"] = np.round(INTENSITY_FULL_SCALE * brightness[detected])
+    points["ring"], points["time"] = lidar.rings[detected], lidar.times_s[detected]
     return points
 
 

@@ -63,9 +63,9 @@ def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> Sile
 
 def _of_gaps(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:
     window = half + _ASIDE_RAD
-    seen = _described(cloud, beams, *beams.within(bearing, window))
+    known = _described(cloud, beams, *beams.within(bearing, window))
     ends = (_end(cloud, beams, bearing, side) for side in (-window, window))
-    joined = [np.concatenate(parts) for parts in zip(seen, *ends, strict=True)]
+    joined = [np.concatenate(parts) for parts in zip(known, *ends, strict=True)]
     order = beams.order(joined[2], joined[0])
     at, rows, ring, elevation, reach = (column[order] for column in joined)
     gap = np.where(ring[1:] == ring[:-1], np.diff(at), 0.0)
@@ -111,9 +111,9 @@ def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> KnownReturn
 def _described(cloud: Cloud, beams: Beams, rows: Rows, aside: npt.NDArray[np.float32]) -> KnownReturns:
     xyz = places(cloud, rows)
     range_m, ring = lengths(xyz), beams.ring[rows].astype(np.int64)
-    there = (range_m > 0.0) & (ring >= 0)
-    elevation = np.arcsin(xyz[there, 2] / range_m[there])
-    return aside[there].astype(np.float64), rows[there], ring[there], elevation, range_m[there]
+    valid = (range_m > 0.0) & (ring >= 0)
+    elevation = np.arcsin(xyz[valid, 2] / range_m[valid])
+    return aside[valid].astype(np.float64), rows[valid], ring[valid], elevation, range_m[valid]
 
 
 def _of_columns(cloud: Cloud, beams: Beams, bearing: float, half: float) -> SilentRays:

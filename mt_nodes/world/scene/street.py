@@ -92,8 +92,8 @@ class Street:
         """Return the objects in the ego's sight at a time, along a straight street."""
         ego_x = EGO_SPEED_MPS * time_s
         near = [block for k, block in self._blocks.items() if abs((k + 0.5) * BLOCK_M - ego_x) < VIEW_M]
-        seen = (m for m in self._movers if abs(m.x_m + m.speed_mps * time_s - ego_x) < VIEW_M)
-        moving = [Piece(mover.kind, mover.at(time_s), mover.tone) for mover in seen]
+        visible = (m for m in self._movers if abs(m.x_m + m.speed_mps * time_s - ego_x) < VIEW_M)
+        moving = [Piece(mover.kind, mover.at(time_s), mover.tone) for mover in visible]
         return [*chain.from_iterable(near), *moving]
 
     def _rng(self, block: int, what: str) -> np.random.Generator:

@@ -146,10 +146,10 @@ class ImageMotionBlurred(EachImage):
         cells = depth_of(view.bundle, view.image, camera)
         some = np.s_[::every, ::every]
         far_m = np.minimum(cells.range_m[some], _FAR_M).reshape(-1, 1)
-        seen = camera.grid(cells.step_px)[some].reshape(-1, 3) * far_m
+        points = camera.grid(cells.step_px)[some].reshape(-1, 3) * far_m
         shift, turn = np.eye(4), np.eye(4)
         shift[:3, 3], turn[:3, :3] = -self._shift(view), self._turn(view).T
-        before = camera.project(move(turn @ shift, seen)).reshape((*cells.range_m[some].shape, 2))
+        before = camera.project(move(turn @ shift, points)).reshape((*cells.range_m[some].shape, 2))
         path = np.nan_to_num(before - cells.middles_px()[some])
         length = np.maximum(np.hypot(path[..., 0], path[..., 1]), 1e-9)
         return np.asarray(path * np.minimum(1.0, _LONGEST_PX / length)[..., None])

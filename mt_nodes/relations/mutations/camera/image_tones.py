@@ -175,7 +175,7 @@ class WhiteBalanceShifted(Pointwise):
     def gains(self) -> tuple[float, float, float]:
         """Return the factors of red, green and blue light."""
         pairs = zip(colour_of_temperature(self.temperature_k), colour_of_temperature(_WHITE_K), strict=True)
-        red, green, blue = (there / white for there, white in pairs)
+        red, green, blue = (channel / white for channel, white in pairs)
         return red / green, 1.0, blue / green
 
     def curves(self) -> tuple[Curve, ...]:

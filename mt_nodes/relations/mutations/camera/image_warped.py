@@ -59,8 +59,8 @@ class ImageWarped(EachImage):
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Move every pixel, with bilinear interpolation."""
         height, width = size = view.picture.size
-        there, how = self.matrix(size)[:2], BORDERS[self.border]
-        return np.asarray(cv2.warpAffine(view.picture.pixels, there, (width, height), borderMode=how))
+        matrix, how = self.matrix(size)[:2], BORDERS[self.border]
+        return np.asarray(cv2.warpAffine(view.picture.pixels, matrix, (width, height), borderMode=how))
 
     def change_info(self, view: View, draw: Draw) -> CameraInfo | None:
         """Adapt the calibration, if it follows the picture."""
@@ -101,15 +101,15 @@ def carried(info: CameraInfo, matrix: Matrix, view: View) -> CameraInfo:
     k' = A k, p' = A p; a mirror also flips the camera's own x axis, which leaves radial distortion unchanged and flips
     the sign of tangential and thin-prism terms along x (and of a tilt about y): OpenCV's model with -x for x.
     """
-    there = _in_calibrated_pixels(matrix, info, view.picture.size)
-    if there[0, 0] > 0.0:
-        return replace(info, k=there @ info.k, p=there @ info.p)
+    moved = _in_calibrated_pixels(matrix, info, view.picture.size)
+    if moved[0, 0] > 0.0:
+        return replace(info, k=moved @ info.k, p=moved @ info.p)
     turn, d = np.diag([-1.0, 1.0, 1.0]), info.d.copy()
     if info.distortion_model in ("plumb_bob", "rational_polynomial"):
         odd = [i for i in (3, 8, 9, 13) if i < len(d)]
         d[odd] = -d[odd]
-    p = there @ info.p @ np.diag([-1.0, 1.0, 1.0, 1.0])
-    return replace(info, k=there @ info.k @ turn, p=p, r=turn @ info.r @ turn, d=d)
+    p = moved @ info.p @ np.diag([-1.0, 1.0, 1.0, 1.0])
+    return replace(info, k=moved @ info.k @ turn, p=p, r=turn @ info.r @ turn, d=d)
 
 
 def _in_calibrated_pixels(matrix: Matrix, info: CameraInfo, size: tuple[int, int]) -> Matrix:

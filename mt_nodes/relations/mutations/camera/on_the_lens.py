@@ -218,9 +218,9 @@ class LensDrops(OnTheLens):
         soft = cv2.blur(near, (2 * int(self.view_widths) + 1,) * 2)
         back = np.array([[-self.view_widths, 0.0, right - first_column], [0.0, -self.view_widths, bottom - first_row]])
         how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        seen = cv2.warpAffine(soft, back, (width, height), flags=how, borderMode=cv2.BORDER_REFLECT_101)
+        refracted = cv2.warpAffine(soft, back, (width, height), flags=how, borderMode=cv2.BORDER_REFLECT_101)
         rim = np.float32(1.0) - np.float32(_RIM) * (np.float32(1.0) - spot.cover)
-        return np.asarray(seen * (rim if seen.ndim == 2 else rim[..., None]))
+        return np.asarray(refracted * (rim if refracted.ndim == 2 else rim[..., None]))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare samples where drops are."""

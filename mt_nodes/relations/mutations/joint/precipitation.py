@@ -203,10 +203,10 @@ class Precipitation(JointWeather):
         moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
         place, size = box.at(moved_m, min(low * far_m, 0.0), max(high * far_m, 0.0))
         away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
-        seen = (away_m >= NEAREST_M) & (away_m < far_m)
-        seen &= (place[2] >= np.float32(low) * away_m) & (place[2] <= np.float32(high) * away_m)
-        seen &= self.detection.signal(size, away_m) >= 1.0
-        rows = np.flatnonzero(seen)
+        visible = (away_m >= NEAREST_M) & (away_m < far_m)
+        visible &= (place[2] >= np.float32(low) * away_m) & (place[2] <= np.float32(high) * away_m)
+        visible &= self.detection.signal(size, away_m) >= 1.0
+        rows = np.flatnonzero(visible)
         return place.take(rows, axis=1), size.take(rows)
 
     def _hits(

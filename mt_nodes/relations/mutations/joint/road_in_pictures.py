@@ -74,11 +74,11 @@ class WetRoadInPictures(RoadInPictures):
         around = surroundings(view)
         ground = around.ground
         light = coarse_light(view.picture, ground.shape, around.depth.step_px)
-        seen = cv2.blur(mirrored(light, ground), (3, 9))
+        reflection = cv2.blur(mirrored(light, ground), (3, 9))
         share = np.where(ground, self.film, 0.0)
         wet = (share * fresnel(-around.rays[..., 2])).astype(np.float32)
         gain = (1.0 - share * (1.0 - _DARKENED)).astype(np.float32) * (np.float32(1.0) - wet)
-        return relit(view.picture, gain, wet[..., None] * seen, around.depth.step_px)
+        return relit(view.picture, gain, wet[..., None] * reflection, around.depth.step_px)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the ground right ahead gets darker."""
@@ -156,11 +156,11 @@ class CoveredRoadInPictures(RoadInPictures):
         """Blend in the mirror image of what stands beyond, by Fresnel's law; in place."""
         step = around.depth.step_px
         light = coarse_light(view.picture, around.shape, step)
-        seen = cv2.blur(mirrored(light, around.ground), (3, 9))[first:]
+        reflection = cv2.blur(mirrored(light, around.ground), (3, 9))[first:]
         reflected = fresnel(-around.rays[first:, :, 2], self.lying.index).astype(np.float32)
         size = share.shape
         weight = _enlarged(reflected, step, size)
-        for place, channel in enumerate(cv2.split(seen * reflected[..., None])):
+        for place, channel in enumerate(cv2.split(reflection * reflected[..., None])):
             colours[place] *= np.float32(1.0) - weight
             colours[place] += share * _enlarged(channel, step, size)
 

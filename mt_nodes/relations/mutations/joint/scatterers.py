@@ -73,8 +73,8 @@ class Detection:
         range_m = np.arange(NEAREST_M, self.reach_m, 0.01).astype(np.float32)
         filled = self.receiver.signal(np.full_like(range_m, self.strength), range_m)
         faintest = (self.beam_m(range_m) / np.sqrt(filled)).astype(np.float64)
-        seen = np.searchsorted(np.maximum.accumulate(faintest), np.asarray(diameter_m, np.float64), side="right")
-        return np.where(seen > 0, NEAREST_M + 0.01 * seen, 0.0)
+        index = np.searchsorted(np.maximum.accumulate(faintest), np.asarray(diameter_m, np.float64), side="right")
+        return np.where(index > 0, NEAREST_M + 0.01 * index, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ def boxes(
 def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:
     """Return the diameters D (classes + 1,) at class limits, from the smallest detectable one; all equal for none."""
     trial_mm = np.geomspace(0.01, spectrum.most_mm, 2000)
-    seen = detection.detection_range_m(trial_mm * spectrum.swell * 1e-3) > 0.0
-    least_mm = float(trial_mm[seen].min()) if seen.any() else spectrum.most_mm
+    detected = detection.detection_range_m(trial_mm * spectrum.swell * 1e-3) > 0.0
+    least_mm = float(trial_mm[detected].min()) if detected.any() else spectrum.most_mm
     return np.geomspace(least_mm, spectrum.most_mm, classes + 1)
 
 

@@ -46,8 +46,8 @@ def soft_return(extinction_per_m: float, backscatter: float, pulse_ns: float, re
     """Return the table for air of an extinction (1/m) and backscatter coefficient (1/(m sr)), and a pulse of τ (ns)."""
     range_m = _STEP_M * np.arange(int(_FARTHEST_M / _STEP_M) + 1)
     width_m = LIGHT_M_PER_NS * pulse_ns
-    seen = np.clip((range_m - OVERLAP_M[0]) / (OVERLAP_M[1] - OVERLAP_M[0]), 0.0, 1.0)
-    scattered = backscatter * seen * np.exp(-2.0 * extinction_per_m * range_m)
+    overlap = np.clip((range_m - OVERLAP_M[0]) / (OVERLAP_M[1] - OVERLAP_M[0]), 0.0, 1.0)
+    scattered = backscatter * overlap * np.exp(-2.0 * extinction_per_m * range_m)
     scattered /= np.maximum(range_m, receiver.focus_m) ** 2
     half = int(width_m / 2.0 / _STEP_M)
     pulse = np.cos(np.pi * _STEP_M * np.arange(-half, half + 1) / width_m) ** 2

@@ -172,9 +172,11 @@ class SunGlare(SunInPictures):
             return "a false return is not where it was drawn"
         if ((range_m < self.min_range_m - 1e-3) | (range_m > self.max_range_m + 1e-3)).any():
             return f"a false return is not {self.min_range_m:g} to {self.max_range_m:g} m away"
-        seen = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
+        threshold = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
         scale = reflectivity(old, echoes.moved)[1]
-        off = np.abs(whole.points[old.intensity_field][echoes.moved] - as_field(old, np.minimum(seen, 1.0) * scale))
+        off = np.abs(
+            whole.points[old.intensity_field][echoes.moved] - as_field(old, np.minimum(threshold, 1.0) * scale)
+        )
         return (
             None
             if (off <= 1.0 if off.dtype.kind in "iu" else off <= 1e-4 * scale).all()

@@ -190,8 +190,8 @@ class GhostReflections(EachCloud):
         over = float(axis @ normal)
         image_m = squares + np.float32(4.0 * plane[3]) * height
         image_m = np.sqrt(np.maximum(image_m, 0.0, out=image_m), out=image_m)
-        seen = _along(axis - 2.0 * over * normal, xyz, -2.0 * over * plane[3]) > np.float32(cosine) * image_m
-        return np.flatnonzero(seen & (height < -_BEFORE_M) & (image_m < self.max_range_m))
+        visible = _along(axis - 2.0 * over * normal, xyz, -2.0 * over * plane[3]) > np.float32(cosine) * image_m
+        return np.flatnonzero(visible & (height < -_BEFORE_M) & (image_m < self.max_range_m))
 
     def _at_the_image(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
         mirror, ghost, reflected = (

@@ -80,12 +80,12 @@ class SceneMoved(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Move every return of a cloud."""
-        there, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()
+        matrix, raw = self._matrix(bundle, cloud, draw), cloud.raw.copy()
         points, out_of_range = raw.view(cloud.points.dtype), [np.empty(0, np.int64)]
         # In blocks, so that columns in double precision need little memory.
         for rows in pieces(_return_rows(cloud), len(cloud)):
             old = _columns(cloud, rows)
-            new = _carried(there, old)
+            new = _carried(matrix, old)
             _write(points, rows, old, new, cloud)
             out_of_range.append(self._out_of_range(rows, old, new))
         changed, lost = cloud.with_raw(raw, height=cloud.height), np.concatenate(out_of_range)
@@ -101,10 +101,10 @@ class SceneMoved(EachCloud):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Prove that every return is in its place, and nothing else changed but the fields that repeat it."""
-        there, rows, out_of_range = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
+        matrix, rows, out_of_range = self._matrix(bundle, old, draw), _return_rows(old), [np.empty(0, np.int64)]
         for piece in pieces(rows, len(old)):
             before = _columns(old, piece)
-            out_of_range.append(self._out_of_range(piece, before, _carried(there, before)))
+            out_of_range.append(self._out_of_range(piece, before, _carried(matrix, before)))
         if len(lost := np.concatenate(out_of_range)):
             old = without(old, lost)
             rows = _return_rows(old)
@@ -177,8 +177,8 @@ def _columns(cloud: Cloud, rows: Rows | slice) -> Columns:
 
 def _carried(matrix: Matrix, columns: Columns) -> Columns:
     x, y, z = columns
-    there = (a * x + b * y + c * z + shift for a, b, c, shift in matrix[:3].tolist())
-    return next(there), next(there), next(there)
+    moved = (a * x + b * y + c * z + shift for a, b, c, shift in matrix[:3].tolist())
+    return next(moved), next(moved), next(moved)
 
 
 def _squares(columns: Columns) -> Floats:

@@ -189,13 +189,13 @@ def _clear(
     """
     depth = depth_of(view.bundle, view.image, camera)
     rows, columns = (np.arange(s.start, s.stop, step_px) // depth.step_px for s in window)
-    seen = depth.range_m[rows[:, None], columns]
-    before = seen < range_m - np.float32(_BEFORE_M)
+    measured_m = depth.range_m[rows[:, None], columns]
+    before = measured_m < range_m - np.float32(_BEFORE_M)
     if not before.any():
         return np.ones(before.shape, np.float32)
     up = pose[:3, 2].astype(np.float32)
-    height = np.minimum(seen, np.float32(1e6)) * (direction @ up) - np.float32(pose[:3, 3] @ pose[:3, 2])
-    hidden = before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - seen))
+    height = np.minimum(measured_m, np.float32(1e6)) * (direction @ up) - np.float32(pose[:3, 3] @ pose[:3, 2])
+    hidden = before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - measured_m))
     soft = cv2.blur((~hidden).astype(np.float32), (-(-depth.step_px // step_px),) * 2, borderType=cv2.BORDER_REPLICATE)
     return np.asarray(np.clip(2.0 * soft - 0.5, 0.0, 1.0), np.float32)
 

@@ -97,17 +97,17 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
     ``new_rows`` with ``new_xyz`` and ``new_intensity`` are returns on rays that had none.
     """
     hits, silent = look.hits, look.silent
-    seen, range_m = _measured(rng, hits, sensor)
+    detected, range_m = _measured(rng, hits, sensor)
     echo, silent_m = _measured(rng, silent, sensor)
     draw: Draw = {
-        "rows": smallest(hits.rows[seen]),
+        "rows": smallest(hits.rows[detected]),
         "range_m": range_m.astype(np.float32),
-        "lost": smallest(hits.rows[hits.seen & ~seen]),
+        "lost": smallest(hits.rows[hits.seen & ~detected]),
         "new_rows": smallest(silent.rows[echo]),
         "new_xyz": rounded(cloud, look.direction[echo] * silent_m[:, None]).astype(cloud.xyz.dtype),
     }
     if cloud.intensity_field is not None:
-        draw["intensity"] = _intensity(rng, cloud, hits.brightness[seen])
+        draw["intensity"] = _intensity(rng, cloud, hits.brightness[detected])
         draw["new_intensity"] = _intensity(rng, cloud, silent.brightness[echo])
     return draw
 

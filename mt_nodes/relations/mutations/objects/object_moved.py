@@ -144,23 +144,23 @@ class ObjectMoved(ObjectExchanged):
         """Return the rays' measurements of the object at its new place, unless something stands before it."""
         look: TurnedRays = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
         view, turn = look.view, look.turn_rad
-        there = ~np.isin(look.rows, rows_of(draw, "lost"))
-        rows, seen = left_rows(old, draw, look.rows[there]), look.seen.of(there)
-        nearer = seen.range_m < lengths(places(left, rows)) * (1.0 - _NEARER)
-        hit, silent = nearer & (seen.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
+        stays = ~np.isin(look.rows, rows_of(draw, "lost"))
+        rows, visible = left_rows(old, draw, look.rows[stays]), look.seen.of(stays)
+        nearer = visible.range_m < lengths(places(left, rows)) * (1.0 - _NEARER)
+        hit, silent = nearer & (visible.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
         more = view.at(silent.direction, turn)
         new = (more.row >= 0) & (more.range_m < silent.clear_m)
         addition: Draw = {
             "rows": smallest(rows[hit]),
-            "range_m": seen.range_m[hit].astype(np.float32),
-            "lost": smallest(rows[nearer & seen.silent]),
+            "range_m": visible.range_m[hit].astype(np.float32),
+            "lost": smallest(rows[nearer & visible.silent]),
             "new_rows": smallest(silent.rows[new]),
             "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
         }
         if old.intensity_field is None:
             return addition
         values = old.points[old.intensity_field]
-        return {**addition, "intensity": values[seen.row[hit]], "new_intensity": values[more.row[new]]}
+        return {**addition, "intensity": values[visible.row[hit]], "new_intensity": values[more.row[new]]}
 
     def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Rotate the new returns back, and compare them with the original ones."""
@@ -189,8 +189,8 @@ class ObjectMoved(ObjectExchanged):
         sensors = (self.to_ego(bundle, cloud)[:2, 3] for cloud in bundle.clouds)
         hidden = tuple(shadow(corners, at, self.ego_frame_id, self.max_range_m) for at in sensors)
         center = (x, y, ground + height / 2)
-        there = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")
-        return Effects(added=(there,), occluded=hidden)
+        volume = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")
+        return Effects(added=(volume,), occluded=hidden)
 
     def _stand(self, choice: tuple[Thing, float]) -> ObjectExchange:
         """Return the draw of an object, its rotation, and its visibility; raises NoRoom."""
@@ -245,9 +245,9 @@ def _behind(old: Cloud, left: Cloud, draw: Draw, addition: Draw) -> int:
     middle = own[:, :3].mean(axis=0)
     middle /= np.linalg.norm(middle)
     least = float((own[:, :3] @ middle).min()) - _SAME_RAY
-    there = within_cone(left, move(_about_z(turn), middle[None])[0], least)
+    in_cone = within_cone(left, move(_about_z(turn), middle[None])[0], least)
     stay = np.setdiff1d(
-        there, np.concatenate([rows_of(addition, "rows"), rows_of(addition, "lost")]), assume_unique=True
+        in_cone, np.concatenate([rows_of(addition, "rows"), rows_of(addition, "lost")]), assume_unique=True
     )
     around = within_cone(old, middle, least)
     stayed, source = _chords(places(left, stay), turn), _chords(places(old, around), 0.0)

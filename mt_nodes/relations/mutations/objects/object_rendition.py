@@ -81,10 +81,10 @@ class CloudAndPictureChange(EverySensor):
         if not bundle.images:
             return drawn
         pose = drawn[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
-        seen = self.draw_images(rng, bundle, pose)
-        if not bundle.clouds and not seen:
+        images = self.draw_images(rng, bundle, pose)
+        if not bundle.clouds and not images:
             raise NotApplicable("no camera sees the place where the object stands")
-        return {**drawn, **seen}
+        return {**drawn, **images}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the object's pose, if this image shows it; ``state`` is the pose."""

@@ -111,25 +111,25 @@ class ObjectReplaced(ObjectExchanged):
         ground = np.array([here, *plane[1:3]])
         pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
-        seen = hits.seen | np.isin(hits.rows, removed)
-        if seen.sum() < self.least_returns:
+        visible = hits.seen | np.isin(hits.rows, removed)
+        if visible.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
-        if seen.mean() < self.least_visible:
+        if visible.mean() < self.least_visible:
             raise NoRoom("hidden")
         return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, removed)
 
-    def _place(self, seen: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
+    def _place(self, rectangle: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
         """Return the new object's place: its near faces where the old ones were."""
-        half = seen.half_m
+        half = rectangle.half_m
         if self.size == "person":
             yaw, half = yaw_rad, (max(half), max(half))
-        elif 2 * seen.half_m[0] > _REAR_M:
-            yaw = seen.yaw_rad
+        elif 2 * rectangle.half_m[0] > _REAR_M:
+            yaw = rectangle.yaw_rad
         else:
-            yaw, half = seen.yaw_rad + np.pi / 2, half[::-1]
+            yaw, half = rectangle.yaw_rad + np.pi / 2, half[::-1]
         yaw = yaw if self.size == "person" or np.cos(yaw) >= 0 else yaw + np.pi
         axes = np.array([[np.cos(yaw), np.sin(yaw)], [-np.sin(yaw), np.cos(yaw)]])
-        center = axes @ seen.center_m
+        center = axes @ rectangle.center_m
         # The ego is at the origin: find the visible side along each axis.
         corner = np.where(np.abs(center) > half, np.sign(center), 0.0)
         middle = center + corner * (np.array(footprint.half_m) - half)

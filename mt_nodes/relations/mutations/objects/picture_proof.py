@@ -119,11 +119,11 @@ def _before(
     near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
     x, y = pixels
     rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
-    seen, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
-    nearer = (known | (by is _PERHAPS)) & (seen < range_m - by[0])
-    height = (rays * np.where(nearer, seen, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
+    measured, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
+    nearer = (known | (by is _PERHAPS)) & (measured < range_m - by[0])
+    height = (rays * np.where(nearer, measured, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
     with np.errstate(invalid="ignore"):
-        return np.asarray(nearer & (height > by[1] + by[2] * np.where(nearer, range_m - seen, 0.0)))
+        return np.asarray(nearer & (height > by[1] + by[2] * np.where(nearer, range_m - measured, 0.0)))
 
 
 def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: CameraModel) -> Mask:

@@ -87,11 +87,11 @@ class TurnedView:
         self._low, self._high = own.min(axis=0) - _MAY_STEPS * self._step, own.max(axis=0) + _MAY_STEPS * self._step
         self._reach_rad = float(max(-self._low[0], self._high[0])) + _ROUNDING_RAD
         rows, _ = beams.within(self.bearing_rad, self._reach_rad + float(_MAY_STEPS[0] * self._step[0]))
-        rows, seen = returns_at(cloud, rows)
-        near, flat = self._among(seen, 0.0, _MAY_STEPS)
+        rows, points = returns_at(cloud, rows)
+        near, flat = self._among(points, 0.0, _MAY_STEPS)
         is_thing = np.zeros(len(cloud), dtype=bool)
         is_thing[thing] = True
-        self._rows, self._thing, self._range_m = rows[near], is_thing[rows[near]], lengths(seen[near])
+        self._rows, self._thing, self._range_m = rows[near], is_thing[rows[near]], lengths(points[near])
         self._tree = cKDTree(flat / self._step, compact_nodes=False, balanced_tree=False)
 
     def look(self, turn_rad: float) -> TurnedRays:

@@ -39,13 +39,13 @@ def way(
         if not speed:
             raise ValueRefusal(Problem(one.at, f"a way of '{one.name}' without a speed", "a speed above 0 to go it"))
         x, y = places.point(state, one.at, one.maker)
-        there = offset_left(Pose(x, y, start.yaw_rad), left_m)
+        pose = offset_left(Pose(x, y, start.yaw_rad), left_m)
         stays = drives and on_lane and isinstance(state.place, LanePlace)
         if stays:
-            there = places.pose(state, one.at, one.maker)
-        points = places.between(here, there) if stays else [(there.x_m, there.y_m)]
+            pose = places.pose(state, one.at, one.maker)
+        points = places.between(here, pose) if stays else [(pose.x_m, pose.y_m)]
         yield from (Waypoint(x, y, speed) for x, y in points)
-        here, on_lane = there, isinstance(state.place, LanePlace)
+        here, on_lane = pose, isinstance(state.place, LanePlace)
         speed_mps = speed if state.speed_mps is None else state.speed_mps
 
 
