@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the reference detector does in NumPy alone, so that its process starts at once, is what SciPy does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import ndimage
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
+
+from mt_nodes.stacks.reference.clustering import _hanging_together
+from mt_nodes.stacks.reference.ground_removal import _lowest_around
+
+
+@pytest.mark.parametrize("reach", [0.5, 1.0, 1.5, 3.0, 3.2])
+@pytest.mark.parametrize("span", [1, 3, 12, 40, 400])
+def test_places_hang_together_as_a_graph_of_neighbours_does(span: int, reach: float) -> None:
+    places = np.unique(np.random.default_rng(span).integers(-span, span + 1, (200, 2)), axis=0)
+    near = KDTree(places).query_pairs(reach, output_type="ndarray")
+    edges = coo_array((np.ones(len(near)), tuple(near.T)), shape=(len(places), len(places)))
+    expected = connected_components(edges, directed=False)[1]
+    assert _hanging_together(places, reach).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (9, 11)])
+def test_the_lowest_around_is_that_of_a_filter(shape: tuple[int, int]) -> None:
+    values = np.random.default_rng(7).choice([np.inf, -3.5, 0.25, 8.0], shape)
+    expected = ndimage.minimum_filter(values, size=3, mode="nearest")
+    assert _lowest_around(values).tolist() == expected.tolist()
+
+
+def test_the_detector_needs_no_scipy() -> None:
+    code = "import sys, mt_nodes.stacks.reference.detector; sys.exit('scipy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
