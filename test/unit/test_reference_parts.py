@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reference detector does in NumPy alone, so that its process starts at once, is what SciPy does."""
+"""What reference stacks do without SciPy, so that their processes start at once, is what SciPy does."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import sys
 
 import numpy as np
 import pytest
-from scipy import ndimage
+from scipy import ndimage, optimize
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
+from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.stacks.reference.clustering import _hanging_together
 from mt_nodes.stacks.reference.ground_removal import _lowest_around
 
@@ -34,6 +35,15 @@ def test_the_lowest_around_is_that_of_a_filter(shape: tuple[int, int]) -> None:
     assert _lowest_around(values).tolist() == expected.tolist()
 
 
-def test_the_detector_needs_no_scipy() -> None:
-    code = "import sys, mt_nodes.stacks.reference.detector; sys.exit('scipy' in sys.modules)"
+def test_tracker_and_detector_need_no_slow_part_of_scipy() -> None:
+    code = "import sys, mt_nodes.stacks.reference.tracker; sys.exit('scipy.optimize' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_assignment_is_that_of_scipy() -> None:
+    for seed in range(20):
+        cost = np.random.default_rng(seed).integers(0, 5, (seed % 7, seed % 5 + 1)).astype(float)
+        for maximize in (False, True):
+            expected = optimize.linear_sum_assignment(cost, maximize=maximize)
+            found = linear_sum_assignment(cost, maximize=maximize)
+            assert [each.tolist() for each in found] == [each.tolist() for each in expected]
