@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,12 +57,7 @@ def made_run(path: Path, rows: Iterable[Verdict], *relations: RelationInfo, **tr
 
 
 def short_drive(path: Path, bundles: int, seed: int = 1) -> Path:
-    write_bundles(path, generate_drive(bundles, seed))
-    return path
-
-
-def sparse_drive(path: Path, bundles: int, seed: int = 1) -> Path:
-    """Write one of half as many columns, which takes half the time to judge."""
+    """Write one of half as many columns as a drive usually has, which takes half the time to judge."""
     write_bundles(path, generate_drive(bundles, seed, replace(hdl_64e(), azimuths=900)))
     return path
 
@@ -75,10 +70,10 @@ def no_pages() -> Iterator[None]:
         yield
 
 
-def in_process(bag: Path, out: Path, *relations: str, **asked: Any) -> Run:
-    """Run it in this process."""
+def in_process(bag: Path, out: Path, *relations: str, pages: bool = False, **asked: Any) -> Run:
+    """Run it in this process, without a report.html unless it is looked at."""
     run = Run.create(ReplayRequest((str(bag),), relations, transport="inprocess", **asked), str(out))
-    carry_out(run)
+    carry_out(run, pages)
     return run
 
 
@@ -96,5 +91,6 @@ def about_the_stream(directory: Path) -> list[str]:
     return [str(directory / f"{name}.yaml") for name in mutations]
 
 
-def carry_out(run: Run) -> None:
-    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
+def carry_out(run: Run, pages: bool = False) -> None:
+    with nullcontext() if pages else no_pages():
+        execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)

@@ -160,7 +160,9 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         np.testing.assert_array_equal(again.width_m, said.width_m)
         np.testing.assert_array_equal(again.point_m, said.point_m)
     else:
-        assert (again.speed_mps, again.yaw_rate_radps) == (said.speed_mps, said.yaw_rate_radps)
+        assert again.speed_mps == said.speed_mps
+        if name != "joint_state_control":  # it carries a steering angle; test_adapters_commands.py has those
+            assert again.yaw_rate_radps == said.yaw_rate_radps
 
 
 @given(st.lists(obstacle, max_size=6).map(detections))

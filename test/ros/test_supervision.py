@@ -60,8 +60,8 @@ SLEEPS = "ready(); time.sleep(600)"
 
 
 def as_from_a_terminal() -> None:
-    """Take signals that a shell has its background processes ignore, as where these tests run in one."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
+    """Take signals that a shell or nohup has background processes ignore, as where these tests run in one."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
