@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from made_runs import short_drive
+from made_runs import sparse_drive
 
 from mt_nodes.base.jsonl import seal
 from mt_nodes.engine.journal import read_journal
@@ -26,7 +26,7 @@ RELATIONS = ("noise_outside_roi_10", "noise_outside_roi_1000")
 
 def drives(place: Path, count: int, bundles: int = 3) -> list[Path]:
     """Write short drives, each another one."""
-    return [short_drive(place / f"drive_{number}", bundles, seed=number) for number in range(count)]
+    return [sparse_drive(place / f"drive_{number}", bundles, seed=number) for number in range(count)]
 
 
 def campaign_file(place: Path, bags: Sequence[Path], **more: Any) -> Path:
