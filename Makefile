@@ -6,9 +6,10 @@ export PYTHON
 # Hundreds of processes are started; each would compile our modules anew.
 export PYTHONDONTWRITEBYTECODE :=
 # Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
-# More than there are processors: many tests wait for other processes.
+# More than there are processors: many tests wait for other processes. Those of `make check` do not: one a processor,
+# for each worker collects all of them.
 JOBS := 3
-WORKERS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo check test test-extras lint bench faults kills fuzz soak docs site gallery clean
 .DEFAULT_GOAL := help
@@ -19,6 +20,7 @@ help: ## Say what there is
 demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an honest and a faulty stack
 	$(BIN)/mt demo $(ARGS)
 
+check: JOBS := auto
 check: lint ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
 	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
+from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import Matrix, move
 
@@ -56,8 +57,6 @@ class Association:
         """
         if not len(source) or not len(followup):
             return np.empty(0, np.intp), np.empty(0, np.intp)
-        from scipy.optimize import linear_sum_assignment  # slow to import; see judging.Engine
-
         cost = self._cost(source, followup)
         if self.same_class:
             cost[source.label[:, None] != followup.label[None, :]] = 1.0

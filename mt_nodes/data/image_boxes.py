@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.data.outputs import ImageBoxes
 
 Floats = npt.NDArray[np.float64]
@@ -39,8 +40,6 @@ def pair(source: ImageBoxes, followup: ImageBoxes, min_iou: float, same_class: b
     The assignment maximises the sum of overlaps (the Hungarian method); boxes that overlap by less than ``min_iou``
     are never a pair.
     """
-    from scipy.optimize import linear_sum_assignment  # slow to import; see judging.Engine
-
     gain = iou(source.box_px, followup.box_px)
     gain[gain < min_iou] = 0.0
     if same_class:

@@ -116,7 +116,7 @@ class Engine:
     """
 
     def __init__(self, publishes_when_empty: bool, knows: Knows = lambda *_: {}) -> None:
-        import scipy.optimize  # noqa: F401  checks need it, and the first pair is not to wait for it
+        import scipy.special  # noqa: F401  rates need it, and no pair is to wait for it
 
         self._publishes_when_empty, self._knows = publishes_when_empty, knows
 

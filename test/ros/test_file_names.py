@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
+from made_runs import FOG, NOISE, in_process, made_run, sparse_drive, verdicts
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
@@ -54,8 +54,8 @@ def test_what_is_utf8_is_as_it_was(text: str) -> None:
 
 
 def test_a_whole_run_of_such_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bag, out = short_drive(tmp_path / ODD, 2), tmp_path / os.fsdecode(b"o\xfeut")
-    in_process(bag, out, NAME, faults=("grid_index_wrap",))
+    bag, out = sparse_drive(tmp_path / ODD, 2), tmp_path / os.fsdecode(b"o\xfeut")
+    in_process(bag, out, NAME, pages=True, faults=("grid_index_wrap",))
     assert next(read_journal(out / "result.jsonl"))["bags"] == [str(bag)]
     assert json.loads((out / "run.json").read_text())["request"]["bags"] == [str(bag)]
     assert list(csv.reader((out / "pairs.csv").open(encoding="utf-8")))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import about_the_stream, carry_out, in_process, short_drive
+from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.cli.main import main
@@ -33,7 +33,7 @@ BUNDLES = 3
 
 @pytest.fixture(scope="module")
 def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return short_drive(tmp_path_factory.mktemp("bag") / "drive", BUNDLES)
+    return sparse_drive(tmp_path_factory.mktemp("bag") / "drive", BUNDLES)
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_other_draws_are_not_the_same(copy: Path, capsys: pytest.CaptureFixture[
 
 def test_another_bag_is_not_the_same(copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], bag: Path) -> None:
     pair = violated(copy)[0]
-    other = short_drive(tmp_path / "other", BUNDLES, seed=2)
+    other = sparse_drive(tmp_path / "other", BUNDLES, seed=2)
     assert reproduce(capsys, copy, pair, "--bag", str(other))[0] == 1
     moved = Path(shutil.copytree(bag, tmp_path / "moved"))
     assert reproduce(capsys, copy, pair, "--bag", str(moved))[0] == 0
@@ -225,7 +225,7 @@ def test_another_judgement_is_told(copy: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
 def test_a_stream_comes_again_frame_by_frame(stack: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bag = short_drive(tmp_path / "drive", 4)
+    bag = sparse_drive(tmp_path / "drive", 4)
     run = in_process(bag, tmp_path / "run", *about_the_stream(tmp_path), stack=stack).out
     for pair, line in lines(run).items():
         if "/0@" in pair or not (pair.startswith("0/3/") or pair == "0/1/frames_dropped/0"):

@@ -7,7 +7,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,15 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Look = Callable[[str], list[str]]
 
 
+@cache
+def nodes(source: str) -> tuple[ast.AST, ...]:
+    """All nodes of a module, the module first; many looks walk them."""
+    return tuple(ast.walk(ast.parse(source)))
+
+
 def imports(source: str) -> Iterator[str]:
     """First parts of the absolute imports, wherever in the file they stand."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -60,7 +66,7 @@ def prints_to_stdout(source: str) -> list[str]:
     """Lines with a ``print`` that has no ``file``: standard output belongs to the command line."""
     return [
         f"line {node.lineno}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "print"
@@ -77,7 +83,8 @@ def public(body: list[ast.stmt]) -> Iterator[Definition]:
 
 
 def undocumented(source: str) -> list[str]:
-    tree = ast.parse(source)
+    tree = nodes(source)[0]
+    assert isinstance(tree, ast.Module)
     missing = [] if ast.get_docstring(tree) else ["the module"]
     return missing + [f"{node.name} (line {node.lineno})" for node in public(tree.body) if not ast.get_docstring(node)]
 
@@ -128,7 +135,7 @@ def test_a_class_name_is_one_thing() -> None:
     """Of two classes in one room the module tells which is meant; of two in two rooms nothing does."""
     rooms: dict[str, set[str]] = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path.read_text(encoding="utf-8")):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 rooms.setdefault(node.name, set()).add(path.relative_to(PACKAGE).parts[0])
     assert len(rooms) > 1000

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError, suggest
-from mt_nodes.data.bags.reader import Topic
 from mt_nodes.data.cdr import codec
+
+if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes long to import
+    from mt_nodes.data.bags.reader import Topic
 
 #: role -> message types that can play it
 ROLES = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
+from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import TransformTree

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Euclidean clustering of occupied columns."""
+"""Euclidean clustering of occupied columns.
+
+In NumPy alone: what SciPy has for it takes longer to import than all else that a stack's process does at its start.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import KDTree
 
 Ints = npt.NDArray[np.int64]
 
@@ -27,11 +27,43 @@ def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) 
     return np.asarray(number[inverse])
 
 
-def _hanging_together(places: Ints, reach: float) -> npt.NDArray[np.int32]:
-    """Return the number (M,) of what each place (M, 2) hangs together with, in the order of their first places."""
-    near = KDTree(places).query_pairs(reach, output_type="ndarray")
-    edges = coo_array((np.ones(len(near), dtype=np.int8), tuple(near.T)), shape=(len(places), len(places)))
-    return np.asarray(connected_components(edges, directed=False)[1])
+def _hanging_together(places: Ints, reach: float) -> Ints:
+    """Return the number (M,) of what each place (M, 2) hangs together with, in the order of their first places.
+
+    Args:
+        places: distinct, in order.
+    """
+    one, other = _neighbours(places, reach)
+    root = np.arange(len(places))
+    while True:
+        low = np.minimum(root[one], root[other])
+        joined = root.copy()
+        # The root of each gets the lowest root of its neighbours, then every place the root of its root.
+        for end in (one, other):
+            np.minimum.at(joined, root[end], low)
+        while not np.array_equal(joined, above := joined[joined]):
+            joined = above
+        if np.array_equal(joined, root):
+            return np.unique(root, return_inverse=True)[1]
+        root = joined
+
+
+def _neighbours(places: Ints, reach: float) -> tuple[Ints, Ints]:
+    """Return the pairs of places (M, 2) that are at most ``reach`` apart, each pair once, as two arrays of numbers."""
+    cells = int(reach)
+    low = places.min(axis=0)
+    width = int(places[:, 1].max() - low[1]) + 1 + cells  # a step beyond the last one of a row meets nobody
+    address = (places[:, 0] - low[0]) * width + places[:, 1] - low[1]
+    steps = [
+        (dx, dy)
+        for dx in range(cells + 1)
+        for dy in range(-cells if dx else 1, cells + 1)
+        if dx * dx + dy * dy <= reach * reach
+    ]
+    far = address[:, None] + np.array([dx * width + dy for dx, dy in steps], dtype=np.int64)
+    found = np.searchsorted(address, far)
+    one, step = np.nonzero(address[np.minimum(found, len(address) - 1)] == far)
+    return one, found[one, step]
 
 
 def _columns(index: Ints) -> tuple[Ints, Ints, Ints]:

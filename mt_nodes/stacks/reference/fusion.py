@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
+from mt_nodes.base.assignment import linear_sum_assignment
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import Matrix, move, pose_matrix

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -40,9 +39,23 @@ def height_mm(xyz_mm: Ints) -> Floats:
     address = row * columns + column
     low = _third_lowest(address, xyz_mm[:, 2], rows * columns, plausible_mm(xyz_mm)).reshape(rows, columns)
     for _ in range(REACH_CELLS):
-        low = np.minimum(low, ndimage.minimum_filter(low, size=3, mode="nearest") + SLOPE_MM)
+        low = np.minimum(low, _lowest_around(low) + SLOPE_MM)
     low[~np.isfinite(low)] = 0.0
     return np.asarray(xyz_mm[:, 2] - low.reshape(-1)[address])
+
+
+def _lowest_around(values: Floats) -> Floats:
+    """Return the lowest of each cell (R, C) and the eight around it.
+
+    ``scipy.ndimage.minimum_filter`` returns the same, but its import takes longer than a stack's process otherwise
+    needs to start.
+    """
+    for _ in range(2):
+        low = values.copy()
+        np.minimum(low[1:], values[:-1], out=low[1:])
+        np.minimum(low[:-1], values[1:], out=low[:-1])
+        values = low.T
+    return values
 
 
 def _third_lowest(address: Ints, z_mm: Ints, cells: int, plausible: Floats) -> Floats:
