@@ -79,7 +79,7 @@ def plain(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("verb", rules_command.NAMES)
+@pytest.mark.parametrize("verb", rules_command.VERBS)
 def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["rules", verb, "--help"])
@@ -525,4 +525,4 @@ def test_the_page_about_rules_says_what_is_so() -> None:
     bound = len(shipped_rules.in_store())
     assert f"{bound} of {bound} relations bound" in page and f"{len(shipped_rules.shipped_entries())} there" in page
     assert f"{len(shipped_rules.born()) - bound} statements of the shipped rules" in page
-    assert all(f"\nmt rules {verb}" in page for verb in rules_command.NAMES)
+    assert all(f"\nmt rules {verb}" in page for verb in rules_command.VERBS)
