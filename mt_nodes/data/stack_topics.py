@@ -14,14 +14,14 @@ from mt_nodes.data.output_fields import OutputFields
 
 SENSOR_ROLES = ("lidar", "camera", "camera_info")
 #: What a world tells beside its sensors, and as which type of message it is told unless the stack file says another.
-TOLD_TYPES = {
+WORLD_TYPES = {
     "objects": "visualization_msgs/msg/MarkerArray",
     "odometry": "nav_msgs/msg/Odometry",
     "route": "nav_msgs/msg/Path",
     "signals": "visualization_msgs/msg/MarkerArray",
     "lanes": "visualization_msgs/msg/MarkerArray",
 }
-INPUT_ROLES = (*SENSOR_ROLES, *TOLD_TYPES)
+INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 #: The first of these that a stack takes is what its bundles follow.
 LEADING_ROLES = ("lidar", "camera", "objects")
 #: What a stack tells beside its answers.
@@ -69,14 +69,14 @@ class OutputTopic:
 
 
 @dataclass(frozen=True)
-class ToldTopic:
+class WorldTopic:
     """How a stack takes what a world tells: topic and message type, of which an adapter must read and write."""
 
     topic: str
     type: str
 
 
-Input = str | tuple[str, ...] | ToldTopic
+Input = str | tuple[str, ...] | WorldTopic
 """Of a sensor a topic or several, the leading one first."""
 
 
@@ -99,7 +99,7 @@ def read_inputs(value: Any, where: str) -> dict[str, Input]:
 
 def topics_of(given: Input) -> tuple[str, ...]:
     """Return the topics of one role of ``inputs``."""
-    if isinstance(given, ToldTopic):
+    if isinstance(given, WorldTopic):
         return (given.topic,)
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -107,12 +107,12 @@ def topics_of(given: Input) -> tuple[str, ...]:
 def _input(role: str, value: Any, where: str) -> Input:
     if role in SENSOR_ROLES:
         return _one_or_more(value or DEFAULT_INPUTS[role], where)
-    if isinstance(value, ToldTopic):
+    if isinstance(value, WorldTopic):
         return value
     given = {"topic": value} if isinstance(value, str) else value or {}
     if not isinstance(given, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a topic or {{topic: …, type: …}}")
-    row = build(ToldTopic, {"topic": DEFAULT_INPUTS[role], "type": TOLD_TYPES[role], **given}, where)
+    row = build(WorldTopic, {"topic": DEFAULT_INPUTS[role], "type": WORLD_TYPES[role], **given}, where)
     read_topic(row.topic, f"{where}.topic")
     return row
 

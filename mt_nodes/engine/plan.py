@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.relations.relation import DEFAULT
-from mt_nodes.stacks.stack import Stack, refuse_told
+from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 R = TypeVar("R", bound="Request")
 MODES = ("twin", "alternate", "two_pass")
@@ -127,7 +127,7 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         if value not in known:
             hint = "; shadow needs a live stack" if value == "shadow" else ""
             raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}{hint}")
-    refuse_told(stack)
+    refuse_world_inputs(stack)
     if request.mode == "alternate" and not stack.stateless:
         raise UsageError(f"--mode alternate: stack '{stack.name}' remembers (stateless: false); use twin or two_pass")
     if request.transport == "inprocess" and not stack.callable:
@@ -317,4 +317,4 @@ def _inputs(stack: Stack) -> list[str]:
 
 
 def _topics(stack: Stack) -> list[str]:
-    return [*_inputs(stack), *(row.topic for row in stack.said), "/clock", "/tf", "/tf_static"]
+    return [*_inputs(stack), *(row.topic for row in stack.published), "/clock", "/tf", "/tf_static"]

@@ -106,9 +106,11 @@ def test_a_command_may_be_told_on_several_topics(write: Any) -> None:
         {"topic": "/s", "type": "a/msg/C", "fields": {"steering_rad": "x"}},
     )
     stack = load_stack(write({"command": ["x"], "inputs": "lidar", "outputs": {"control": [speed, angle]}}))
-    assert [row.topic for row in stack.outputs["control"].rows] == [row.topic for row in stack.said] == ["/v", "/s"]
+    assert (
+        [row.topic for row in stack.outputs["control"].rows] == [row.topic for row in stack.published] == ["/v", "/s"]
+    )
     assert stack.message_types == {"/v": "a/msg/B", "/s": "a/msg/C"} and stack.answers == ("control",)
-    assert stack.said[1].fields == {"steering_rad": "x"}
+    assert stack.published[1].fields == {"steering_rad": "x"}
     assert load_stack(write(plain(stack), "saved.yaml")) == stack
     alone = load_stack(write({**MINE, "outputs": {"control": [speed]}}))
     assert alone.outputs["control"].rows == (alone.outputs["control"],)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.world_messages import encode_told
+from mt_nodes.data.cdr.world_messages import encode_world_message
 from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Wire, WorldMessage
 
 
@@ -22,7 +22,7 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
     if isinstance(message, Image):
         return codec.encode_image(message)
     if isinstance(message, WorldMessage):
-        return encode_told(message)
+        return encode_world_message(message)
     return codec.encode_camera_info(message, like)
 
 

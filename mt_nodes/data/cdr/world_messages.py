@@ -20,7 +20,7 @@ from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes
 from mt_nodes.data.messages import Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import quaternion_of_yaw
-from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.data.stack_topics import WORLD_TYPES
 
 #: Length along the lane, width and height of the bar that shows a stop line.
 BAR_M = (0.3, 3.0, 0.05)
@@ -58,8 +58,8 @@ def lane_markers(lanes: Lanes) -> Iterator[Cube]:
         yield Cube(strip.name, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0), size, rgb, strip.direction, line)
 
 
-def encode_told(told: WorldMessage) -> bytes:
-    """Return the CDR bytes of the message of :data:`~mt_nodes.data.stack_topics.TOLD_TYPES`."""
+def encode_world_message(told: WorldMessage) -> bytes:
+    """Return the CDR bytes of the message of :data:`~mt_nodes.data.stack_topics.WORLD_TYPES`."""
     said = told.stamped
     if isinstance(said, Detections):
         return encode_detections(said)
@@ -83,10 +83,10 @@ def encode_odometry(said: Odometry) -> bytes:
     twist: Any = types["geometry_msgs/msg/Twist"](
         linear=vector(x=said.speed_mps, y=0.0, z=0.0), angular=vector(x=0.0, y=0.0, z=said.yaw_rate_radps)
     )
-    message = types[TOLD_TYPES["odometry"]](
+    message = types[WORLD_TYPES["odometry"]](
         header=codec.header_of(said.frame_id, said.stamp_ns or 0),
         child_frame_id=said.child_frame_id,
         pose=types["geometry_msgs/msg/PoseWithCovariance"](pose=pose, covariance=none),
         twist=types["geometry_msgs/msg/TwistWithCovariance"](twist=twist, covariance=none),
     )
-    return codec.encode(TOLD_TYPES["odometry"], message)
+    return codec.encode(WORLD_TYPES["odometry"], message)
