@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes out for a bundle: the bytes that were recorded, and those of messages that were changed or made."""
+"""Serialized messages of a bundle: recorded bytes, and those of changed or new messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wire_for(message: Message, wires: tuple[Wire, ...]) -> Wire | None:
 
 
 def wires_of_bundle(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wire, ...]:
-    """Return what goes out for a bundle: recorded bytes, except for topics in ``changed``, which are encoded anew.
+    """Return the serialized messages of a bundle: recorded bytes, except for topics in ``changed``, which are encoded.
 
     A decoded message that was never recorded (a generated drive) is encoded, too; such come after the others.
     """
