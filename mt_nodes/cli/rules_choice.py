@@ -162,9 +162,7 @@ def is_for_whole_bags(args: argparse.Namespace) -> bool:
             raise UsageError("--rounds and --reference are for whole bags; give --frames N or --plan FILE, too")
         return False
     if args.frame:
-        raise UsageError(
-            "got --frame and --frames or --plan; --frame N is for one case, the others cut whole bags into cases"
-        )
+        raise UsageError("--frame N is for one case, --frames N and --plan FILE for whole bags; leave one out")
     if args.plan and args.plan.exists():
         raise UsageError(f"--plan {args.plan}: exists already; choose another name")
     return True

@@ -494,7 +494,7 @@ def test_a_picture_from_evidence_is_the_one_that_the_run_took(
         assert (before == after).all() if before.dtype.kind in "US" else np.allclose(before, after), name
     assert len(now.source_boxes) and len(now.region) and len(now.lost_at)
     assert main(["report", str(run), "--pair", "0/0/identity/7"]) == 2
-    assert "nothing was kept of pair '0/0/identity/7'" in capsys.readouterr().err
+    assert "pair '0/0/identity/7' cannot be shown, it has no evidence" in capsys.readouterr().err
 
 
 def test_evidence_says_of_every_topic_what_it_holds(judged: Path) -> None:

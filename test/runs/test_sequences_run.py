@@ -127,7 +127,7 @@ def test_a_violated_sequence_leaves_what_both_arms_said(done: Path) -> None:
 
 def test_the_report_draws_it_and_tells_the_noise_floor(done: Path, tmp_path: Path) -> None:
     page = (done / "report.html").read_text()
-    assert page.count('alt="What both arms said over the whole sequence') == 2
+    assert page.count('alt="Outputs of both arms over the whole sequence') == 2
     assert "Noise floor" in page and "evidence/0_-_throughout_0.csv" in page
     floor = summary(done)["relations"]["speed"]["measured"]
     assert floor["unit"] == "m/s" and floor["bound"] == 2.0

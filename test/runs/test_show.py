@@ -128,7 +128,7 @@ def test_every_mutation_can_be_looked_at(name: str) -> None:
     told = title(found)
     assert told.startswith(name) and "frame 1" in told and "seed 0" in told
     if found.change is None or found.of_times:
-        assert "sent in place of it" in told
+        assert "sent in its place" in told
         return
     assert ("nothing changed" in told) == (MUTATIONS[name].role == "control" or "stream" in MUTATIONS[name].__module__)
     shown = before_after(found, found.change)
@@ -171,7 +171,7 @@ def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
     assert len(shown.before) == len(found.change.old) and len(shown.after) == len(found.change.new)
     told = title(found).replace("\u00a0", " ")
     milder, more = (plugins.name_of(type(m)) for m in (*relation.baseline, *relation.mutate))
-    assert f"before is the relation's baseline, {milder}: " in told and f"\n{more}: " in told
+    assert f"before: the relation's baseline, {milder}: " in told and f"\n{more}: " in told
     plain = inspect(DRIVE, relation.mutate, **{**asked, "baseline": ()})
     assert "baseline" not in title(plain) and len(plain.change.removed) > len(found.change.removed)
 
@@ -310,7 +310,7 @@ def test_the_command_draws_and_says_where(
     assert {"added": 10, "removed": 0, "picture": "x.png"}.items() <= json.loads(capsys.readouterr().out).items()
     assert (tmp_path / "x.png").stat().st_size
     assert main(["show", "range_reduced_monotone", "--bag", str(bag), "--range-m", "20"]) == 0
-    assert "before is the relation's baseline, range_reduced: " in capsys.readouterr().out
+    assert "before: the relation's baseline, range_reduced: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

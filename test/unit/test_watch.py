@@ -61,7 +61,7 @@ def test_a_run_that_was_not_begun_is_waited_for(tmp_path: Path, capsys: pytest.C
     watched = WatchedRun(tmp_path)
     assert not watched.look() and not watched.finished and watched.pairs_per_s is None
     assert main(["watch", str(tmp_path)]) == 0
-    assert "nothing was judged yet" in capsys.readouterr().out
+    assert "nothing is judged yet" in capsys.readouterr().out
 
 
 def test_appended_lines_are_followed_and_torn_ones_waited_for(tmp_path: Path) -> None:
