@@ -190,7 +190,7 @@ def test_a_case_whose_plugin_is_gone_has_expired(place: Path, capsys: pytest.Cap
     [
         (["replay", "--failures", "--seed", "3"], "leave --seed out"),
         (["replay", "--failures", "--pace", "realtime"], "leave --pace out"),
-        (["replay", "--failures", "--failures-file", "nowhere.sqlite"], "`mt replay failures add DIR` makes it from results"),
+        (["replay", "--failures", "--failures-file", "nowhere.sqlite"], "`mt replay failures add DIR` makes it"),
         (["failures", "add"], "expected results directories of runs"),
         (["failures", "add", "nowhere"], "no result.jsonl"),
         (["failures", "add", "made_again"], "give the run that it is of"),

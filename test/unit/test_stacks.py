@@ -307,7 +307,7 @@ def test_arrays_of_another_shape_are_refused(said: Any) -> None:
 
 
 def test_a_callable_must_say_what_its_stack_file_promises() -> None:
-    with pytest.raises(InfrastructureError, match="stack 's': the callable said no detections"):
+    with pytest.raises(InfrastructureError, match="stack 's': the callable returned no detections"):
         host(lambda p: Control(None))(cloud(0), tree())
 
 

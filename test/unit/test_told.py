@@ -71,7 +71,7 @@ def arm_of(made: Stack) -> CallableArm:
 
 def test_a_role_alone_takes_topic_and_type_as_usual_and_both_may_be_others(stack: Callable[..., Stack]) -> None:
     made = stack({"objects": None, "odometry": "/odom", "route": {"type": "a/msg/Way"}})
-    assert made.told == {
+    assert made.world_inputs == {
         "objects": WorldTopic("/perception/ground_truth/objects", "visualization_msgs/msg/MarkerArray"),
         "odometry": WorldTopic("/odom", "nav_msgs/msg/Odometry"),
         "route": WorldTopic("/planning/route", "a/msg/Way"),
