@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is made from journal and summary: at the end of a run, and by ``mt report`` anew."""
+"""Files that are made from journal and summary: at the end of a run, and again by ``mt report``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
-from mt_nodes.report.evidence_view import keep_views
+from mt_nodes.report.evidence_view import write_views
 from mt_nodes.report.html import JournalReader, write_report
 from mt_nodes.report.junit import write_junit
 
@@ -78,12 +78,10 @@ def remake(
     drives: Collection[str] = (),
     pairs: Collection[str] = (),
 ) -> Summary:
-    """Make the files of a run anew and return its summary; ``waivers`` replace those of the run.
+    """Make the files of a run again and return its summary; ``waivers`` replace those of the run.
 
-    ``drives`` are pairs of drives that the report shows beside violated ones, or ``all``; ``pairs`` violated pairs
-    that it shows with pictures beside the worst ones.
-
-    A run that was killed has no summary: one is made of what had been judged by then.
+    ``drives`` and ``pairs`` are as in :func:`write_files`. A run that was killed has no summary: one is made from what
+    it had judged.
 
     Raises:
         MtError: it has no journal, or journal or summary are damaged.
@@ -92,16 +90,16 @@ def remake(
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
     if waivers is not None:
         summary = apply_waivers(summary, read_journal(journal), waivers)
-    keep_views(out, pairs)
+    write_views(out, pairs)
     write_files(out, summary, read_journal(journal), drives, pairs)
     return summary
 
 
 def summary_of_a_killed_run(out: Path) -> Summary:
-    """Sum up what a run that nobody could end had judged.
+    """Make the summary of a run that was killed.
 
     Raises:
-        MtError: it has no journal, or there is no telling what was asked of it.
+        MtError: it has no journal, or no run.json.
     """
     first = next(read_journal(out / "result.jsonl"), {})
     record = read_record(out)
@@ -117,16 +115,16 @@ def read_summary(out: Path) -> Summary:
     """Return the ``summary.json`` of a results directory.
 
     Raises:
-        InfrastructureError: it is missing, damaged or something else.
+        InfrastructureError: it is missing, damaged or no summary.
     """
     path = out / "summary.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InfrastructureError(
-            f"{path}: cannot be read: {error}; expected a results directory of a run; "
-            "of one that was killed `mt report` makes a summary"
+            f"{path}: cannot be read: {error}; expected a results directory of a run; of a killed run `mt report` "
+            "makes the summary"
         ) from error
     if not isinstance(data, dict) or "relations" not in data:
-        raise InfrastructureError(f"{path}: got no summary of a run; expected a results directory of a run")
+        raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
     return data
