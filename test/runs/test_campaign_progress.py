@@ -232,7 +232,7 @@ def test_a_campaign_without_a_terminal_says_how_far_it_is(tmp_path: Path, capsys
         for number, handler in before.items():
             signal.signal(number, handler)
     told = capsys.readouterr()
-    assert "mt campaign: 0 of 1 item over, 0 pairs judged" in told.err
+    assert "mt campaign: 0 of 1 item finished, 0 pairs judged" in told.err
     assert "1 drive, items: 1 left" in told.out and "outcome" not in told.out, "no table of nothing"
 
 

@@ -499,7 +499,7 @@ def test_models_read_beside_the_parser_and_a_second_run_asks_nothing(
         monkeypatch.setenv("MT_LLM_URL", server.url)
         words = ("extract", mine, "--store", tmp_path / "new.sqlite", "--model", "tester")
         assert mt(*words, "--model", PARSER, "--samples", 0) == 0
-        assert "tester: 2 asked, 0 known, 0 failed" in capsys.readouterr().out
+        assert "tester: 2 queries, 0 from the cache, 0 failed" in capsys.readouterr().out
         asked = len(server.requests)
         assert mt(*words) == 3 and len(server.requests) == asked, "what is answered is not asked again"
     assert "tester: nothing in it" in capsys.readouterr().out
