@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ``mt demo``: the main job on a drive that the package generates."""
+"""Runs ``mt demo``: replays a drive that the package generates, and judges."""
 
 from launch import LaunchDescription
 from mt_nodes.nodes.launch_actions import demo, described
@@ -7,5 +7,5 @@ from mt_nodes.nodes.launch_arguments import DEMO_ARGUMENTS
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and what starts when they are known."""
+    """Return the launch arguments, and what starts with their values."""
     return LaunchDescription(described(DEMO_ARGUMENTS, demo))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests beside a running stack as a configuration file says; ends with 0 only if all relations PASS."""
+"""Tests beside a running stack, by a configuration file; exits with 0 only if all relations PASS."""
 
 from launch import LaunchDescription
 from mt_nodes.nodes.launch_actions import described, live
@@ -7,5 +7,5 @@ from mt_nodes.nodes.launch_arguments import LIVE_ARGUMENTS
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and what starts when they are known."""
+    """Return the launch arguments, and what starts with their values."""
     return LaunchDescription(described(LIVE_ARGUMENTS, live))

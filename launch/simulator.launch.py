@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives a stack through a scenario in the world of the package; ends with 0 only if every episode ended well."""
+"""Drives a stack through a scenario in the package's world; exits with 0 only if no episode fails."""
 
 from launch import LaunchDescription
 from mt_nodes.nodes.launch_actions import described, simulator
@@ -7,5 +7,5 @@ from mt_nodes.nodes.launch_arguments import SIMULATOR_ARGUMENTS
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and what starts when they are known."""
+    """Return the launch arguments, and what starts with their values."""
     return LaunchDescription(described(SIMULATOR_ARGUMENTS, simulator))

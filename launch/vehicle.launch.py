@@ -7,5 +7,5 @@ from mt_nodes.nodes.launch_arguments import LIVE_ARGUMENTS
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return the arguments, and what starts when they are known."""
+    """Return the launch arguments, and what starts with their values."""
     return LaunchDescription(described(LIVE_ARGUMENTS, vehicle))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stack that runs: a LiDAR played from a bag again and again, and an obstacle detector. It knows of no test."""
+"""A running stack: a LiDAR played from a bag in a loop, and an obstacle detector. Neither knows of the test."""
 
 import sys
 from pathlib import Path
@@ -12,12 +12,12 @@ from launch import LaunchDescription
 
 
 def generate_launch_description() -> LaunchDescription:
-    """Return sensor and detector; the Python that runs ``launch`` runs them, too."""
+    """Return sensor and detector; both run in the Python of ``launch``."""
     here = Path(__file__).parent
     detector = ["--stack", str(here / "detector.yaml"), "--transforms", str(here / "transforms.yaml")]
     return LaunchDescription(
         [
-            DeclareLaunchArgument("bag", description="what the LiDAR sees"),
+            DeclareLaunchArgument("bag", description="bag with the clouds of the LiDAR"),
             Node(
                 executable=sys.executable,
                 arguments=["-m", "mt_nodes.nodes.replayer"],
