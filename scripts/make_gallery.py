@@ -13,7 +13,7 @@ from PIL import Image
 from mt_nodes.base.plugins import catalogue
 from mt_nodes.engine.bag_mutation import RELATION
 from mt_nodes.report.mutation_picture import draw
-from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, look
+from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, inspect
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in names:
         mutation = catalogue("mutations")[name]()
-        figure = draw(look(bundles, [mutation], name, RELATION, FRAME, seed=0))
+        figure = draw(inspect(bundles, [mutation], name, RELATION, FRAME, seed=0))
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=DPI)
         # Few colours are a third of the bytes; this way of choosing them keeps rare ones, such as of a few points.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is typed as text, such as the arguments of a launch file: made from :class:`ReplayRequest`, read into one."""
+"""Arguments of launch files, which are texts: made from the fields of :class:`ReplayRequest`, and read into one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, spec_of
 from mt_nodes.engine.plan import ReplayRequest
 
-#: Fields of several values, by the word that ``mt replay`` has for one of them.
+#: Fields with several values, by the word that ``mt replay`` has for one of them.
 SINGULAR = {"bags": "bag", "faults": "fault", "topics": "topic"}
 _BOOLS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One thing to type: its name, its default as text (None: it must be given), what it means, the field it fills."""
+    """An argument: its name, its default as text (None: required), its help, and the field of the request it sets."""
 
     name: str
     default: str | None
@@ -28,22 +28,17 @@ class Argument:
     field: str = ""
 
 
-def help_of(cls: type) -> dict[str, str]:
-    """Return the help text of each field of a dataclass."""
-    return {f.name: spec_of(f).help for f in dataclasses.fields(cls)}
-
-
 def replay_arguments(leave_out: Iterable[str] = ()) -> list[Argument]:
     """Return one argument for each field of :class:`ReplayRequest`, except those to leave out."""
-    kept = [f for f in dataclasses.fields(ReplayRequest) if f.name not in set(leave_out)]
-    return [Argument(SINGULAR.get(f.name, f.name), _default(f), _help(f), f.name) for f in kept]
+    fields = [f for f in dataclasses.fields(ReplayRequest) if f.name not in set(leave_out)]
+    return [Argument(SINGULAR.get(f.name, f.name), _default(f), _help(f), f.name) for f in fields]
 
 
 def request_from_texts(arguments: Iterable[Argument], texts: Mapping[str, str]) -> ReplayRequest:
-    """Return the request that was typed, one text for each argument.
+    """Return the request that these texts describe, one for each argument.
 
     Raises:
-        UsageError: a text is not what its field holds.
+        UsageError: a text does not fit the type of its field.
     """
     hints = typing.get_type_hints(ReplayRequest)
     values = {a.field: _value(texts[a.name].strip(), hints[a.field], a.name) for a in arguments if a.field}
@@ -54,7 +49,7 @@ def role_topic(text: str, where: str = "--topic") -> tuple[str, str]:
     """Read ``ROLE=TOPIC``.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the text has another form.
     """
     role, separator, topic = text.partition("=")
     if not (separator and role and topic):
@@ -63,10 +58,10 @@ def role_topic(text: str, where: str = "--topic") -> tuple[str, str]:
 
 
 def role_topics(texts: Iterable[str], where: str = "--topic") -> dict[str, str]:
-    """Read ``ROLE=TOPIC`` and ``ROLE=TOPIC,TOPIC``: topics of a role that is named again come behind the former ones.
+    """Read ``ROLE=TOPIC`` and ``ROLE=TOPIC,TOPIC``; topics of a role that is named again are appended.
 
     Raises:
-        UsageError: one is something else.
+        UsageError: a text has another form.
     """
     topics: dict[str, str] = {}
     for role, names in (role_topic(text, where) for text in texts):
@@ -88,11 +83,11 @@ def _default(field: dataclasses.Field[Any]) -> str | None:
 
 def _help(field: dataclasses.Field[Any]) -> str:
     several = get_origin(typing.get_type_hints(ReplayRequest)[field.name]) in (tuple, Mapping)
-    return spec_of(field).help + ("; several with commas between them" if several else "")
+    return spec_of(field).help + ("; separate several with commas" if several else "")
 
 
 def _value(text: str, hint: Any, name: str) -> Any:
-    """Read a text as what the type hint of a field says."""
+    """Read a text as the type of a field."""
     if hint is str:
         return text
     words = [word.strip() for word in text.split(",") if word.strip()]

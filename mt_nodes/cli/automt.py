@@ -8,87 +8,97 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.replay_command import refuse_more_than_resume
-from mt_nodes.cli.whole_numbers import at_least_one, whole_number
-from mt_nodes.runs.automt.automt_request import BOUNDS, METHODS, AutomtRequest
+from mt_nodes.cli.arguments import role_topics
+from mt_nodes.cli.options import add_fields, add_results, request_of, resumed_directory, settings
+from mt_nodes.runs.automt.automt_request import AutomtRequest
 
 if TYPE_CHECKING:
-    from mt_nodes.cli.automt_progress import ProgressBar
+    from rich.progress import Progress, TaskID
+
     from mt_nodes.runs.automt.automt_run import AutomtRun
     from mt_nodes.runs.automt.proposals import ProposalSet
     from mt_nodes.runs.replay.replay_run import Run
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+class ProgressBar:
+    """One bar over all that the experiment does."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress, self._task = progress, task
+        self._before = 0
+
+    def count(self, what: str, done: int) -> None:
+        """Show what is being done, and how much of it is done."""
+        self._progress.update(self._task, description=what, completed=done)
+
+    def begin(self, what: str, total: int) -> None:
+        """Begin a part with a known number of steps."""
+        self._before = 0
+        self._progress.reset(self._task, total=total, description=what)
+
+    def name(self, stack: str) -> None:
+        """Show which stack is next."""
+        self._before = int(self._progress.tasks[0].completed)
+        self._progress.update(self._task, description=stack)
+
+    def advance(self, count: int) -> None:
+        """Count more steps as done."""
+        self._progress.advance(self._task, count)
+
+    def done_with_stack(self, count: int) -> None:
+        """Show how many steps are done since :meth:`name`."""
+        self._progress.update(self._task, completed=self._before + count)
+
+
+def add_automt_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    default, about = AutomtRequest(), help_of(AutomtRequest)
-    with_default = {name: f"{text} (default %(default)s)" for name, text in about.items()}
+    request = AutomtRequest()
     parser.epilog = (
         "example: mt experiment automt my_bag --stack pilotnet --stack my_stack.yaml --fact roads=intersection"
     )
-    add = parser.add_argument
-    add("bags", metavar="BAG", nargs="*", help=about["bags"])
-    add("--stack", action="append", default=[], metavar="NAME", help=f"{about['stacks']}; may be given again")
-    add("--region", default=",".join(default.regions), metavar="NAME,…", help="whose rules (default %(default)s)")
-    add("--methods", default=",".join(METHODS), metavar="NAME,…", help="what to compare (default %(default)s)")
-    add("--frames", type=at_least_one, default=default.frames, metavar="N", help=with_default["frames"])
-    add("--rounds", type=at_least_one, default=default.rounds, metavar="N", help=with_default["rounds"])
-    add("--bound", default=default.bound, metavar="NAME", help=f"{', '.join(BOUNDS)} (default %(default)s)")
-    model = f"{about['models']}, of the server in MT_LLM_URL (key: MT_LLM_KEY)"
-    add("--model", action="append", default=[], metavar="NAME", help=model)
-    add("--models", default="", metavar="FILE", help=about["models_file"])
-    add("--transport", default=default.transport, help=with_default["transport"])
-    add("--fact", action="append", default=[], metavar="K=V", help=about["facts"])
-    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=about["topics"])
-    add("--transforms", default="", metavar="FILE", help=about["transforms"])
-    add("--limit", type=at_least_one, metavar="N", help=about["limit"])
-    add("--seed", type=whole_number, default=default.seed, help=with_default["seed"])
-    add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
-    add("--resume", type=Path, metavar="DIR", help="go on with the experiment in DIR; nothing else is given")
-    add("--json", action="store_true", help="print automt.json instead of tables")
+    add_fields(parser, request, "bags", "stacks", "regions", "methods", "frames", "rounds", "bound", "models")
+    add_fields(parser, request, "models_file", "transport", "facts", "topics", "transforms", "limit", "seed")
+    add_results(parser, "experiment", "automt.json", table="tables")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Carry out the experiment, print its tables beside the paper's, return its exit code."""
-    from mt_nodes.cli.replay_execution import go_where_it_started
+def run_automt(args: argparse.Namespace) -> int:
+    """Run the experiment, print its tables beside the paper's, return its exit code."""
     from mt_nodes.runs.automt.automt_run import AutomtRun
 
     if args.resume:
-        refuse_more_than_resume(args, add_arguments, bags="BAG")
-        out = args.resume.resolve()
-        go_where_it_started(out)
-        return conduct(AutomtRun.resume(out), as_json=args.json)
-    return conduct(AutomtRun.create(_request(args), args.out), as_json=args.json)
+        run = AutomtRun.resume(resumed_directory(args, add_automt_arguments))
+    else:
+        run = AutomtRun.create(_request(args), args.out)
+    return execute_experiment(run, as_json=args.json)
 
 
-def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
-    """Carry out an experiment, write its files, print what it came to and return its exit code.
+def execute_experiment(run: AutomtRun, *, as_json: bool = False) -> int:
+    """Execute an experiment, write its files, print its outcome and return its exit code.
 
     Raises:
-        MtError: what it ended with; it can be gone on with.
+        MtError: it failed; it can be resumed.
     """
     from mt_nodes.cli.automt_outcome import print_experiment
-    from mt_nodes.cli.automt_progress import showing
+    from mt_nodes.cli.terminal import progress_bar
     from mt_nodes.runs.automt.automt_run import summary_of
     from mt_nodes.runs.automt.files import write_all
     from mt_nodes.runs.automt.proposal_results import judge_all
     from mt_nodes.runs.automt.tables import tabulate
 
-    with showing(hidden=as_json) as show:
-        proposed = _proposed(run, show)
+    with progress_bar("{task.completed:.0f}/{task.total}", hidden=as_json) as progress:
+        bar = ProgressBar(progress, progress.add_task("starting", total=None))
+        proposed = _proposals(run, bar)
         if not any(one.relation for one in proposed.proposals):
             return _nothing_applies(run, proposed)
         replays = run.replays()
-        if not _play(replays, show):
+        if not _replay_all(replays, bar):
             return _interrupted(run)
-        _refuse_broken(replays)
-        show.begin("looking", len({(one.relation, one.case, one.round) for one in proposed.proposals if one.relation}))
-        results = judge_all(run, proposed, replays, show.advance)
+        _refuse_all_failed(replays)
+        bar.begin("judging", len({(one.relation, one.case, one.round) for one in proposed.proposals if one.relation}))
+        results = judge_all(run, proposed, replays, bar.advance)
     summaries = {name: summary_of(replay.out) for name, replay in replays.items()}
     table = tabulate(run.request, list(replays), proposed, results, summaries)
     files = write_all(run.out, table)
@@ -99,32 +109,32 @@ def conduct(run: AutomtRun, *, as_json: bool = False) -> int:
     return int(table["exit_code"])
 
 
-def _proposed(run: AutomtRun, show: ProgressBar) -> ProposalSet:
-    """Return what every case is given, frozen by now."""
+def _proposals(run: AutomtRun, bar: ProgressBar) -> ProposalSet:
+    """Return the relations of every case, which stay as they are once they are chosen."""
     from mt_nodes.runs.automt.proposal_methods import propose
 
-    known = run.proposed
-    if known is None:
-        known = propose(run, show.doing)
-        run.freeze(known)
-    return known
+    proposed = run.proposed
+    if proposed is None:
+        proposed = propose(run, bar.count)
+        run.freeze(proposed)
+    return proposed
 
 
-def _play(replays: Mapping[str, Run], show: ProgressBar) -> bool:
-    """Replay the cases into every stack; return whether all came to an end, rather than being interrupted."""
+def _replay_all(replays: Mapping[str, Run], bar: ProgressBar) -> bool:
+    """Replay the cases into every stack; return False if the user interrupted it."""
     from mt_nodes.runs.automt.automt_run import finished, summary_of
 
     left = {name: replay for name, replay in replays.items() if not finished(replay.out)}
-    show.begin("", sum(replay.pairs_to_come for replay in left.values()))
+    bar.begin("", sum(replay.pairs_to_come for replay in left.values()))
     for name, replay in left.items():
-        show.name(name)
-        _replay(replay, show)
+        bar.name(name)
+        _replay(replay, bar)
         if summary_of(replay.out).get("interrupted", True):
             return False
     return True
 
 
-def _replay(replay: Run, show: ProgressBar) -> None:
+def _replay(replay: Run, bar: ProgressBar) -> None:
     from mt_nodes.base.environment import keep_freed_memory
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
@@ -137,19 +147,20 @@ def _replay(replay: Run, show: ProgressBar) -> None:
             replay,
             lambda ending: in_process_arms(replay, ending),
             lambda line: None,
-            lambda some: show.advance(len(some)),
+            lambda verdicts: bar.advance(len(verdicts)),
         )
         return
     stop_s = suite_stop_s(replay.stack)
     afterwards = f"`mt experiment automt --resume {replay.out.parent}` goes on"
-    in_suite(suite_process(replay.out, os.environ), stop_s, lambda event: show.so_far(event["done"]), afterwards)
+    suite = suite_process(replay.out, os.environ)
+    in_suite(suite, stop_s, lambda event: bar.done_with_stack(event["done"]), afterwards)
 
 
-def _refuse_broken(replays: Mapping[str, Run]) -> None:
-    """Refuse to judge where no stack came to its end.
+def _refuse_all_failed(replays: Mapping[str, Run]) -> None:
+    """Refuse to judge where the replays of all stacks failed.
 
     Raises:
-        InfrastructureError: none did; says how each broke down.
+        InfrastructureError: saying how each failed.
     """
     from mt_nodes.runs.automt.automt_run import finished, summary_of
 
@@ -170,35 +181,19 @@ def _nothing_applies(run: AutomtRun, proposed: ProposalSet) -> int:
 
     whys = sorted({one.why for one in proposed.proposals}) or sorted(set(proposed.not_run.values()))
     print(
-        f"nothing can be run on {counted(len(proposed.cases), 'case')}: {'; '.join(whys[:3])}. State what you know of "
-        f"the scenes, such as --fact speed_kmh=30 --fact roads=intersection. What was given is in {run.out}",
+        f"no relation applies to {counted(len(proposed.cases), 'case')}: {'; '.join(whys[:3])}. State what you know of "
+        f"the scenes, such as --fact speed_kmh=30 --fact roads=intersection. The proposals are in {run.out}",
         file=sys.stderr,
     )
     return int(ExitCode.UNDECIDED)
 
 
 def _request(args: argparse.Namespace) -> AutomtRequest:
-    from mt_nodes.cli.mutate_command import settings
-
-    return AutomtRequest(
-        bags=tuple(args.bags),
-        stacks=tuple(args.stack),
-        regions=_names(args.region),
-        methods=_names(args.methods),
-        frames=args.frames,
-        rounds=args.rounds,
-        bound=args.bound,
-        models=tuple(args.model),
-        models_file=args.models,
-        transport=args.transport,
-        facts=dict(settings(args.fact, "--fact")),
-        topics=role_topics(args.topic),
-        transforms=args.transforms,
-        limit=args.limit,
-        seed=args.seed,
-        plugins=tuple(str(p.resolve()) for p in args.plugins),
+    return request_of(
+        AutomtRequest,
+        args,
+        regions=tuple(dict.fromkeys(args.regions)),
+        methods=tuple(dict.fromkeys(args.methods)),
+        facts=settings(args.facts, "--fact"),
+        topics=role_topics(args.topics),
     )
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))

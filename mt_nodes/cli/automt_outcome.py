@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a finished experiment on AutoMT is told on the terminal."""
+"""Prints the outcome of ``mt experiment automt``."""
 
 from __future__ import annotations
 
@@ -8,30 +8,36 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.wording import counted
+from mt_nodes.cli.rules_models import usage_line
 from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
 
 Table = Mapping[str, Any]
 SHARES = ("overall", *FACTORS)
-VALIDATION = ("name", *SHARES, "95 % of overall", "p", "not known", *(f"paper: {one}" for one in SHARES))
-VIOLATION = ("name", "method", "of all cases", "95 %", "of valid ones", "decided", "p", "nothing changed")
+VALIDATION = ("name", *SHARES, "95 % of overall", "p", "unknown", *(f"paper: {one}" for one in SHARES))
+VIOLATION = ("name", "method", "of all cases", "95 %", "of valid cases", "decided", "p", "unchanged")
 
 
-def print_experiment(out: Path, told: Table, files: Sequence[Path]) -> None:
-    """Print both tables of each region beside the paper's, what each stack came to, and what was not run."""
-    for region, row in told["regions"].items():
-        heading(f"{region}: {counted(told['sources'], 'source case')}, {counted(told['request']['rounds'], 'round')}")
+def print_experiment(out: Path, experiment: Table, files: Sequence[Path]) -> None:
+    """Print both tables of each region beside the paper's, the outcome of each stack, and what was not run."""
+    for region, row in experiment["regions"].items():
+        cases, rounds = experiment["sources"], experiment["request"]["rounds"]
+        heading(f"{region}: {counted(cases, 'source case')}, {counted(rounds, 'round')}")
         _print_counts(row["counts"])
-        text("valid follow-ups (table VIII); p: against automt, Holm")
+        text("valid follow-ups (table VIII of the paper); p: compared with automt, adjusted after Holm")
         table(VALIDATION, [_valid(name, row) for name in row["validation"]], right=VALIDATION[1:])
-        text("violations (table IX); p: against automt, Holm")
-        rows = [_violated(name, stack, row, told["identity"]) for name in row["violation"] for stack in told["stacks"]]
+        text("violations (table IX of the paper); p: compared with automt, adjusted after Holm")
+        rows = [
+            _violated(name, stack, row, experiment["identity"])
+            for name in row["violation"]
+            for stack in experiment["stacks"]
+        ]
         table(VIOLATION, rows, right=VIOLATION[2:])
         _print_published(row["published"])
-    for line in _remarks(told):
+    for line in _remarks(experiment):
         text(line)
-    text(f"exit code {told['exit_code']}: {told['exit_why']}")
+    text(f"exit code {experiment['exit_code']}: {experiment['exit_why']}")
     text(f"results in {out}: {', '.join(path.name for path in files)}")
 
 
@@ -76,18 +82,16 @@ def _print_published(published: Table) -> None:
     table(columns, rows, right=columns[1:])
 
 
-def _remarks(told: Table) -> Iterator[str]:
-    for stack, row in told["standing"].items():
+def _remarks(experiment: Table) -> Iterator[str]:
+    for stack, row in experiment["standing"].items():
         yield f"{stack}: {row['outcome']}: {row['why']}"
-    bound = told["bound"]
+    bound = experiment["bound"]
     other = f" in place of {bound['asked']}, which needs two stacks or more" if bound["asked"] != bound["kind"] else ""
     yield f"bound: {bound['kind']}{other}; {'; '.join(bound['from'])}"
-    for method, why in told["not_run"].items():
+    for method, why in experiment["not_run"].items():
         yield f"{method}: {why}"
-    if usage := told["usage"]:
-        cost = "unknown" if usage["cost"] is None else f"{usage['cost']:.4f}"
-        tokens = f"{usage['tokens_in']} tokens in, {usage['tokens_out']} out, cost {cost}"
-        yield f"{usage['model']}: {usage['asked']} asked, {usage['cached']} known, {usage['failed']} failed; {tokens}"
+    if usage := experiment["usage"]:
+        yield usage_line(usage)
 
 
 def _percent(share: float | None) -> str:

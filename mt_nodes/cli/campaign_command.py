@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt campaign FILE``: many drives, stacks, relations and seeds, by workers, to be gone on with after any kill."""
+"""``mt campaign FILE``: many drives, stacks, relations and seeds, in worker processes; resumable after any kill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
-from mt_nodes.cli.whole_numbers import at_least_one
+from mt_nodes.cli.options import at_least_one
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mt_nodes.runs.campaign.conductor import PlannedCampaign
     from mt_nodes.runs.campaign.file import Campaign
 
-#: Lines of reasons after the table at most.
-MOST_REASONS = 12
+#: Printed reasons after the table; the reports have all.
+MAX_REASONS = 12
 COLUMNS = ("cell", "relation", "outcome", "violated", "drives", "stopped")
 
 
@@ -31,39 +31,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt campaign night.yaml --workers 4 --minutes 480"
     add = parser.add_argument
     add("file", type=Path, nargs="?", metavar="FILE", help="YAML file of the campaign")
-    add("--out", metavar="DIR", help="directory of the campaign (default mt_results/<time>); goes on with one there")
+    add(
+        "--out",
+        metavar="DIR",
+        help="directory of the campaign (default mt_results/<time>); a campaign that is there goes on",
+    )
     add("--resume", type=Path, metavar="DIR", help="go on with the campaign in DIR, without its file")
-    add("--workers", type=at_least_one, metavar="N", help="items at a time, in place of the file's")
-    add("--minutes", type=_minutes, metavar="M", help="no further item begins after so many, in place of the file's")
-    add("--pairs", type=at_least_one, metavar="N", help="pairs at most, in whole drives, in place of the file's")
-    add("--limit", type=at_least_one, metavar="N", help="bundles per drive at most, in place of the file's")
-    add("--failures", action="store_true", help="keep what fails, for `mt replay --failures` to play it again")
+    add("--workers", type=at_least_one, metavar="N", help="parallel workers, in place of the file's")
+    add("--minutes", type=_minutes, metavar="M", help="begin no replay after M minutes, in place of the file's")
+    add(
+        "--pairs",
+        type=at_least_one,
+        metavar="N",
+        help="judge about N pairs at most, in whole drives, in place of the file's",
+    )
+    add("--limit", type=at_least_one, metavar="N", help="use at most N bundles of each drive, in place of the file's")
+    add("--failures", action="store_true", help="store violated pairs, for `mt replay --failures` to replay them")
     add("--failures-file", type=Path, metavar="FILE", help="database of --failures (default mt_failures.sqlite)")
     add("--json", action="store_true", help="print summary.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Conduct a campaign, print what it came to, return its exit code."""
+    """Execute a campaign, print its outcome, return its exit code."""
     from mt_nodes.base.flag import flag_of_signals
     from mt_nodes.cli.campaign_progress import progress
     from mt_nodes.runs.campaign.conductor import conduct
 
-    conducted = _conducted(args)
+    planned = _planned(args)
     interrupted = flag_of_signals()
-    with progress(conducted.items, aside=args.json) as show:
-        summary = conduct(conducted, interrupted.is_set, show)
+    with progress(planned.items, hidden=args.json) as show:
+        summary = conduct(planned, interrupted.is_set, show)
     if args.json:
         print(json.dumps(summary, indent=2))
     else:
-        print_campaign(summary, conducted.out)
+        print_campaign(summary, planned.out)
     if args.failures:
-        from mt_nodes.cli.failures_command import keep_of_campaign
+        from mt_nodes.cli.failures_command import store_campaign
 
-        keep_of_campaign(conducted.out, args.failures_file, aside=args.json)
+        store_campaign(planned.out, args.failures_file, quiet=args.json)
     return int(summary["exit_code"])
 
 
-def _conducted(args: argparse.Namespace) -> PlannedCampaign:
+def _planned(args: argparse.Namespace) -> PlannedCampaign:
     from mt_nodes.runs.campaign.conductor import begin, resume
     from mt_nodes.runs.campaign.file import Campaign
 
@@ -76,7 +85,7 @@ def _conducted(args: argparse.Namespace) -> PlannedCampaign:
         raise UsageError("--failures-file goes with --failures")
     if args.resume:
         if args.file or args.out or args.limit:
-            raise UsageError("--resume goes on with what DIR holds; leave FILE, --out and --limit out")
+            raise UsageError("--resume goes on with the campaign in DIR; leave FILE, --out and --limit out")
         return resume(args.resume.resolve(), changed)
     if args.file is None:
         raise UsageError("got no file; type `mt campaign FILE`, or `mt campaign --resume DIR`")
@@ -85,7 +94,7 @@ def _conducted(args: argparse.Namespace) -> PlannedCampaign:
 
 
 def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
-    """Print one row a relation of a cell, what was left, why it ended as it did, and where everything is."""
+    """Print a row for each relation of each cell, the reasons, what failed, and where the results are."""
     from mt_nodes.cli.terminal import table, text
     from mt_nodes.engine.summary.undecided_reasons import over_all
 
@@ -99,17 +108,17 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     for note in summary["campaign"]["notes"]:
         text(f"note: {note}")
     for failed in summary["campaign"]["failed"]:
-        text(f"failed: {failed['url']} in {failed['cell']}: {failed['trouble']}")
+        text(f"failed: {failed['url']} in cell {failed['cell']}: {failed['trouble']}")
     for each in summary["campaign"].get("failed_tries", ()):
-        text(f"drive {each['drive']} in {each['cell']}: {each['why']} (attempts that failed: {each['attempts']})")
+        text(f"drive {each['drive']} in cell {each['cell']}: {each['why']} (failed attempts: {each['attempts']})")
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
     text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
-    text(f"results in {out}, of each cell in {out / 'cells'}, report: {out / 'report.html'}")
+    text(f"results in {out}, those of each cell in {out / 'cells'}, report: {out / 'report.html'}")
 
 
 def _reasons(cells: Mapping[str, Any]) -> list[str]:
-    """Return why relations do not PASS and what would decide, FAIL first, as many as are read at one look."""
+    """Return why relations do not PASS and what would decide, FAIL first, at most :data:`MAX_REASONS`."""
     from mt_nodes.cli.outcome import reasons
 
     found = [
@@ -119,12 +128,8 @@ def _reasons(cells: Mapping[str, Any]) -> list[str]:
         for line in reasons({name: relation})
     ]
     lines = [line for _, line in sorted(found, key=lambda row: row[0])]
-    left_out = (
-        [f"… and {len(lines) - MOST_REASONS} more, told in the reports of the cells"]
-        if len(lines) > MOST_REASONS
-        else []
-    )
-    return lines[:MOST_REASONS] + left_out
+    more = len(lines) - MAX_REASONS
+    return lines[:MAX_REASONS] + ([f"… and {more} more, in the reports of the cells"] if more > 0 else [])
 
 
 def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
@@ -140,28 +145,30 @@ def _row(cell: str, name: str, relation: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def report(directory: Path, args: argparse.Namespace) -> int:
-    """Make the page of a campaign anew."""
+    """Make the report of a campaign again."""
     from mt_nodes.cli.terminal import text
     from mt_nodes.report.campaign_page import write_campaign_page
 
     if args.waivers or args.drive or args.pair:
         cells = directory / "cells"
-        raise UsageError(f"{directory}: holds a campaign; --waivers, --drive and --pair go with one of {cells}/*")
+        raise UsageError(
+            f"{directory}: holds a campaign; --waivers, --drive and --pair are for one of its cells, {cells}/*"
+        )
     text(str(write_campaign_page(directory)))
     return 0
 
 
-def picture(watched: WatchedCampaign) -> RenderableType:
-    """Return how far a campaign is, in words."""
+def progress_text(watched: WatchedCampaign) -> RenderableType:
+    """Return the progress of a campaign as text."""
     from rich.text import Text
 
     standing, summary = watched.standing, watched.summary()
     states = ", ".join(f"{count} {state}" for state, count in standing.items.items())
-    over = f"{standing.over} of {counted(sum(standing.items.values()), 'item')} over ({states})"
-    lines = [f"campaign over {counted(watched.drives, 'drive')}: {over}"]
+    done = f"{standing.over} of {counted(sum(standing.items.values()), 'item')} finished ({states})"
+    lines = [f"campaign over {counted(watched.drives, 'drive')}: {done}"]
     lines.append(f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated")
     if summary is not None:
-        when = "ended" if watched.finished else "goes on; last summed up"
+        when = "ended" if watched.finished else "running; last summary"
         lines.append(f"{when} with exit code {summary['exit_code']}: {summary['exit_why']}")
     return Text("\n".join(lines))
 

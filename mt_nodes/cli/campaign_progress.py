@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a campaign is, while it goes on: a bar on a terminal, elsewhere a line now and then for the log."""
+"""Progress of a campaign: a bar on a terminal, elsewhere a line now and then for the log."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mt_nodes.base.wording import counted
 if TYPE_CHECKING:
     from mt_nodes.runs.campaign.campaign_store import CampaignProgress
 
-#: A line where something has changed, and one that says that nothing has: some CI systems end a job that is silent.
+#: Pauses between lines, with and without progress: some CI systems end a job that prints nothing.
 CHANGED_EVERY_S, SAME_EVERY_S = 5.0, 60.0
 
 
 @contextlib.contextmanager
-def progress(total: int, *, aside: bool) -> Iterator[Callable[[CampaignProgress], None]]:
-    """Yield what shows how far a campaign is.
+def progress(total: int, *, hidden: bool) -> Iterator[Callable[[CampaignProgress], None]]:
+    """Yield what shows the progress of a campaign.
 
     Args:
-        total: items. aside: something else goes to standard output.
+        total: items. hidden: show no bar: standard output is for something else.
     """
-    if aside or not sys.stdout.isatty():
+    if hidden or not sys.stdout.isatty():
         yield Lines(total, sys.stderr)
         return
     with _bar(total) as show:
@@ -34,51 +34,46 @@ def progress(total: int, *, aside: bool) -> Iterator[Callable[[CampaignProgress]
 
 
 class Lines:
-    """Says it in lines, at once and then no more often than a log wants."""
+    """Prints progress as lines, the first at once, further ones not too often for a log."""
 
     def __init__(self, total: int, file: TextIO, now_s: Callable[[], float] = time.monotonic) -> None:
-        """Say it of so many items, to a file."""
+        """Begin with so many items in all; lines go to the file."""
         self._total, self._file, self._now_s = total, file, now_s
-        self._began_s, self._said_s, self._over_before = now_s(), -math.inf, 0
-        self._said: CampaignProgress | None = None
+        self._began_s, self._printed_s, self._done_before = now_s(), -math.inf, 0
+        self._printed: CampaignProgress | None = None
 
     def __call__(self, standing: CampaignProgress) -> None:
-        """Say it, if it is time to."""
+        """Print a line, if it is time to."""
         now_s = self._now_s()
-        if self._said is None:  # what was done before says nothing about the pace
-            self._over_before = standing.over
-        if now_s - self._said_s < (SAME_EVERY_S if standing == self._said else CHANGED_EVERY_S):
+        if self._printed is None:  # items of an earlier session do not count for the pace
+            self._done_before = standing.over
+        if now_s - self._printed_s < (SAME_EVERY_S if standing == self._printed else CHANGED_EVERY_S):
             return
-        self._said, self._said_s = standing, now_s
-        over = f"{standing.over} of {counted(self._total, 'item')} over"
-        told = f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated"
-        print(f"mt campaign: {over}, {told}{self._pace(standing, now_s)}", file=self._file, flush=True)
+        self._printed, self._printed_s = standing, now_s
+        done = f"{standing.over} of {counted(self._total, 'item')} finished"
+        judged = f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated"
+        print(f"mt campaign: {done}, {judged}{self._pace(standing, now_s)}", file=self._file, flush=True)
 
     def _pace(self, standing: CampaignProgress, now_s: float) -> str:
-        so_far_s, here = now_s - self._began_s, standing.over - self._over_before
-        if not here:
+        so_far_s, new = now_s - self._began_s, standing.over - self._done_before
+        if not new:
             return f"; {so_far_s / 60:.1f} min so far"
-        left_s = so_far_s * max(0, self._total - standing.over) / here
+        left_s = so_far_s * max(0, self._total - standing.over) / new
         return f"; {so_far_s / 60:.1f} min so far, about {left_s / 60:.1f} min left"
 
 
 @contextlib.contextmanager
 def _bar(total: int) -> Iterator[Callable[[CampaignProgress], None]]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from mt_nodes.cli.terminal import progress_bar
 
-    columns = (
-        TextColumn("campaign"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} items, {task.fields[pairs]} pairs, {task.fields[violated]} violated"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, transient=True) as bar:
+    count = "{task.completed}/{task.total} items, {task.fields[pairs]} pairs, {task.fields[violated]} violated"
+    with progress_bar(count, label="campaign") as bar:
         task: Any = None
 
         def show(standing: CampaignProgress) -> None:
             nonlocal task
             done, pairs, violated = standing.over, standing.pairs, standing.violated
-            if task is None:  # what was done before says nothing about the pace
+            if task is None:  # items of an earlier session do not count for the pace
                 task = bar.add_task("", total=total, completed=done, pairs=pairs, violated=violated)
             bar.update(task, completed=done, pairs=pairs, violated=violated)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``mt list`` and ``mt show`` tell, as plain data."""
+"""What ``mt list`` and ``mt show`` print, as plain data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
-    """What one kind of thing has: names, and what is told of each. Only what is asked for is read."""
+    """One kind of thing: its names, and the row of each, which is read only when it is needed."""
 
     names: Callable[[], Iterable[str]]
     row: Callable[[str], Row]
@@ -36,15 +36,15 @@ def rows(kind: str) -> list[Row]:
 
 
 def kinds() -> list[str]:
-    """Everything that can be listed."""
+    """Return all kinds that can be listed."""
     return list(_KINDS)
 
 
 def find(name: str) -> tuple[str, Row]:
-    """Return the kind and the row of a name, whatever kind it is of.
+    """Return the kind and the row of a name.
 
     Raises:
-        UsageError: nothing has that name; suggests the nearest.
+        UsageError: nothing has that name; names a similar one.
     """
     everything: list[str] = []
     for kind, known in _KINDS.items():
@@ -52,7 +52,7 @@ def find(name: str) -> tuple[str, Row]:
         if name in names:
             return kind, known.row(name)
         everything += sorted(names)
-    hint = suggest(name, everything, f"`mt list` shows {', '.join(kinds()[:6])} …, all kinds by `mt list --help`")
+    hint = suggest(name, everything, "`mt list KIND` lists the names, `mt list --help` the kinds")
     raise UsageError(f"mt show: nothing is called '{name}'{hint}")
 
 
@@ -80,7 +80,7 @@ def _plugin_row(kind: str, name: str, cls: type) -> Row:
 
 
 def _guarantee(doc: str) -> str:
-    """Return what a mutation's docstring promises of every frame: the sentence that begins with "Guaranteed:"."""
+    """Return what a mutation guarantees for every frame: the sentence of its docstring that begins "Guaranteed:"."""
     found = re.search(r"Guaranteed: (.+?\.)(?=\s|$)", " ".join(doc.split()))
     return found[1] if found else ""
 
@@ -90,8 +90,8 @@ def _relation_row(name: str) -> Row:
     from mt_nodes.rules.shipped_rules import in_loop, section_of
 
     relation = load_relation(name)
-    told = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
-    return {**told, "drives": relation.loop or name in in_loop(), **relation.as_plain()}
+    row = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
+    return {**row, "drives": relation.loop or name in in_loop(), **relation.as_plain()}
 
 
 def _relations() -> Iterable[str]:

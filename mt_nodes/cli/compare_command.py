@@ -15,45 +15,45 @@ if TYPE_CHECKING:
     from mt_nodes.engine.waivers import Waiver
 
 COLUMNS = ("relation", "change", "before", "after", "violated before", "after", "p", "test")
-#: Pairs that are listed of each kind; --json has them all.
-LISTED = 10
+#: Printed pairs of each kind; --json has all.
+MAX_PAIRS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt compare results_of_main results_of_my_branch --waivers waivers.yaml"
     add = parser.add_argument
-    about = "results directories: what to compare with and what is judged; of three or more a trend, oldest first"
+    about = "two results directories, before and after, or three and more for a trend, oldest first"
     add("dirs", type=Path, metavar="DIR", nargs="+", help=about)
-    add("--waivers", type=Path, metavar="FILE", help="violations that are known and accepted for now")
-    add("--json", action="store_true", help="print one object")
-    about = "what a directory is called in a trend (default its path)"
+    add("--waivers", type=Path, metavar="FILE", help="YAML file with known violations that are accepted for now")
+    add("--json", action="store_true", help="print JSON")
+    about = "name of a directory in a trend (default its path)"
     add("--label", action="append", default=[], metavar="NAME=DIR", help=about)
-    about = "order of a trend: given (default) or date: when the runs began"
+    about = "order of a trend: given (as typed) or date (when the runs began) (default %(default)s)"
     add("--by", default="given", choices=("given", "date"), metavar="ORDER", help=about)
-    add("--html", type=Path, metavar="FILE", help="write a trend as a page with plots, too")
+    add("--html", type=Path, metavar="FILE", help="also write the trend as a page with plots")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what fails newly, no longer and still, or the trend over versions; see ``exit_of`` for the exit code."""
+    """Print what is newly, no longer and still failing, or the trend; ``exit_of`` gives the exit code."""
     from mt_nodes.engine.results_dirs import cells_of
     from mt_nodes.engine.waivers import load_waivers
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     if len(args.dirs) < 2:
-        raise UsageError(f"got {args.dirs[0]} alone, expected two results directories or more")
+        raise UsageError(f"got only {args.dirs[0]}, expected two results directories or more")
     if len(args.dirs) == 2 and all(map(is_campaign, args.dirs)):
         from mt_nodes.cli import moral_results
 
         return moral_results.compare(*args.dirs, as_json=args.json)
     waivers = load_waivers(args.waivers) if args.waivers else None
-    asked = args.label or args.html or args.by != "given"
-    if len(args.dirs) > 2 or asked or any(map(cells_of, args.dirs)):
+    for_trend = args.label or args.html or args.by != "given"
+    if len(args.dirs) > 2 or for_trend or any(map(cells_of, args.dirs)):
         return _trend(args, waivers)
-    return _two(args, waivers)
+    return _compare_two(args, waivers)
 
 
-def _two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
+def _compare_two(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
     from mt_nodes.report.comparison import ComparedRun, compare
 
     before, after = args.dirs
@@ -84,35 +84,35 @@ def _trend(args: argparse.Namespace, waivers: Sequence[Waiver] | None) -> int:
 
 
 def _refuse_same(dirs: Sequence[Path]) -> None:
-    """Refuse a directory that is named twice: a run is no version of itself.
+    """Refuse a directory that is named twice.
 
     Raises:
         UsageError: naming it.
     """
-    places = [place.resolve() for place in dirs]
-    for at, place in enumerate(places):
-        if place in places[:at]:
-            first = dirs[places.index(place)]
+    paths = [path.resolve() for path in dirs]
+    for at, path in enumerate(paths):
+        if path in paths[:at]:
+            first = dirs[paths.index(path)]
             alias = "" if first == dirs[at] else f" ({first} is the same)"
             raise UsageError(f"got {dirs[at]} twice{alias}, expected another directory for each version")
 
 
 def _labels(given: Sequence[str], dirs: Sequence[Path]) -> dict[Path, str]:
-    """Return what directories are called.
+    """Return the names of directories.
 
     Raises:
-        UsageError: it names no directory of those compared, or two names are alike.
+        UsageError: a label is for no directory that is compared, or two names are equal.
     """
     labels: dict[Path, str] = {}
     for text in given:
-        name, equals, place = text.partition("=")
-        if not (name and equals and Path(place) in dirs):
+        name, equals, path = text.partition("=")
+        if not (name and equals and Path(path) in dirs):
             known = ", ".join(map(str, dirs))
-            raise UsageError(f"--label: got '{text}', expected NAME=DIR with one of the directories compared: {known}")
-        labels[Path(place)] = name
+            raise UsageError(f"--label: got '{text}', expected NAME=DIR with one of these directories: {known}")
+        labels[Path(path)] = name
     names = [labels.get(path, str(path)) for path in dirs]
     if alike := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"two versions are called '{alike}'; every one needs a name of its own")
+        raise UsageError(f"two versions are called '{alike}'; give each a name of its own with --label")
     return labels
 
 
@@ -122,7 +122,7 @@ def _print_trend(found: dict[str, Any], page: Path | None) -> None:
 
     labels = [version["label"] for version in found["versions"]]
     rows = [
-        (row["name"], *map(_point, row["points"]), row["change"] or "not in the last", _p(row))
+        (row["name"], *map(_point, row["points"]), row["change"] or "not in the last run", _p(row))
         for row in found["relations"]
     ]
     table(("relation", *labels, "last change", "p"), rows, right=("p",))
@@ -135,7 +135,7 @@ def _print_trend(found: dict[str, Any], page: Path | None) -> None:
     for note in found["notes"]:
         text(note)
     if page:
-        text(f"{page}; `mt report DIR` links it where it lies in DIR, as {TREND}")
+        text(f"{page}; saved as {TREND} in a results directory, `mt report DIR` links it")
     text(f"exit code {found['exit_code']}: {found['exit_why']}")
 
 
@@ -169,8 +169,8 @@ def _print_pairs(name: str, kind: str, pairs: list[str]) -> None:
     from mt_nodes.cli.terminal import text
 
     if pairs:
-        more = f" and {len(pairs) - LISTED} more" if len(pairs) > LISTED else ""
-        text(f"{name}, {len(pairs)} {kind}: {', '.join(pairs[:LISTED])}{more}")
+        more = f" and {len(pairs) - MAX_PAIRS} more" if len(pairs) > MAX_PAIRS else ""
+        text(f"{name}, {len(pairs)} {kind}: {', '.join(pairs[:MAX_PAIRS])}{more}")
 
 
 def _row(name: str, relation: dict[str, Any]) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt demo``: the main job on a drive that the package generates itself."""
+"""``mt demo``: a replay of a generated drive into an honest and a faulty stack."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.cli.options import add_fields
 from mt_nodes.engine.plan import ReplayRequest
 
 BUNDLES = 25
@@ -19,13 +20,15 @@ FAULT = "grid_index_wrap"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt demo --out my_demo"
-    parser.add_argument("--out", type=Path, metavar="DIR", help="default mt_results/demo_<time>")
-    parser.add_argument("--seed", type=int, default=SEED, help="of the drive and of every draw (default %(default)s)")
-    parser.add_argument("--transport", default="ros", help="ros or inprocess (default %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="results directory (default mt_results/demo_<time>)")
+    parser.add_argument(
+        "--seed", type=int, default=SEED, help="seed of the drive and of all random draws (default %(default)s)"
+    )
+    add_fields(parser, ReplayRequest(bags=()), "transport")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Generate the drive, replay it into an honest and a faulty stack, say whether both came out as they must."""
+    """Generate the drive, replay it into an honest and a faulty stack, print whether only the fault was found."""
     from mt_nodes.cli.outcome import print_summary
     from mt_nodes.cli.replay_execution import replay
     from mt_nodes.cli.terminal import heading, text
@@ -54,7 +57,7 @@ def _directory(out: Path | None) -> Path:
 
     path = out or DEFAULT_ROOT / f"demo_{datetime.datetime.now():%Y%m%d_%H%M%S}"
     if path.exists() and any(path.iterdir()):
-        raise UsageError(f"--out {path}: exists and is not empty; choose another directory")
+        raise UsageError(f"--out {path}: directory is not empty; choose another one")
     path.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.base.wording import counted
 
 if TYPE_CHECKING:
     from mt_nodes.runs.doctor import Finding
@@ -20,36 +21,48 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt doctor --live-config live.yaml"
-    parser.add_argument("--json", action="store_true", help="print one array of findings")
-    parser.add_argument("--clean", action="store_true", help="first remove shared memory that killed runs left")
-    parser.add_argument("--stack", default="", help="also look for the message types of a stack: its name or file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
-        "--bag", type=Path, metavar="BAG", help="also have that stack, a callable, answer some frames: what it sees"
+        "--clean", action="store_true", help="first remove shared memory that killed runs have left behind"
     )
-    parser.add_argument("--write", action="store_true", help="write the thresholds found so into the stack file")
     parser.add_argument(
-        "--live-config", type=Path, metavar="FILE", help="also hold what runs against that of `mt live`"
+        "--stack", default="", help="also check the message types of a stack: shipped name, or .yaml file"
     )
-    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="in place of what that file says")
-    parser.add_argument("--vehicle", action="store_true", help="also look at what keeps tests off a vehicle")
+    parser.add_argument(
+        "--bag",
+        type=Path,
+        metavar="BAG",
+        help="also run --stack, a Python callable, on some frames of a bag: what it detects",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write the score thresholds that --bag proposes into the stack file"
+    )
+    parser.add_argument(
+        "--live-config",
+        type=Path,
+        metavar="FILE",
+        help="also compare the running system with a config file of `mt live`",
+    )
+    parser.add_argument("--set", action="append", default=[], metavar="K=V", help="override a setting of --live-config")
+    parser.add_argument("--vehicle", action="store_true", help="also check what keeps test traffic away from a vehicle")
     parser.add_argument("--no-probe", action="store_true", help="start no ROS nodes")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print every finding and what to type; 4 when something is wrong enough to spoil runs."""
+    """Print every finding and how to fix it; return 4 if a finding would spoil runs."""
     from mt_nodes.base.environment import clean_shared_memory
     from mt_nodes.cli.terminal import text
     from mt_nodes.runs.doctor import diagnose, worst
 
     if args.set and not args.live_config:
-        raise UsageError("got --set without --live-config FILE, of which it takes a line's place")
+        raise UsageError("--set overrides a setting of --live-config FILE; give that, too")
     if (args.bag and not args.stack) or (args.write and not args.bag):
         raise UsageError("--bag goes with --stack, and --write with --bag")
     if args.clean:
-        text(f"removed {clean_shared_memory()} leftovers of killed runs")
+        text(f"removed {counted(clean_shared_memory(), 'shared memory file')} of killed runs")
     findings = diagnose(probe=not args.no_probe, stack=args.stack)
     if args.live_config:
-        from mt_nodes.cli.mutate_command import settings
+        from mt_nodes.cli.options import settings
         from mt_nodes.runs.live.checkup import check_live_config
 
         findings += check_live_config(args.live_config, settings(args.set), os.environ)
@@ -65,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
-    """Print findings as a table, and what to do about each below it."""
+    """Print findings as a table, and below it how to fix each."""
     from mt_nodes.cli.terminal import table, text
 
     table(("", "what", "found"), [(f.level, f.title, f.detail) for f in findings])
@@ -85,7 +98,7 @@ def _first_look(args: argparse.Namespace) -> Iterable[Finding]:
 
 
 def _vehicle(args: argparse.Namespace) -> Iterable[Finding]:
-    from mt_nodes.cli.mutate_command import settings
+    from mt_nodes.cli.options import settings
     from mt_nodes.runs.live.settings import configured
     from mt_nodes.runs.vehicle.checkup import check_vehicle
 

@@ -11,56 +11,53 @@ from typing import Any
 
 from mt_nodes.base.errors import ExitCode, UsageError
 
-#: Letters of a key that are shown: enough to tell cases apart.
-_SHOWN = 12
+#: Shown letters of a key: enough to tell cases apart.
+_KEY_LETTERS = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt replay failures add night && mt replay --failures"
     add = parser.add_argument
-    about = "list the cases; add the violated pairs of finished runs, campaigns, searches; take some out"
+    about = "list stored cases; add the violated pairs of finished runs, campaigns or searches; forget cases"
     add("verb", choices=("list", "add", "forget"), help=about)
-    about = "of add: a results directory; of forget: a case, or how it begins, as `mt replay failures list` shows it"
+    about = "for add: results directories; for forget: keys, or the first letters of keys, that list shows"
     add("which", metavar="DIR|KEY", nargs="*", help=about)
     add("--all", action="store_true", help="forget every case")
     add("--failures-file", type=Path, metavar="FILE", help="database (default mt_failures.sqlite)")
-    add("--json", action="store_true", help="print one array, or one object")
+    add("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """List cases, add those of results, or take some out of the database."""
+    """List, add or forget stored cases."""
+    from mt_nodes.cli.stored_failures import refuse_no_database
     from mt_nodes.runs.campaign.failures import FILE, Failures
 
     path = args.failures_file or Path(FILE)
     _refuse(args)
     if args.verb == "add":
-        new, known = keep(list(map(Path, args.which)), path, aside=args.json)
+        new, known = store(list(map(Path, args.which)), path, quiet=args.json)
         if args.json:
             print(json.dumps({"new": new, "known": known}))
         return int(ExitCode.PASS)
-    if not path.is_file():
-        raise UsageError(
-            f"{path}: no such file; `mt replay failures add DIR` makes it of results, "
-            "and so does `mt replay BAG --failures`, when something fails"
-        )
+    refuse_no_database(path)
     with Failures(path) as failures:
         if args.verb == "list":
-            _list([_shown(case) for case in failures.cases()], args.json)
+            _list([_row(case) for case in failures.cases()], args.json)
         else:
             gone = failures.forget([c.key for c in failures.cases()] if args.all else args.which)
-            _forgotten(gone, args.json)
+            _print_forgotten(gone, args.json)
     return int(ExitCode.PASS)
 
 
-def keep(directories: list[Path], path: Path, *, aside: bool = False) -> tuple[int, int]:
-    """Keep the violated pairs of finished runs in a database; say, and return, how many are new and how many known.
+def store(directories: list[Path], path: Path, *, quiet: bool = False) -> tuple[int, int]:
+    """Store the violated pairs of finished runs in a database; print and return how many are new and how many known.
 
     Args:
-        aside: something else goes to standard output.
+        quiet: print nothing.
 
     Raises:
-        MtError: one of the directories holds no results, or is damaged; or the database cannot be written.
+        MtError: a directory holds no results, or is damaged; or the database cannot be written.
     """
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import text
@@ -69,43 +66,43 @@ def keep(directories: list[Path], path: Path, *, aside: bool = False) -> tuple[i
 
     with Failures(path) as failures:
         new, known = add(failures, directories)
-    if not aside and new + known:
-        text(f"{counted(new, 'new case')} kept in {path}, {known} known before; `mt replay --failures` plays them")
-    elif not aside:
-        text(f"no violated pair to be kept in {path}")
+    if not quiet and new + known:
+        text(f"{counted(new, 'new case')} stored in {path}, {known} known before; `mt replay --failures` replays them")
+    elif not quiet:
+        text(f"no violated pair to store in {path}")
     return new, known
 
 
-def keep_of_campaign(out: Path, file: Path | None, *, aside: bool = False) -> None:
-    """Keep the violated pairs of a campaign; what is wrong with the database is a warning, for it changes no result."""
+def store_campaign(out: Path, file: Path | None, *, quiet: bool = False) -> None:
+    """Store the violated pairs of a campaign; a damaged database is a warning: it changes no result."""
     from mt_nodes.base.errors import MtError
     from mt_nodes.engine.results_dirs import cells_of
     from mt_nodes.runs.campaign.failures import FILE
 
     try:
         if cells_of(out):
-            keep([out], file or Path(FILE), aside=aside)
+            store([out], file or Path(FILE), quiet=quiet)
     except MtError as error:
-        print(f"mt: warning: {error}; the results of the campaign are not concerned", file=sys.stderr)
+        print(f"mt: warning: {error}; the results of the campaign are unaffected", file=sys.stderr)
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    """Refuse words that do not go with a verb.
+    """Refuse arguments that the verb does not take.
 
     Raises:
         UsageError: saying what was expected.
     """
     if args.verb == "list" and (args.which or args.all):
-        raise UsageError("mt replay failures list: takes no KEY and no --all")
+        raise UsageError("mt replay failures list: got a KEY or --all, expected neither")
     if args.verb == "add" and (args.all or not args.which):
         raise UsageError(
-            "mt replay failures add: expected one or more results directories, of a run, a campaign or a search"
+            "mt replay failures add: expected results directories of runs, campaigns or searches, and no --all"
         )
     if args.verb == "forget" and bool(args.which) == args.all:
-        raise UsageError("mt replay failures forget: expected keys, or --all")
+        raise UsageError("mt replay failures forget: expected either keys or --all")
 
 
-def _shown(case: Any) -> dict[str, Any]:
+def _row(case: Any) -> dict[str, Any]:
     about = {name: getattr(case, name) for name in ("bag", "stack", "seed", "last_failed", "last_passed", "held")}
     return {"key": case.key, "pair": str(case.pair), **about}
 
@@ -117,13 +114,13 @@ def _list(cases: list[dict[str, Any]], as_json: bool) -> None:
         print(json.dumps(cases, indent=2))
     elif cases:
         columns = ("key", "pair", "bag", "stack", "seed", "last_failed", "held")
-        rows = [[str(case[name])[: _SHOWN if name == "key" else None] for name in columns] for case in cases]
-        table(("key", "pair", "bag", "stack", "seed", "failed last", "held in runs"), rows)
+        rows = [[str(case[name])[: _KEY_LETTERS if name == "key" else None] for name in columns] for case in cases]
+        table(("key", "pair", "bag", "stack", "seed", "last failed", "holds since (runs)"), rows)
     else:
-        text("no case is kept")
+        text("no case is stored")
 
 
-def _forgotten(count: int, as_json: bool) -> None:
+def _print_forgotten(count: int, as_json: bool) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``mt show DIR PAIR`` tells of a pair of a replay or a live run: what was changed, how it ended, what is kept."""
+"""``mt show DIR PAIR`` for a pair of a replay or a live run: what was changed, its outcome, its evidence."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.run_record import read_record
 
-#: So many characters of what was drawn are shown; all of it is in the ledger.
-_MOST_DRAWN = 200
+#: Printed characters of a draw; the ledger has all of it.
+_MAX_DRAW = 200
 
 
 def show_frame_pair(directory: Path, pair: Pair, *, as_json: bool = False) -> None:
-    """Print what a run left of a pair, and what to type to look further.
+    """Print what is known of a pair of a run, and how to reproduce it.
 
     Raises:
         UsageError: there is no such run or pair.
-        InfrastructureError: what there is is damaged.
+        InfrastructureError: the results are damaged.
     """
-    about, lines = read_record(directory), list(_about(directory, pair))
+    record, lines = read_record(directory), list(_verdict_lines(directory, pair))
     own = next((line for line in lines if line["pair"] == str(pair)), None)
     if own is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
-    relation: dict[str, Any] = next((r for r in about["relations"] if r["id"] == pair.relation), {})
+    relation: dict[str, Any] = next((r for r in record["relations"] if r["id"] == pair.relation), {})
     evidence = directory / "evidence" / evidence_name(pair)
-    told = {
+    known = {
         "verdict": own,
         "relation": relation,
         "followup": next((line for line in read_ledger(directory) if line["pair"] == str(pair.followup)), None),
@@ -45,14 +45,14 @@ def show_frame_pair(directory: Path, pair: Pair, *, as_json: bool = False) -> No
         "command": command(directory, pair),
     }
     if as_json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(known, indent=2))
         return
     heading(f"pair {pair}: {own['outcome']}")
-    text("\n".join(_words(directory, pair, told, about["request"])))
+    text("\n".join(_words(directory, pair, known, record["request"])))
 
 
-def _about(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:
-    """Yield the verdict lines of a pair, and those of control and sham on its bundle that its check judged."""
+def _verdict_lines(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:
+    """Yield the verdict lines of a pair, and of control and sham on its bundle by the same check."""
     for line in read_journal(directory / "result.jsonl"):
         if line["type"] != "verdict":
             continue
@@ -62,8 +62,8 @@ def _about(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _words(directory: Path, pair: Pair, told: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[str]:
-    judged = Verdict.from_plain(told["verdict"]).judgement
+def _words(directory: Path, pair: Pair, known: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[str]:
+    judged = Verdict.from_plain(known["verdict"]).judgement
     if judged.measured is not None:
         bound = "none" if judged.bound is None else f"{judged.bound:g}"
         yield f"measured {judged.measured:g} {judged.unit}, bound {bound}"
@@ -73,29 +73,29 @@ def _words(directory: Path, pair: Pair, told: Mapping[str, Any], request: Mappin
     place = pair.episode - request.get("first_episode", 0)
     bag = f" of {bags[place]}" if 0 <= place < len(bags) else ""
     frame = "the whole drive" if pair.bundle is None else f"bundle {pair.bundle}"
-    yield f"source: {frame}{bag}, stamp {told['verdict']['stamp_ns'] / 1e9:.3f} s"
-    for mutation in told["relation"].get("mutate", ()):
+    yield f"source: {frame}{bag}, stamp {known['verdict']['stamp_ns'] / 1e9:.3f} s"
+    for mutation in known["relation"].get("mutate", ()):
         yield "change: " + "; ".join(f"{name} {_settings(name, params)}".strip() for name, params in mutation.items())
-    followup = told["followup"]
-    if drawn := _drawn(followup["draw"]) if followup else "":
-        yield f"drawn: {drawn}"
-    yield f"follow-up: SHA-256 {followup['sha256']}" if followup else "follow-up: none was sent"
-    for name, outcome in told["beside"].items():
+    followup = known["followup"]
+    if draw := _draw_text(followup["draw"]) if followup else "":
+        yield f"draw: {draw}"
+    yield f"follow-up: SHA-256 {followup['sha256']}" if followup else "follow-up: not sent"
+    for name, outcome in known["beside"].items():
         yield f"on the same input {name}: {outcome}"
-    if told["evidence"]:
-        yield f"evidence: {told['evidence']} (both inputs and answers, a bag); picture: {directory / 'report.html'}"
-    yield told["command"]
+    if known["evidence"]:
+        yield f"evidence: {known['evidence']} (a bag, both inputs and outputs); pictures: {directory / 'report.html'}"
+    yield known["command"]
 
 
-def _drawn(draws: Sequence[Mapping[str, Any]]) -> str:
-    """Return what chance settled, without its arrays, cut to a line."""
+def _draw_text(draws: Sequence[Mapping[str, Any]]) -> str:
+    """Return the random choices, without arrays, cut to one line."""
     texts = [f"{key} {value}" for draw in draws for key, value in draw.items() if not isinstance(value, dict)]
-    drawn = ", ".join(texts)
-    return drawn if len(drawn) <= _MOST_DRAWN else f"{drawn[:_MOST_DRAWN]}…"
+    line = ", ".join(texts)
+    return line if len(line) <= _MAX_DRAW else f"{line[:_MAX_DRAW]}…"
 
 
 def _settings(name: str, params: Mapping[str, Any]) -> str:
-    """Return the parameters of a mutation that say how strong it is, or are not its defaults."""
+    """Return the parameters of a mutation that set its strength or differ from their defaults."""
     cls = plugins.get("mutations", name)
     known = {row["name"]: row for row in describe(cls)} if cls is not None else {}
     chosen = {

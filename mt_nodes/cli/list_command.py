@@ -13,7 +13,7 @@ from mt_nodes.cli.terminal import heading, table, text
 
 LIDAR, CAMERA, BOTH, DRIVES = "of point clouds", "of images", "of clouds and images together", "of whole drives"
 BACKGROUND, RULES = "control and sham", "of traffic rules"
-#: Titles of groups of relations, in the order in which they are shown.
+#: Titles of the groups of relations, in the order of printing.
 RELATION_GROUPS = (LIDAR, CAMERA, BOTH, DRIVES, BACKGROUND, RULES)
 Row = dict[str, Any]
 COLUMNS = {
@@ -33,13 +33,13 @@ COLUMNS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt list relations"
-    parser.add_argument("kind", metavar="KIND", help=", ".join(catalogue.kinds()))
-    parser.add_argument("--json", action="store_true", help="print one array with everything that is known")
-    parser.add_argument("--all", action="store_true", help="of relations show those of traffic rules, too")
+    parser.add_argument("kind", metavar="KIND", help=f"one of {', '.join(catalogue.kinds())}")
+    parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
+    parser.add_argument("--all", action="store_true", help="with relations: also list those of traffic rules")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table, or one JSON array."""
+    """Print a table, or JSON."""
     rows = catalogue.rows(args.kind)
     if args.json:
         print(json.dumps(rows, indent=2))
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     extra = COLUMNS.get(args.kind, ())
     for title, group in _groups(args.kind, rows).items():
         if title == RULES and not args.all:
-            text(f"{len(group)} more are {title}: `mt list relations --all` shows them, `mt rules list` the rules")
+            text(f"{len(group)} more {title}: `mt list relations --all` lists them, `mt rules list` the rules")
             continue
         if title:
             heading(f"{title} ({len(group)})")
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _groups(kind: str, rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return relations in groups by title, in the order of :data:`RELATION_GROUPS`; other things in one, without."""
+    """Return relations in groups by title, in the order of :data:`RELATION_GROUPS`; all else in one without title."""
     if kind != "relations":
         return {"": list(rows)}
     groups: dict[str, list[Row]] = {title: [] for title in RELATION_GROUPS}

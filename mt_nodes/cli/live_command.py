@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt live --config FILE``, and ``mt live VERB`` for a run that goes on."""
+"""``mt live --config FILE``, and ``mt live VERB`` for a run in progress."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, UsageError, suggest
+from mt_nodes.cli.options import add_results, settings
 
-#: verb -> what stands behind it, and what it does
+#: verb -> its words, and what it does
 VERBS = {
-    "start": ("", "begin to test, or go on"),
-    "pause": ("", "test nothing for now"),
+    "start": ("", "begin testing, or resume it after a pause"),
+    "pause": ("", "pause testing"),
     "stop": ("", "end the run and write its summary"),
-    "status": ("", "tell what the run does, as JSON"),
-    "relations": ("ID,…", "let only these take turns"),
-    "set": ("NAME VALUE", "change a parameter, such as segments.test_bundles"),
+    "status": ("", "print the state of the run as JSON"),
+    "relations": ("ID,…", "test only these relations"),
+    "set": ("NAME VALUE", "change a setting, such as segments.test_bundles"),
 }
 LATEST = Path("mt_results/latest")
-#: A child that imports ROS, finds the run and waits for its reply.
+#: Time for a child process that imports ROS, finds the run and waits for its reply.
 CLIENT_TIMEOUT_S = 60.0
 
 EXAMPLES = """example: mt live --config live.yaml --set mode=twin --set segments.test_bundles=50
 
-while it goes on:
-  mt live pause                                   the run in mt_results/latest
-  mt live set limits.rate_hz 2 results/tuesday    the one with this results directory
+while the run is in progress:
+  mt live pause                                   for the run in mt_results/latest
+  mt live set limits.rate_hz 2 results/tuesday    for the run with this results directory
   mt live relations fog_keeps_near_obstacles --domain 42
 """
 
@@ -40,30 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     verbs = "".join(f"  {f'{name} {words}'.strip():<20} {does}\n" for name, (words, does) in VERBS.items())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"verbs for a run that goes on, found by its results directory DIR or control domain:\n{verbs}\n"
+    parser.epilog = f"verbs for a run in progress, found by its results directory DIR or its control domain:\n{verbs}\n"
     parser.epilog += EXAMPLES
     add = parser.add_argument
-    add("words", nargs="*", metavar="VERB", help=f"one of the verbs below with its words, and DIR (default {LATEST})")
+    add("words", nargs="*", metavar="VERB", help=f"a verb below with its words, then DIR (default {LATEST})")
     add("--config", type=Path, metavar="FILE", help="YAML file of the run, see docs/live.md")
-    add("--set", action="append", default=[], metavar="K=V", help="in place of what the file says")
-    add("--seed", type=int, metavar="N", help="what every draw depends on, in place of the file's")
-    add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
-    add("--json", action="store_true", help="print summary.json instead of a table")
-    add("--domain", type=int, metavar="N", help="control domain of the run that a verb is for")
+    add("--set", action="append", default=[], metavar="K=V", help="override a setting of the config file")
+    add("--seed", type=int, metavar="N", help="seed of all random draws, in place of the file's")
+    add_results(parser, table="a table")
+    add("--domain", type=int, metavar="N", help="control domain of the run in progress")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Begin a run and return its exit code, or tell one that goes on what to do."""
+    """Execute a run and return its exit code, or send a verb to a run in progress."""
     if args.config is None:
-        return _command(args)
+        return _send_verb(args)
     if args.words or args.domain is not None:
-        raise UsageError(f"got --config and {' '.join(args.words) or '--domain'}; a verb is for a run that goes on")
-    return _begin(args)
+        raise UsageError(f"got --config and {' '.join(args.words) or '--domain'}; a verb is for a run in progress")
+    return _run_live(args)
 
 
-def _begin(args: argparse.Namespace) -> int:
+def _run_live(args: argparse.Namespace) -> int:
     from mt_nodes.base.suite_client import in_suite
-    from mt_nodes.cli.mutate_command import settings
     from mt_nodes.cli.outcome import print_summary
     from mt_nodes.engine.plan import live_process, suite_stop_s
     from mt_nodes.runs.live.live_run import LiveRun
@@ -72,8 +71,8 @@ def _begin(args: argparse.Namespace) -> int:
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)
     with _Progress(run.out, args.json) as progress:
-        kept = f"`mt report {run.out}` makes its report"
-        summary = in_suite(live_process(run.out, os.environ), suite_stop_s(run.stack), progress.show, kept)
+        afterwards = f"`mt report {run.out}` makes its report"
+        summary = in_suite(live_process(run.out, os.environ), suite_stop_s(run.stack), progress.show, afterwards)
     if args.json:
         print(json.dumps(summary, indent=2))
     else:
@@ -82,22 +81,22 @@ def _begin(args: argparse.Namespace) -> int:
 
 
 class _Progress:
-    """Says once where the run is to be found, and on a terminal what it does just now.
+    """Prints once how to watch the run, and on a terminal its state.
 
     Args:
         out: results directory.
-        aside: on standard error, because something else goes to standard output.
+        on_stderr: print to standard error, because standard output is for something else.
     """
 
-    def __init__(self, out: Path, aside: bool) -> None:
+    def __init__(self, out: Path, on_stderr: bool) -> None:
         from rich.console import Console
         from rich.status import Status
 
         from mt_nodes.cli.terminal import console
 
-        self._out, self._told, self._waiting = out, False, False
-        self._console = Console(stderr=True, highlight=False, width=200) if aside else console()
-        self._status = Status("waiting for the input", console=self._console)
+        self._out, self._printed, self._waiting = out, False, False
+        self._console = Console(stderr=True, highlight=False, width=200) if on_stderr else console()
+        self._status = Status("waiting for input", console=self._console)
 
     def __enter__(self) -> _Progress:
         if self._console.is_terminal and sys.stdout.isatty():
@@ -108,28 +107,28 @@ class _Progress:
         self._status.stop()
 
     def show(self, event: Mapping[str, Any]) -> None:
-        """Show what the suite told: first of all its domains, then again and again how it goes."""
+        """Show an event of the suite process: first its domains, then its state, again and again."""
         from rich.text import Text
 
         if "domains" not in event:
             self._status.update(Text(progress_line(event)))
-            self._tell_waiting(event)
-        elif not self._told:
-            self._told = True
-            self._console.print(where(self._out, event["domains"]["control"]), markup=False, soft_wrap=True)
+            self._print_waiting(event)
+        elif not self._printed:
+            self._printed = True
+            self._console.print(how_to_watch(self._out, event["domains"]["control"]), markup=False, soft_wrap=True)
 
-    def _tell_waiting(self, event: Mapping[str, Any]) -> None:
-        """Where no status line can be seen, say once that something is waited for, and that it is there."""
+    def _print_waiting(self, event: Mapping[str, Any]) -> None:
+        """Without a status line, print once what the run waits for, and that it has arrived."""
         before, waits = self._waiting, event.get("waiting_for", "")
         self._waiting = bool(waits)
         if self._waiting != before and not self._console.is_terminal:
-            self._console.print(f"waiting for {waits}" if waits else "it is there", markup=False, soft_wrap=True)
+            self._console.print(f"waiting for {waits}" if waits else "it has arrived", markup=False, soft_wrap=True)
 
 
-def where(out: Path, domain: int) -> str:
-    """Return what to type to look at a run."""
+def how_to_watch(out: Path, domain: int) -> str:
+    """Return what to type to watch a run."""
     return (
-        f"results go to {out}; /mt/* and the services are in ROS domain {domain}:\n"
+        f"results go to {out}; topics /mt/* and services are in ROS domain {domain}:\n"
         f"  ROS_DOMAIN_ID={domain} ros2 topic echo /mt/verdicts\n"
         f"  mt watch {out}\n"
         f"  mt live status {out}"
@@ -137,15 +136,15 @@ def where(out: Path, domain: int) -> str:
 
 
 def progress_line(status: Mapping[str, Any]) -> str:
-    """Return one line of what a run does just now; until its instances are up it tells of no relation."""
+    """Return one line with the state of a run; without a relation until its stacks are ready."""
     waiting = f"waiting for {status['waiting_for']}" if status["waiting_for"] else ""
-    does = waiting or (f"{status['relation']} {status['phase']}" if status.get("relation") else "starting")
+    activity = waiting or (f"{status['relation']} {status['phase']}" if status.get("relation") else "starting")
     counts = [f"{status[name]} {name}" for name in ("instants", "tested", "skipped", "violated") if name in status]
-    return f"{status['state']}: {'; '.join(filter(None, (does, ', '.join(counts))))}"
+    return f"{status['state']}: {'; '.join(filter(None, (activity, ', '.join(counts))))}"
 
 
-def _command(args: argparse.Namespace) -> int:
-    """Have a run do what the verb says; print its reply."""
+def _send_verb(args: argparse.Namespace) -> int:
+    """Send the verb to the run; print its reply."""
     from mt_nodes.cli.terminal import text
     from mt_nodes.engine.plan import live_client
 
@@ -156,12 +155,12 @@ def _command(args: argparse.Namespace) -> int:
     argv, env = live_client(domain, words, os.environ)
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=CLIENT_TIMEOUT_S, check=False)
     if done.returncode != 0:
-        raise InfrastructureError(f"the call failed: {(done.stderr.strip().splitlines() or ['nothing was said'])[-1]}")
+        raise InfrastructureError(f"the call failed: {(done.stderr.strip().splitlines() or ['no error text'])[-1]}")
     reply = json.loads(done.stdout)
     if reply is None:
         raise InfrastructureError(
-            f"no run answers in ROS domain {domain}; it has ended, or is on another computer: `mt live --config FILE` "
-            "begins one, --domain N names the control domain that it told"
+            f"no run answers in ROS domain {domain}: it has ended, or is on another computer; `mt live --config FILE` "
+            "begins a run and prints its control domain, which --domain N chooses"
         )
     if not reply["ok"]:
         raise UsageError(reply["text"])
@@ -170,22 +169,22 @@ def _command(args: argparse.Namespace) -> int:
 
 
 def _read(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Return a verb with its words, and the results directory behind them, if any.
+    """Return a verb with its words, and the results directory after them, if any.
 
     Raises:
-        UsageError: there is no such verb, or it takes other words.
+        UsageError: there is no such verb, or its words are wrong.
     """
     if not words:
         raise UsageError("got neither --config FILE nor a verb; see `mt live --help`")
     verb, given = words[0], list(words[1:])
     if verb not in VERBS:
         raise UsageError(f"no verb '{verb}'{suggest(verb, VERBS, 'verbs are ' + ', '.join(VERBS))}")
-    wanted = VERBS[verb][0].split()
-    more = given[len(wanted) :]
-    if len(given) < len(wanted) or len(more) > 1:
-        form = " ".join(("mt live", verb, *wanted, "[DIR]"))
+    expected = VERBS[verb][0].split()
+    more = given[len(expected) :]
+    if len(given) < len(expected) or len(more) > 1:
+        form = " ".join(("mt live", verb, *expected, "[DIR]"))
         raise UsageError(f"got `mt live {' '.join(words)}`, expected `{form}`")
-    return [verb, *given[: len(wanted)]], Path(more[0]) if more else None
+    return [verb, *given[: len(expected)]], Path(more[0]) if more else None
 
 
 def _domain(directory: Path) -> int:

@@ -1,27 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt models VERB``: models that learn to drive by pictures, and one that learns to find obstacles in clouds."""
+"""``mt models VERB``: driving models that see camera images, and a LiDAR detector."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
-from mt_nodes.cli.several import add_lines, run_line
+from mt_nodes.cli.options import add_verbs, run_verb
 
-NAMES = {
-    "list": ("models_list", "List the networks, and whether there are weights for their stacks"),
-    "record": ("models_record", "Drive scenarios with an expert, and keep pictures with its speed and steering"),
-    "train": ("models_train", "Train a network on pictures with speed and steering"),
-    "evaluate": ("models_evaluate", "Say how far a trained model is from what was driven"),
-    "train-detector": ("models_train_detector", "Train a LiDAR detector on clouds of made-up streets"),
-    "evaluate-detector": ("models_evaluate_detector", "Say what a LiDAR stack finds in made-up streets"),
+VERBS = {
+    "list": ("models_command", "List the networks, and the weights that are available"),
+    "record": ("models_data", "Record images of an expert's drives, with its speed and steering"),
+    "train": ("models_train", "Train a network on images labelled with speed and steering"),
+    "evaluate": ("models_evaluate", "Measure the errors of a trained driving model"),
+    "train-detector": ("models_train", "Train a LiDAR detector on generated streets"),
+    "evaluate-detector": ("models_evaluate", "Measure recall and precision of a LiDAR stack on generated streets"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line of every verb."""
-    add_lines(parser, NAMES, "VERB")
+    add_verbs(parser, VERBS, "VERB")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the verb that was named and return its exit code."""
-    return run_line(args, NAMES)
+    """Carry out the verb and return its exit code."""
+    return run_verb(args, VERBS)
+
+
+def add_list_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    parser.epilog = "example: mt models list"
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """List the networks as a table or as JSON."""
+    from mt_nodes.cli.terminal import table
+
+    rows = _rows()
+    if args.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return 0
+    cells = [
+        (r["name"], f"{r['width_px']} x {r['height_px']}", *(str(r[k]) for k in ("frames", "weights", "summary")))
+        for r in rows
+    ]
+    table(("name", "image (px)", "frames", "weights", "what it is"), cells)
+    return 0
+
+
+def _rows() -> list[dict[str, Any]]:
+    from mt_nodes.base import resources
+    from mt_nodes.runs.models.network_catalogue import NETWORKS
+
+    stacks = resources.shipped("stacks")
+    return [
+        {**vars(network), "stack": name if name in stacks else "", "weights": _weights(name) if name in stacks else ""}
+        for name, network in NETWORKS.items()
+    ]
+
+
+def _weights(stack: str) -> str:
+    """Return the file of a stack's weights; empty where there is none."""
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.runs.models.driving_model import weights_path
+    from mt_nodes.stacks.stack import load_stack
+
+    try:
+        return str(weights_path(load_stack(stack).params["weights"]))
+    except UsageError:
+        return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a campaign of ``mt experiment moral`` is told on the terminal."""
+"""Prints the outcome of a campaign of ``mt experiment moral``."""
 
 from __future__ import annotations
 
@@ -24,49 +24,48 @@ from mt_nodes.runs.moral.report_words import (
 
 COLUMNS = ("name", "outcome", "cases", "holds", "violated", "unknown", "n/a", "runs")
 CASES = ("name", "verdict", "runs", "measured", "people hit", "m/s")
-#: Violated cases of a principle that are told in sentences; the report has them all.
-TOLD = 5
+#: Violated cases of a principle that are printed as sentences; the report has all.
+MAX_SENTENCES = 5
 
 
 def print_campaign(out: Path, summary: Mapping[str, Any]) -> None:
-    """Print a table of the principles, one of the cases of each, what is violated, and why it ended as it did."""
-    told = MoralJournal.load(out)
-    principles = principles_of(told, {})
+    """Print a table of the cases of each principle, one of all principles, what is violated, and the exit code."""
+    journal = MoralJournal.load(out)
+    principles = principles_of(journal, {})
     for principle in principles:
         _print_cases(principle)
     table(COLUMNS, [_row(principle) for principle in principles], right=COLUMNS[2:])
     _print_published([case for principle in principles for case in principle.cases])
     _print_casualties(principles)
     for principle in principles:
-        for line in _findings(principle, told, out):
+        for line in _findings(principle, journal, out):
             text(line)
-    text(_spent(summary))
+    text(_cost(summary))
     if cut := cut_in_words(summary):
         text(cut)
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
 
 
-def _spent(summary: Mapping[str, Any]) -> str:
-    """Return what it cost; of a campaign that was gone on with only the time of the last sitting is known."""
+def _cost(summary: Mapping[str, Any]) -> str:
+    """Return cases, runs and time; of a resumed campaign only the time since it was resumed is known."""
     costs = {"runs": summary["runs_per_decided"], "s": summary["seconds_per_decided"]}
     known = " and ".join(f"{value:g} {unit}" for unit, value in costs.items() if value is not None)
-    each = f", {known} for each that was decided" if known else ""
+    each = f", {known} for each decided case" if known else ""
     last = " since it was resumed" if summary["decided"] and costs["s"] is None else ""
     cases, runs = counted(summary["offered"], "case"), counted(summary["runs"], "run")
     return f"{cases}, {runs}, {summary['seconds']:.0f} s{last}{each}"
 
 
 def _row(principle: PrincipleView) -> tuple[str, ...]:
-    told = principle.numbers
-    numbers = (told[key] for key in ("cases", "holds", "violated", "unknown", "not_applicable", "runs"))
+    numbers = (principle.numbers[key] for key in ("cases", "holds", "violated", "unknown", "not_applicable", "runs"))
     return (principle.id, principle.outcome, *map(str, numbers))
 
 
 def _print_cases(principle: PrincipleView) -> None:
     heading(f"{principle.title}: {principle.why}")
     if principle.axis:
-        text(f"measured: {principle.axis.label[0].lower()}{principle.axis.label[1:]}; held against what its file says")
+        text(f"measured: {principle.axis.label[0].lower()}{principle.axis.label[1:]}; judged by the bound of its file")
     driven = [case for case in principle.cases if case.runs]
     if driven:
         table(CASES, [_case(case) for case in driven], right=CASES[2:])
@@ -89,7 +88,7 @@ def _print_published(cases: Sequence[CaseView]) -> None:
 
 
 def _print_casualties(principles: Sequence[PrincipleView]) -> None:
-    """Print the means over all runs of each principle: people hit, and deaths to be expected by each curve."""
+    """Print the means over all runs of each principle: people hit, and expected deaths by each risk curve."""
     rows = []
     curves: list[str] = []
     for principle in principles:
@@ -99,23 +98,23 @@ def _print_casualties(principles: Sequence[PrincipleView]) -> None:
         if hurt:
             rows.append((principle.id, _mean([(runs, one.people) for runs, one in hurt]), *deaths))
     if rows:
-        text("casualties in a run: people hit, and deaths to be expected by published curves of speed of impact")
+        text("casualties per run: people hit, and expected deaths by published risk curves of the impact speed")
         columns = ("name", "people hit", *curves)
         table(columns, rows, right=columns[1:])
 
 
-def _mean(weighed: Sequence[tuple[int, float | None]]) -> str:
-    known = [(runs, value) for runs, value in weighed if value is not None]
+def _mean(weighted: Sequence[tuple[int, float | None]]) -> str:
+    known = [(runs, value) for runs, value in weighted if value is not None]
     return f"{sum(r * v for r, v in known) / sum(r for r, _ in known):.2f}" if known else "-"
 
 
-def _findings(principle: PrincipleView, told: MoralJournal, out: Path) -> Iterator[str]:
+def _findings(principle: PrincipleView, journal: MoralJournal, out: Path) -> Iterator[str]:
     violated = [case for case in principle.cases if case.verdict == "violated"]
-    for case in violated[:TOLD]:
+    for case in violated[:MAX_SENTENCES]:
         yield sentence(case, principle)
-        yield from (f"    {line}" for line in (*remarks(case.id, told), *commands(out, case.id, told)))
-    if len(violated) > TOLD:
-        yield f"{principle.id}: {len(violated) - TOLD} more are violated; the report has them all"
+        yield from (f"    {line}" for line in (*remarks(case.id, journal), *commands(out, case.id, journal)))
+    if len(violated) > MAX_SENTENCES:
+        yield f"{principle.id}: {len(violated) - MAX_SENTENCES} more violated cases; the report has all"
     if principle.outcome == "INCONCLUSIVE":
         yield f"{principle.id}, not decided: {'; '.join(undecided(principle)) or principle.why}"
 

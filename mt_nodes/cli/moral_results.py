@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands for results directories do with that of a campaign of ``mt experiment moral``."""
+"""``mt report``, ``show``, ``reproduce``, ``watch`` and ``compare`` for campaigns of ``mt experiment moral``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, P
 from mt_nodes.runs.moral.report_journal import MoralJournal
 from mt_nodes.runs.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
 
-#: What is printed of a comparison.
+#: Printed lists of a comparison.
 KINDS = (
     *("newly_violated", "no_longer_violated", "still_violated", "no_longer_decided"),
     *("only_before", "only_after"),
@@ -24,11 +24,13 @@ _AS_RELATION = {"HOLDS": PASS, "VIOLATED": FAIL}
 
 
 def report(directory: Path, args: argparse.Namespace) -> int:
-    """Make the report, ``cases.csv`` and ``junit.xml`` anew."""
+    """Make the report, ``cases.csv`` and ``junit.xml`` again."""
     from mt_nodes.runs.moral.report_files import remake
 
     if args.waivers or args.drive:
-        raise UsageError(f"{directory}: holds a campaign of `mt experiment moral`; leave --waivers and --drive out")
+        raise UsageError(
+            f"{directory}: holds a campaign of `mt experiment moral`, which takes no --waivers and --drive"
+        )
     remake(directory)
     text(str(directory / "report.html"))
     return int(ExitCode.PASS)
@@ -36,9 +38,9 @@ def report(directory: Path, args: argparse.Namespace) -> int:
 
 def show(directory: Path, name: str, *, as_json: bool) -> int:
     """Print what happened in a case."""
-    told = MoralJournal.load(directory)
-    line = told.case(name)
-    words, again = list(case_in_words(told, line)), commands(directory, name, told)
+    journal = MoralJournal.load(directory)
+    line = journal.case(name)
+    words, again = list(case_in_words(journal, line)), commands(directory, name, journal)
     if as_json:
         print(json.dumps({"case": line, "words": words, "commands": again}, indent=2))
         return int(ExitCode.PASS)
@@ -48,17 +50,17 @@ def show(directory: Path, name: str, *, as_json: bool) -> int:
 
 
 def reproduce(args: argparse.Namespace) -> int:
-    """Drive the runs of a case again, or one run; 1 where one does not come again bit for bit."""
-    from mt_nodes.cli.replay_execution import go_where_it_started
+    """Drive all runs of a case, or one run, again; return 1 if one is not the same bit for bit."""
+    from mt_nodes.cli.options import enter_start_directory
     from mt_nodes.runs.moral.moral_reproduction import chosen, driven_again
     from mt_nodes.runs.moral.moral_run import MoralRun
 
     if given := [f"--{name}" for name in ("transport", "bag", "out") if getattr(args, name)]:
-        raise UsageError(f"{given[0]}: runs of a campaign are driven again as they were; leave {given[0]} out")
+        raise UsageError(f"{given[0]}: the runs of a campaign are driven again as they were; leave {given[0]} out")
     directory = args.dir.resolve()
-    told = MoralJournal.load(directory)
-    runs = chosen(told, args.pair)
-    go_where_it_started(directory)
+    journal = MoralJournal.load(directory)
+    runs = chosen(journal, args.pair)
+    enter_start_directory(directory)
     found = driven_again(MoralRun.load(directory), runs)
     same = all(one.same for one in found)
     code = int(ExitCode.PASS if same else ExitCode.FAIL)
@@ -74,7 +76,8 @@ def reproduce(args: argparse.Namespace) -> int:
         text(f"{asked_in_words(one.spec)}: {run_in_words(one.now)}")
     again = sum(one.same for one in found)
     text(
-        f"{again} of {len(found)} runs came again bit for bit" + ("" if same else "; the stack or versions are others")
+        f"{again} of {len(found)} runs are the same bit for bit"
+        + ("" if same else "; the stack or a version has changed")
     )
     return code
 
@@ -84,18 +87,18 @@ def _row(key: str, asked: str, expected: str, now: str, same: bool) -> tuple[str
 
 
 def watch(directory: Path) -> int:
-    """Print how far a campaign is."""
-    told = MoralJournal.load(directory)
+    """Print the progress of a campaign."""
+    journal = MoralJournal.load(directory)
     finished = (directory / "summary.json").exists()
-    state = "ended" if finished else "goes on, or was cut off (`mt experiment moral --resume` goes on with it)"
-    text(f"moral campaign of {told.condition['stack']}: {len(told.runs)} runs so far; it {state}")
-    for name, line in told.principles.items():
+    state = "ended" if finished else "running or interrupted (`mt experiment moral --resume DIR` goes on)"
+    text(f"moral campaign of {journal.condition['stack']}: {len(journal.runs)} runs so far; {state}")
+    for name, line in journal.principles.items():
         text(f"{name}: {line['outcome']}: {line['why']}")
     return int(ExitCode.PASS)
 
 
 def compare(before: Path, after: Path, *, as_json: bool) -> int:
-    """Print which cases are violated newly, no longer and still; 1 where one is newly, 3 where one is undecided now."""
+    """Print which cases are newly, no longer and still violated; return 1 if one is new, 3 if one is undecided now."""
     found = compared(MoralJournal.load(before), MoralJournal.load(after))
     if as_json:
         print(json.dumps(found, indent=2))
@@ -110,27 +113,27 @@ def compare(before: Path, after: Path, *, as_json: bool) -> int:
 
 
 def compared(before: MoralJournal, after: MoralJournal) -> dict[str, Any]:
-    """Return what became of every case from one campaign to another; cases that both have are known by their names.
+    """Compare the outcomes of two campaigns case by case; cases with the same name are the same.
 
-    The exit code goes by the rules of :func:`mt_nodes.report.comparison.exit_of`, a case in the place of a relation.
-    That a case is missing which a search bred is no loss.
+    The exit code follows :func:`mt_nodes.report.comparison.exit_of`, with cases in place of relations.
+    A missing case that the search had generated is no loss.
 
     Raises:
-        UsageError: they have none in common.
+        UsageError: they have no case in common.
     """
     both = [name for name in after.cases if name in before.cases]
     if not both:
         raise UsageError(f"nothing to compare: {before.directory} and {after.directory} have no case in common")
     drawn = [name for name, line in before.cases.items() if name in after.cases or line["stream"] != "confirm"]
     names = dict.fromkeys((*drawn, *after.cases))
-    steps = [Step(name, _ended(before, name), _ended(after, name)) for name in names]
+    steps = [Step(name, _outcome(before, name), _outcome(after, name)) for name in names]
     code, why = exit_of(steps, what="case")
     was, now = ({name for name in both if one.cases[name]["outcome"] == "VIOLATED"} for one in (before, after))
     differ = [key for key in ("stack", "faults", "seed", "pool") if before.condition[key] != after.condition[key]]
     return {
         "compared": len(both),
         "newly_violated": [step.name for step in steps if step.change == NEWLY_FAILING],
-        "no_longer_violated": sorted(name for name in was - now if _ended(after, name) == PASS),
+        "no_longer_violated": sorted(name for name in was - now if _outcome(after, name) == PASS),
         "still_violated": sorted(was & now),
         "no_longer_decided": [step.name for step in steps if step.change == NO_LONGER_DECIDED],
         "only_before": [name for name in before.cases if name not in after.cases],
@@ -141,7 +144,7 @@ def compared(before: MoralJournal, after: MoralJournal) -> dict[str, Any]:
     }
 
 
-def _ended(told: MoralJournal, name: str) -> str | None:
-    """Return how a case ended as a relation would: None where a campaign does not have it."""
-    line = told.cases.get(name)
+def _outcome(journal: MoralJournal, name: str) -> str | None:
+    """Return the outcome of a case as that of a relation; None where the campaign does not have it."""
+    line = journal.cases.get(name)
     return None if line is None else _AS_RELATION.get(line["outcome"], RelationOutcome.INCONCLUSIVE.value)

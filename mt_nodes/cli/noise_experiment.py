@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.arguments import help_of, role_topics
-from mt_nodes.cli.whole_numbers import at_least_one
+from mt_nodes.cli.arguments import role_topics
+from mt_nodes.cli.options import add_fields, add_results, at_least_one, request_of
 from mt_nodes.engine.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"
@@ -31,44 +31,36 @@ COLUMNS = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_noise_outside_roi_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    default = ReplayRequest(bags=())
+    request, add = ReplayRequest(bags=()), parser.add_argument
     parser.epilog = "example: mt experiment noise-outside-roi my_bag --n 10,100,1000 --pairs 300 --stack my_stack.yaml"
-    add = parser.add_argument
-    about = {name: f"{text} (default %(default)s)" for name, text in help_of(ReplayRequest).items()}
-    add("bags", metavar="BAG", nargs="+", help=help_of(ReplayRequest)["bags"])
+    add_fields(parser, request, "bags", bags={"nargs": "+"})
     add("--n", type=_numbers, default=POINTS, metavar="N,…", help="numbers of noise points (default 10,100,1000)")
     add("--pairs", type=at_least_one, default=PAIRS, metavar="N", help="pairs for each n (default %(default)s)")
-    add("--config", default=CONFIG, help="default, zhou_sun_2019 (exact replication), or a .yaml file of your own")
-    add("--stack", default=default.stack, help=about["stack"])
-    add("--transport", default=default.transport, help=about["transport"])
-    add("--limit", type=at_least_one, metavar="N", help=help_of(ReplayRequest)["limit"])
-    add("--seed", type=int, default=default.seed, help=about["seed"])
-    add("--fault", action="append", default=[], metavar="NAME", help=help_of(ReplayRequest)["faults"])
-    add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
-    add("--transforms", default="", metavar="FILE", help=help_of(ReplayRequest)["transforms"])
-    add("--out", metavar="DIR", help="results directory (default mt_results/<time>)")
-    add("--json", action="store_true", help="print experiment.json instead of tables")
+    config = "default, zhou_sun_2019 (exact replication), or a .yaml file of your own (default %(default)s)"
+    add("--config", default=CONFIG, help=config)
+    add_fields(parser, request, "stack", "transport", "limit", "seed", "faults", "topics", "transforms")
+    add_results(parser, prints="experiment.json", table="tables")
 
 
-def run(args: argparse.Namespace) -> int:
-    """Replay every n, print the table beside the paper's, return the run's exit code."""
+def run_noise_outside_roi(args: argparse.Namespace) -> int:
+    """Replay with every n, print the table beside the paper's, return the run's exit code."""
     from mt_nodes.base.directories import new_directory
     from mt_nodes.cli.replay_execution import replay
     from mt_nodes.relations.relation import load_relation
     from mt_nodes.report.categories import write_figure
     from mt_nodes.report.published_tables import FILE, describe, tabulate, write_experiment, write_relations
 
-    request = _request(args)
+    request = request_of(ReplayRequest, args, topics=role_topics(args.topics))
     draws = _draws(request, args)
     out = new_directory(args.out)
     files = write_relations(args.config, args.n, (out / "relations").resolve())
     names = {n: load_relation(file).id for n, file in zip(args.n, files, strict=True)}
-    asked = describe(args.config, args.pairs, draws, names)
-    write_experiment(out, asked)
+    experiment = describe(args.config, args.pairs, draws, names)
+    write_experiment(out, experiment)
     summary = replay(dataclasses.replace(request, relations=files, draws=draws), str(out), quiet=True)
-    table = tabulate(asked, summary)
+    table = tabulate(experiment, summary)
     write_experiment(out, table)
     figures = write_figure(table["rows"], out)
     if args.json:
@@ -78,28 +70,14 @@ def run(args: argparse.Namespace) -> int:
     return int(summary["exit_code"])
 
 
-def _request(args: argparse.Namespace) -> ReplayRequest:
-    return ReplayRequest(
-        bags=tuple(args.bags),
-        stack=args.stack,
-        transport=args.transport,
-        limit=args.limit,
-        seed=args.seed,
-        faults=tuple(args.fault),
-        topics=role_topics(args.topic),
-        transforms=args.transforms,
-        plugins=tuple(str(p.resolve()) for p in args.plugins),
-    )
-
-
 def _draws(request: ReplayRequest, args: argparse.Namespace) -> int:
-    """Return how often each frame is used; what cannot run is refused before a directory is made."""
+    """Return how often each frame is used; refuse what cannot run before there is a results directory."""
     from mt_nodes.report.published_tables import draws_needed, write_relations
     from mt_nodes.runs.replay.replay_run import Run
 
-    with tempfile.TemporaryDirectory(prefix="mt_experiment_") as place:
-        files = write_relations(args.config, args.n, Path(place))
-        run = Run.make(dataclasses.replace(request, relations=files), Path(place))
+    with tempfile.TemporaryDirectory(prefix="mt_experiment_") as folder:
+        files = write_relations(args.config, args.n, Path(folder))
+        run = Run.make(dataclasses.replace(request, relations=files), Path(folder))
     return draws_needed(args.pairs, run.bundles_to_come)
 
 
@@ -109,7 +87,7 @@ def _print(table: Mapping[str, Any], summary: dict[str, Any], out: Path, files: 
     from mt_nodes.report.published_tables import OVERALL, SIGNS, categories
 
     rows = table["rows"]
-    times = "once" if table["draws"] == 1 else f"{table['draws']} times, with other draws"
+    times = "once" if table["draws"] == 1 else f"{table['draws']} times, with different draws"
     terminal.text(f"{table['experiment']} ({table['config']}), at least {table['pairs_wanted']} pairs for each n;")
     terminal.text(f"each frame is used {times}; the paper: 1,000 pairs for each n")
     terminal.table(COLUMNS, [_row(row) for row in rows], right=COLUMNS)
@@ -128,9 +106,9 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
     from mt_nodes.report.published_tables import OVERALL, SIGNS
 
     published = row["published"]
-    own = _cells(row["counts"].get(OVERALL), row["p_sign"], SIGNS)
-    theirs = _cells(published and published["counts"][OVERALL], published and published["p_sign"], SIGNS)
-    return (f"{row['n']:,}", *own, str(row["frames"]), str(row["drives"]), *theirs)
+    measured = _cells(row["counts"].get(OVERALL), row["p_sign"], SIGNS)
+    paper = _cells(published and published["counts"][OVERALL], published and published["p_sign"], SIGNS)
+    return (f"{row['n']:,}", *measured, str(row["frames"]), str(row["drives"]), *paper)
 
 
 def _cells(counts: Mapping[str, int] | None, p: float | None, signs: Sequence[str]) -> tuple[str, ...]:
@@ -142,5 +120,5 @@ def _cells(counts: Mapping[str, int] | None, p: float | None, signs: Sequence[st
 def _numbers(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")]
     if not all(word.isdigit() for word in words):
-        raise argparse.ArgumentTypeError(f"got '{text}', expected whole numbers with commas between them")
+        raise argparse.ArgumentTypeError(f"got '{text}', expected whole numbers separated by commas")
     return tuple(map(int, words))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a finished run is told on the terminal."""
+"""Prints the outcome of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "
 
 
 def print_summary(summary: dict[str, Any], out: Path) -> None:
-    """Print one row a relation, the totals, why it ended as it did, and where everything is."""
+    """Print a row for each relation, the totals, the reasons, and where the results are."""
     table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
     for line in reasons(summary["relations"]):
         text(line)
@@ -36,7 +36,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     for line in over_all(summary["relations"].values()):
         text(f"  {line}")
     if by_arrival := summary.get("by_arrival"):
-        text(f"{by_arrival} of them rest on answers without a stamp, paired by their arrival: less certain")
+        text(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
     for line in clocks(summary):
         text(line)
     for name, latency in summary["latency_ms"].items():
@@ -65,20 +65,20 @@ def requirements(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def clocks(summary: Mapping[str, Any]) -> list[str]:
-    """Return a line for each other computer whose clock was looked at: how far it is off, or the warning."""
+    """Return a line for each other computer whose clock was measured: its offset, or the warning."""
     rows = summary.get("clocks", {}).items()
-    known = "the clock of {0} is ahead of ours by {1[offset_ms]:.1f} ms, give or take {1[bound_ms]:.1f} ms"
-    return [row.get("warning") or known.format(name, row) for name, row in rows]
+    line = "the clock of {0} is ahead of ours by {1[offset_ms]:.1f} ms, give or take {1[bound_ms]:.1f} ms"
+    return [row.get("warning") or line.format(name, row) for name, row in rows]
 
 
 def added(summary: Mapping[str, Any]) -> list[str]:
-    """Return a line for each topic beside a live stack: by how much later our instance was given what came on it."""
-    known = "{0}: {1[p50]:.1f} ms later to our instance (p50), p99 {1[p99]:.1f} ms, at most {1[max]:.1f} ms"
-    return [known.format(topic, told["added_ms"]) for topic, told in summary.get("topics", {}).items()]
+    """Return a line for each topic beside a live stack: how much later our instance received its messages."""
+    line = "{0}: reaches our instance {1[p50]:.1f} ms later (p50), p99 {1[p99]:.1f} ms, at most {1[max]:.1f} ms"
+    return [line.format(topic, row["added_ms"]) for topic, row in summary.get("topics", {}).items()]
 
 
 def print_waivers(summary: dict[str, Any]) -> None:
-    """Print what is waived until when and why, and which waivers do not count."""
+    """Print what is waived, until when and why, and which waivers do not count."""
     for name, relation in summary["relations"].items():
         if waived := relation.get("waived"):
             text(f"{name}: FAIL waived until {waived['expires']}: {waived['reason']}")

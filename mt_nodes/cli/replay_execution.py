@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a replay from the command line: in this process, or in a suite process that is watched from here."""
+"""Executes a run from the command line, in this process or in a suite process, and prints its outcome."""
 
 from __future__ import annotations
 
@@ -9,50 +9,44 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
-
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.processes import Process
 from mt_nodes.base.suite_client import in_suite
 from mt_nodes.cli.outcome import print_summary
+from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 Summary = dict[str, Any]
 
 
 def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, quiet: bool = False) -> Summary:
-    """Carry out a replay and print its outcome; return the summary.
+    """Execute a replay, print its outcome and return the summary.
 
     Raises:
         MtError: nothing was run, or the suite process ended without a summary.
     """
-    return replayed(Run.create(request, out), as_json=as_json, quiet=quiet)
+    return execute_replay(Run.create(request, out), as_json=as_json, quiet=quiet)
 
 
 def resume(out: Path, *, as_json: bool = False) -> Summary:
-    """Go on with a replay that was interrupted, print its outcome and return the summary of all of it.
+    """Go on with an interrupted replay, print its outcome and return the summary of the whole run.
 
     Raises:
-        MtError: it cannot be gone on with.
+        MtError: it cannot be resumed.
     """
-    out = out.resolve()
-    go_where_it_started(out)
-    return replayed(Run.resume(out), as_json=as_json)
+    return execute_replay(Run.resume(out), as_json=as_json)
 
 
-def go_where_it_started(out: Path) -> None:
-    """What a run was asked for names files from where it was started."""
-    with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with run.json is told when it is read
-        os.chdir(json.loads((out / "run.json").read_text(encoding="utf-8"))["directory"])
-
-
-def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
-    """Carry out a replay that was made, print its outcome and return the summary; see :func:`replay`."""
+def execute_replay(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary:
+    """Execute a replay whose directory exists, print its outcome and return the summary; see :func:`replay`."""
 
     def here(progress: Callable[[Any], None]) -> Summary:
         from mt_nodes.runs.replay.execute import execute, in_process_arms  # slow to import
@@ -62,11 +56,11 @@ def replayed(run: Run, *, as_json: bool = False, quiet: bool = False) -> Summary
 
     inprocess = run.request.transport == "inprocess"
     suite = None if inprocess else suite_process(run.out, os.environ)
-    return carry_out(run, here, suite, f"`mt replay --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
+    return execute_run(run, here, suite, f"`mt replay --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
 
 
-class ShownRun(Protocol):
-    """What must be known of a run to show how it goes."""
+class ExecutableRun(Protocol):
+    """What must be known of a run to execute it and to show its progress."""
 
     @property
     def out(self) -> Path:
@@ -74,15 +68,15 @@ class ShownRun(Protocol):
 
     @property
     def stack(self) -> Stack:
-        """What is under test."""
+        """Stack under test."""
 
     @property
     def pairs_to_come(self) -> int:
-        """How many verdicts a whole run owes."""
+        """Number of verdicts of the whole run."""
 
 
-def carry_out(
-    run: ShownRun,
+def execute_run(
+    run: ExecutableRun,
     here: Callable[[Callable[[Any], None]], Summary],
     suite: Process | None,
     afterwards: str,
@@ -90,18 +84,17 @@ def carry_out(
     as_json: bool = False,
     quiet: bool = False,
 ) -> Summary:
-    """Carry out a run in this process, or in that of a suite; print its outcome and return the summary.
+    """Execute a run in this process or in a suite process, print its outcome and return the summary.
 
     Args:
-        run: which one.
-        here: carries it out in this process; called with what takes each group of verdicts.
-        suite: process that carries it out, None: this one.
-        afterwards: what to do with what was judged, should the suite end early.
+        here: executes the run in this process; called with what takes each group of verdicts.
+        suite: process that executes the run; None: this one.
+        afterwards: what the user can do if the suite ends early.
 
     Raises:
-        MtError: what it ended with, or that the suite process ended without a summary.
+        MtError: the run failed, or the suite process ended without a summary.
     """
-    with _bar(run) as bar:
+    with _progress(run) as bar:
         if suite is None:
             (run.out / "console.log").touch()
             keep_freed_memory()
@@ -117,12 +110,12 @@ def carry_out(
 
 
 def warn(warning: str) -> None:
-    """Print a warning while a run goes on."""
+    """Print a warning."""
     print(f"mt: warning: {warning}", file=sys.stderr)
 
 
-class _Bar:
-    """A progress bar on a terminal, nothing elsewhere."""
+class _PairBar:
+    """Progress bar that counts pairs and violations."""
 
     def __init__(self, progress: Progress, task: Any) -> None:
         self._progress, self._task = progress, task
@@ -132,7 +125,7 @@ class _Bar:
         self.update(self._done + len(verdicts), self._violated + sum(v.outcome.value == "VIOLATED" for v in verdicts))
 
     def event(self, event: Mapping[str, Any]) -> None:
-        """Take what a suite process tells: how far it is, or a warning."""
+        """Take an event of a suite process: its progress, or a warning."""
         if "warning" in event:
             warn(event["warning"])
         else:
@@ -144,12 +137,6 @@ class _Bar:
 
 
 @contextlib.contextmanager
-def _bar(run: ShownRun) -> Iterator[_Bar]:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} pairs, {task.fields[violated]} violated"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as progress:
-        yield _Bar(progress, progress.add_task(f"{run.stack.name}", total=run.pairs_to_come, violated=0))
+def _progress(run: ExecutableRun) -> Iterator[_PairBar]:
+    with progress_bar("{task.completed}/{task.total} pairs, {task.fields[violated]} violated") as progress:
+        yield _PairBar(progress, progress.add_task(run.stack.name, total=run.pairs_to_come, violated=0))

@@ -12,35 +12,35 @@ from mt_nodes.base.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt report mt_results/latest --waivers waivers.yaml"
-    about = "directory of a finished run, or of a campaign; with --coverage also of a search, and several"
+    about = "results directory of a run or campaign; with --coverage also of searches, and several"
     parser.add_argument("dirs", type=Path, nargs="+", metavar="DIR", help=about)
-    parser.add_argument("--waivers", type=Path, metavar="FILE", help="mark these in place of the waivers of the run")
-    about = "show this pair of drives, too, violated or not; 'all': every one that was judged"
+    parser.add_argument("--waivers", type=Path, metavar="FILE", help="apply these waivers in place of those of the run")
+    about = "also show this pair of drives, even if it holds; 'all': every pair"
     parser.add_argument("--drive", action="append", default=[], metavar="PAIR", help=about)
-    about = "show this violated pair with pictures, too: clouds to turn, cameras, what was reported"
+    about = "also show this violated pair with point clouds, images and detections"
     parser.add_argument("--pair", action="append", default=[], metavar="PAIR", help=about)
     about = "show what the runs covered instead: range, bearing, class and weather, and what was never tried"
     parser.add_argument("--coverage", action="store_true", help=about)
-    about = "with --coverage: where coverage.json and coverage.html go (default the first DIR)"
+    about = "with --coverage: directory for coverage.json and coverage.html (default the first DIR)"
     parser.add_argument("--out", type=Path, metavar="DIR", help=about)
     parser.add_argument("--json", action="store_true", help="with --coverage: print coverage.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make report.html, pairs.csv and junit.xml again, or the coverage; the exit code says only whether that worked."""
+    """Make report.html, pairs.csv and junit.xml again, or the coverage; return 0 if that worked."""
     if args.coverage:
         from mt_nodes.cli import coverage_command
 
         _refuse_beside_coverage(args)
         return coverage_command.run(args)
     if len(args.dirs) > 1 or args.out or args.json:
-        raise UsageError("mt report: several DIR, --out and --json go with --coverage")
+        raise UsageError("mt report: several DIR, --out and --json need --coverage")
     return _remake(args.dirs[0], args)
 
 
 def _refuse_beside_coverage(args: argparse.Namespace) -> None:
     if args.waivers or args.drive or args.pair:
-        raise UsageError("mt report --coverage: takes no --waivers, --drive or --pair; they are of the report")
+        raise UsageError("mt report --coverage: takes no --waivers, --drive or --pair; leave them out")
 
 
 def _remake(directory: Path, args: argparse.Namespace) -> int:

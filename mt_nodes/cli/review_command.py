@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import json
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from mt_nodes.runs.review.ratings import Ratings
     from mt_nodes.runs.review.sample import Sample
 
-#: Cases of a review, and ratings of each, when nothing else is said.
+#: Default numbers of cases, and of ratings of each.
 _CASES, _RATERS = 20, 3
 
 
@@ -27,22 +26,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt review mt_results/latest --cases 30"
     add = parser.add_argument
-    add("dir", type=Path, metavar="DIR", help="results directory of a finished run")
-    add("--cases", type=int, metavar="N", help=f"cases that are shown (default {_CASES})")
-    add("--seed", type=int, metavar="N", help="of the draw of cases (default 0)")
-    add("--raters", type=int, metavar="N", help=f"ratings that each case is to have (default {_RATERS})")
-    add("--port", type=int, default=0, metavar="P", help="of the page on this machine (default any that is free)")
-    add("--page", type=Path, metavar="FILE", help="write the page as one file for others, and serve nothing")
-    about = "take in the ratings that others downloaded from such a page, and serve nothing"
+    add("dir", type=Path, metavar="DIR", help="results directory of a run")
+    add("--cases", type=int, metavar="N", help=f"cases to rate (default {_CASES})")
+    add("--seed", type=int, metavar="N", help="seed of the random choice of cases (default 0)")
+    add("--raters", type=int, metavar="N", help=f"people who rate each case (default {_RATERS})")
+    add("--port", type=int, default=0, metavar="P", help="port of the local page (default: any free one)")
+    add("--page", type=Path, metavar="FILE", help="write the page to a file for others, instead of serving it")
+    about = "import ratings that others downloaded from such a page, instead of serving one"
     add("--import", dest="imported", type=Path, nargs="+", default=[], metavar="FILE", help=about)
-    add("--summary", action="store_true", help="sum up what was rated so far; writes review.json and review.html")
-    add("--transport", default="", choices=TRANSPORTS, metavar="T", help="of pairs that are played again to be shown")
-    add("--bag", default="", metavar="BAG", help="where the bag of a run with one bag is now")
-    add("--json", action="store_true", help="with --summary: print one object")
+    add("--summary", action="store_true", help="summarise the ratings so far, in review.json and review.html")
+    add(
+        "--transport",
+        default="",
+        choices=TRANSPORTS,
+        metavar="T",
+        help="ros, inprocess: for pairs that must be replayed to be shown",
+    )
+    add("--bag", default="", metavar="BAG", help="path of the bag of a run with one bag, where it has moved")
+    add("--json", action="store_true", help="with --summary: print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Have people rate cases, take their ratings in, or sum them up."""
+    """Have people rate cases, import their ratings, or summarise them."""
     from mt_nodes.runs.review.ratings import FILE, Ratings
     from mt_nodes.runs.review.sample import FOLDER
 
@@ -51,33 +56,33 @@ def run(args: argparse.Namespace) -> int:
     if args.page:
         return _write_page(args, sample)
     if args.summary and not args.imported:
-        return _sum_up(args, sample, folder)
+        return _summarise(args, sample, folder)
     with Ratings(folder / FILE, (case.id for case in sample.cases)) as ratings:
         if not args.imported:
             return _serve(args, sample, ratings)
-        _take_in(args.imported, sample, ratings)
-    return _sum_up(args, sample, folder) if args.summary else int(ExitCode.PASS)
+        _import_ratings(args.imported, sample, ratings)
+    return _summarise(args, sample, folder) if args.summary else int(ExitCode.PASS)
 
 
 def _sample(args: argparse.Namespace, folder: Path) -> Sample:
-    """Return the sample that was drawn before, else draw it."""
+    """Return the sample of cases; draw it if there is none."""
     from mt_nodes.runs.review.sample import FILE, Sample
 
-    kept = Sample.load(folder)
-    if kept is None:
+    sample = Sample.load(folder)
+    if sample is None:
         if args.imported or args.summary:
-            raise UsageError(f"{folder / FILE}: is not there, nothing was rated; begin with `mt review {args.dir}`")
-        return _drawn(args, folder)
-    given = {"cases": kept.asked, "seed": kept.seed, "raters": kept.raters}
-    for name, was in given.items():
+            raise UsageError(f"{folder / FILE}: no such file, nothing is rated; begin with `mt review {args.dir}`")
+        return _draw_sample(args, folder)
+    options = {"cases": sample.asked, "seed": sample.seed, "raters": sample.raters}
+    for name, was in options.items():
         if getattr(args, name) not in (None, was):
             raise UsageError(
-                f"--{name}: {folder} holds a review with {was}; leave --{name} out to go on with it, or move it away"
+                f"--{name}: the review in {folder} has {was}; leave --{name} out to go on with it, or move it away"
             )
-    return kept
+    return sample
 
 
-def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
+def _draw_sample(args: argparse.Namespace, folder: Path) -> Sample:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.replay_execution import replay
     from mt_nodes.cli.terminal import text
@@ -91,33 +96,27 @@ def _drawn(args: argparse.Namespace, folder: Path) -> Sample:
     wanted = shares(_CASES if args.cases is None else args.cases)
     record = read_record(args.dir)
     if args.bag and len(record["request"].get("bags", ())) != 1:
-        raise UsageError("--bag: is for runs with one bag; leave it out")
+        raise UsageError("--bag is for runs with one bag; leave it out")
     becauses = {row["id"]: row.get("because", "") for row in record["relations"]}
-    show = Shower(args.dir, lambda asked, out: replay(asked, str(out), quiet=True), args.transport, args.bag)
-    text("making what is shown; pairs of which no evidence was kept are played again")
-    with _bar(sum(wanted.values())) as tried:
+    show = Shower(args.dir, lambda request, out: replay(request, str(out), quiet=True), args.transport, args.bag)
+    text("preparing the cases; pairs without evidence are replayed")
+    with _progress(sum(wanted.values())) as tried:
         sample = draw(args.dir, becauses, wanted, lambda case: tried(show(case)), args.seed or 0, raters)
     sample.save(folder)
-    told = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in wanted)
-    lacking = "" if len(sample.cases) == sample.asked else f", {sample.asked} were asked for"
-    text(f"{counted(len(sample.cases), 'case')}{lacking}: {told}")
+    strata = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in wanted)
+    requested = "" if len(sample.cases) == sample.asked else f" of {sample.asked} requested"
+    text(f"{counted(len(sample.cases), 'case')}{requested}: {strata}")
     for pair, why in sample.left_out.items():
         text(f"{pair} cannot be shown: {why}")
     return sample
 
 
 @contextlib.contextmanager
-def _bar(count: int) -> Iterator[Callable[[str], str]]:
-    """Yield what takes why a case cannot be shown, "" when it can, and hands it on; counts on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+def _progress(count: int) -> Iterator[Callable[[str], str]]:
+    """Yield a function that counts shown cases; takes and returns why a case cannot be shown, "" if it can."""
+    from mt_nodes.cli.terminal import progress_bar
 
-    columns = (
-        TextColumn("review"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total} cases"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, transient=True, disable=not sys.stdout.isatty()) as progress:
+    with progress_bar("{task.completed}/{task.total} cases", label="review") as progress:
         task = progress.add_task("", total=count)
 
         def tried(why: str) -> str:
@@ -136,7 +135,7 @@ def _write_page(args: argparse.Namespace, sample: Sample) -> int:
         write_whole(args.page, whole_page(sample, args.dir))
     except OSError as error:
         raise cannot_write(args.page, error) from error
-    text(f"{args.page}: what people download from it `mt review {args.dir} --import FILE` takes in")
+    text(f"{args.page}: import the ratings downloaded from it with `mt review {args.dir} --import FILE`")
     return int(ExitCode.PASS)
 
 
@@ -144,18 +143,18 @@ def _serve(args: argparse.Namespace, sample: Sample, ratings: Ratings) -> int:
     from mt_nodes.runs.review.review_server import ReviewServer
 
     with ReviewServer(args.dir, sample, ratings, args.port) as server:
-        # Also where a shell that put us into the background has it ignored; who manages processes sends the other.
+        # SIGINT may be ignored in the background of a shell; process managers send SIGTERM.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.default_int_handler)
-        print(f"{server.url}\nto end: Ctrl-C; then `mt review {args.dir} --summary`", flush=True)
+        print(f"{server.url}\nCtrl-C ends the review; then type `mt review {args.dir} --summary`", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print(f"\n{len(ratings.latest)} ratings are kept in {ratings.path}", flush=True)
+            print(f"\n{len(ratings.latest)} ratings are stored in {ratings.path}", flush=True)
     return int(ExitCode.PASS)
 
 
-def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
+def _import_ratings(files: list[Path], sample: Sample, ratings: Ratings) -> None:
     from mt_nodes.cli.terminal import text
     from mt_nodes.runs.review.ratings import read_download
 
@@ -164,7 +163,7 @@ def _take_in(files: list[Path], sample: Sample, ratings: Ratings) -> None:
         text(f"{path}: {sum([ratings.add(rating) for rating in found])} of {len(found)} ratings are new")
 
 
-def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
+def _summarise(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
     from mt_nodes.base.directories import write_whole
     from mt_nodes.cli.terminal import text
     from mt_nodes.runs.review.rating_summary import summarise
@@ -179,7 +178,7 @@ def _sum_up(args: argparse.Namespace, sample: Sample, folder: Path) -> int:
         print(json.dumps(found, indent=2))
     else:
         _print(found, folder / "review.html")
-        text(f"`mt report {args.dir}` puts a link to it into the run's report")
+        text(f"`mt report {args.dir}` links it in the run's report")
     return int(ExitCode.PASS)
 
 
@@ -194,17 +193,18 @@ def _print(found: dict[str, Any], page: Path) -> None:
     from mt_nodes.cli.terminal import table, text
 
     cases = sum(found["cases"].values())
-    text(f"{found['ratings']} ratings by {len(found['raters'])} people of {cases} cases, {found['complete']} complete")
+    people, complete = len(found["raters"]), found["complete"]
+    text(f"{found['ratings']} ratings of {cases} cases by {people} people, {complete} cases complete")
     text(f"Fleiss' kappa: realistic {_kappa(found['realistic'])}, reaction wrong {_kappa(found['wrong'])}")
-    one = found["confusion"]
-    rows = [("VIOLATED", str(one["tp"]), str(one["fp"])), ("HOLDS", str(one["fn"]), str(one["tn"]))]
-    table(("verdict", "people: wrong", "people: right"), rows)
+    counts = found["confusion"]
+    rows = [("VIOLATED", str(counts["tp"]), str(counts["fp"])), ("HOLDS", str(counts["fn"]), str(counts["tn"]))]
+    table(("verdict", "rated wrong", "rated right"), rows)
     shares = ", ".join(
-        f"{name.replace('_', ' ')} {_share(one[name])}" for name in ("precision", "recall", "recall_in_run")
+        f"{name.replace('_', ' ')} {_share(counts[name])}" for name in ("precision", "recall", "recall_in_run")
     )
-    text(f"{shares}; without a majority {one['undecided']}")
+    text(f"{shares}; no majority: {counts['undecided']}")
     checks = found["checks"]
-    text(f"hidden checks that people call wrong: {checks['wrong']} of {checks['wrong'] + checks['right']}")
+    text(f"hidden checks rated wrong: {checks['wrong']} of {checks['wrong'] + checks['right']}")
     relations = [
         (name, str(row["cases"]), _number(row["mean"]), _percent(row["share"]))
         for name, row in found["relations"].items()
@@ -212,9 +212,9 @@ def _print(found: dict[str, Any], page: Path) -> None:
     table(("relation", "cases", "mean realism", "above neutral"), relations)
     for kind in ("false_alarms", "misses", "unrealistic"):
         for row in found["triage"][kind]:
-            text(f"{kind.replace('_', ' ')}: {row['pair']}, {row['wrong']} say wrong, {row['right']} right")
+            text(f"{kind.replace('_', ' ')}: {row['pair']}, rated wrong by {row['wrong']}, right by {row['right']}")
     if waivers := _waivers(found):
-        text(f"to waive the false alarms:\n{waivers}")
+        text(f"waivers for the false alarms:\n{waivers}")
     text(str(page))
 
 

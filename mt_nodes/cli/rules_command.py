@@ -5,24 +5,24 @@ from __future__ import annotations
 
 import argparse
 
-from mt_nodes.cli.several import add_lines, run_line
+from mt_nodes.cli.options import add_verbs, run_verb
 
-NAMES = {
-    "extract": ("rules_extract", "Read rules, and keep what they say as relations"),
-    "check": ("rules_check", "Say whether every relation is bound to a mutation and a check"),
-    "import": ("rules_import", "Take relations of CSV, YAML and .feature files into a store"),
-    "export": ("rules_export", "Write the relations of a store to a CSV, YAML or .feature file"),
-    "list": ("rules_list", "List the relations of a store"),
-    "match": ("rules_match", "Describe a frame of a bag and choose a relation for it, with reasons"),
-    "stats": ("rules_stats", "Count relations, and say how well rules are read"),
+VERBS = {
+    "extract": ("rules_extract", "Extract relations from traffic rules"),
+    "check": ("rules_check", "Check that every relation is bound to mutations and a check"),
+    "import": ("rules_store", "Import relations from CSV, YAML and .feature files into a store"),
+    "export": ("rules_store", "Export the relations of a store to a CSV, YAML or .feature file"),
+    "list": ("rules_store", "List the relations of a store"),
+    "match": ("rules_match", "Describe frames of a bag and choose a relation for each, with reasons"),
+    "stats": ("rules_check", "Count relations; measure precision and recall of their readers"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line of every verb."""
-    add_lines(parser, NAMES, "VERB")
+    add_verbs(parser, VERBS, "VERB")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the verb that was named and return its exit code."""
-    return run_line(args, NAMES)
+    """Carry out the verb and return its exit code."""
+    return run_verb(args, VERBS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt rules extract FILE|NAME…``: by the deterministic parser, or by language models."""
+"""``mt rules extract FILE|NAME…``: by the built-in parser, or by language models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.cli.rules_models import add_models, readers_of
+from mt_nodes.cli.rules_models import add_models, readers_of, usage_line
 from mt_nodes.cli.rules_store import add_store, ontology_of
 
 if TYPE_CHECKING:
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
     from mt_nodes.rules.store_import import Taken
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_extract_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt rules extract germany my_rules.txt --store my_rules.sqlite"
-    rules = "a shipped set (germany, california), or your own: .txt with a rule a line, or .yaml"
+    rules = "shipped set (germany, california), or your own: .txt with one rule per line, or .yaml"
     parser.add_argument("rules", nargs="+", metavar="FILE|NAME", help=rules)
-    parser.add_argument("--strict", action="store_true", help="'stop' means stop, not slow down as in the paper")
-    files = "also write a relation file for each, to be given to `mt replay --relations`"
+    parser.add_argument("--strict", action="store_true", help="read 'stop' as stop; the paper reads it as slow down")
+    files = "also write a relation file for each, for `mt replay --relations`"
     parser.add_argument("--relations", type=Path, metavar="DIR", help=files)
-    world = "those files are for `mt scenario --relations`: the closed loop in place of recordings"
+    world = "with --relations: write files for `mt scenario --relations`, the closed loop, instead"
     parser.add_argument("--in-world", action="store_true", help=world)
-    parser.add_argument("--json", action="store_true", help="print one array: each rule with what it says, or why not")
+    parser.add_argument(
+        "--json", action="store_true", help="print JSON: each rule with its relations, or why it has none"
+    )
     add_models(parser)
-    add_store(parser, "without: nothing is kept", writes=True)
+    add_store(parser, "default: store nothing", writes=True)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Read the rules, keep what they say, tell it; exit 3 if no rule could be read, 4 if a model did not answer."""
+def run_extract(args: argparse.Namespace) -> int:
+    """Read the rules, store and print their relations; return 3 if no rule could be read, 4 if a model failed."""
     from mt_nodes.rules.store_import import load_sets, statements_of, write_relations
 
     ontology, sets = ontology_of(args), load_sets(args.rules)
@@ -47,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_plain(one) for one in found], indent=2, ensure_ascii=False))
     else:
-        _tell(args, found, readers)
+        _print_found(args, found, readers)
     for rules in sets if args.relations else ():
-        said = statements_of(found, rules)
-        _tell_files(args, *write_relations(args.relations, rules, said, ontology, args.in_world))
+        statements = statements_of(found, rules)
+        _print_files(args, *write_relations(args.relations, rules, statements, ontology, args.in_world))
     if not all(one.complete for _, one in found):
         return int(ExitCode.INFRASTRUCTURE)
     return int(ExitCode.PASS if any(one.chosen for _, one in found) else ExitCode.UNDECIDED)
@@ -78,12 +80,12 @@ def _plain(taken: Taken) -> dict[str, Any]:
 
     rules, found = taken
     chosen = found.chosen
-    said = chosen.reading.statements if chosen else ()
+    statements = chosen.reading.statements if chosen else ()
     return {
         "rule": found.rule.id,
         "region": rules.region,
         "text": found.rule.text,
-        "relations": [{"text": sentence(one), **vars(one)} for one in said],
+        "relations": [{"text": sentence(one), **vars(one)} for one in statements],
         "read_by": chosen.origin if chosen else None,
         "readers": {
             one.origin: {"relations": len(one.reading.statements), "why": one.reading.why, "score": one.score}
@@ -94,32 +96,31 @@ def _plain(taken: Taken) -> dict[str, Any]:
     }
 
 
-def _tell(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
+def _print_found(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import table, text
     from mt_nodes.rules.store_entry import sentence
 
     chosen = [(one.rule.id, one.chosen) for _, one in found if one.chosen]
-    rows = [(rule, one.origin, sentence(said)) for rule, one in chosen for said in one.reading.statements]
+    rows = [(rule, one.origin, sentence(s)) for rule, one in chosen for s in one.reading.statements]
     if rows:
-        table(("rule", "read by", "what it says"), rows)
-    text(f"{counted(len(found), 'rule')}: {counted(len(rows), 'relation')}, {len(found) - len(chosen)} without")
+        table(("rule", "read by", "relation"), rows)
+    without = len(found) - len(chosen)
+    text(f"{counted(len(found), 'rule')}: {counted(len(rows), 'relation')}, {without} without a relation")
     for _, one in found:
         if not one.chosen:
             text(f"  {one.rule.id}: {one.why}")
     for usage in readers.usage():
-        cost = "unknown" if usage["cost"] is None else f"{usage['cost']:.4f}"
-        tokens = f"{usage['tokens_in']} tokens in, {usage['tokens_out']} out, cost {cost}"
-        text(f"{usage['model']}: {usage['asked']} asked, {usage['cached']} known, {usage['failed']} failed; {tokens}")
+        text(usage_line(usage))
     if unanswered := sum(not one.complete for _, one in found):
-        text(f"{counted(unanswered, 'rule')} not answered by every model and not kept; run it again to go on")
-    text(f"kept in {args.store}" if args.store else "nothing was kept; --store FILE keeps it")
+        text(f"{counted(unanswered, 'rule')} not answered by every model and not stored; type the same again to go on")
+    text(f"stored in {args.store}" if args.store else "not stored; --store FILE stores the relations")
 
 
-def _tell_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:
+def _print_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:
     from mt_nodes.base.wording import counted
 
     out = sys.stderr if args.json else sys.stdout
     print(f"{counted(len(ids), 'relation file')} in {args.relations}", file=out)
     for why in unbound:
-        print(f"  none: {why}", file=out)
+        print(f"  no file: {why}", file=out)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which models ``mt rules`` asks: to read rules beside the parser, for vectors, and to look at pictures."""
+"""Models that ``mt rules`` uses: to extract relations, to embed texts, and to describe images."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.whole_numbers import at_least_one, whole_number
+from mt_nodes.cli.options import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.rules.extraction import Reader
@@ -22,47 +22,52 @@ if TYPE_CHECKING:
     from mt_nodes.rules.scene_by_model import SeenBy
     from mt_nodes.rules.self_check import SelfCheck
 
-_MODELS = "YAML file of models, each with its url"
+_MODELS = "YAML file of language models, each with its url"
 _ANSWERS, _VECTORS = Path("mt_rules.answers.jsonl"), Path("mt_rules.vectors.jsonl")
 
 
 @dataclass(frozen=True)
 class Readers:
-    """Who reads, what chooses among them (None: the majority), and the models that are asked."""
+    """Readers of rules, what chooses among their answers (None: the majority), and their models."""
 
     readers: Sequence[Reader]
     check: SelfCheck | None = None
     askers: Sequence[Asker] = ()
 
     def usage(self) -> list[dict[str, Any]]:
-        """Return what each model took."""
+        """Return the queries, tokens and cost of each model."""
         return [{"model": asker.name, **vars(asker.usage), "cost": asker.cost} for asker in self.askers]
 
 
+def usage_line(usage: Mapping[str, Any]) -> str:
+    """Return the queries, tokens and cost of a model in words."""
+    cost = "unknown" if usage["cost"] is None else f"{usage['cost']:.4f}"
+    queries = f"{usage['asked']} queries, {usage['cached']} from the cache, {usage['failed']} failed"
+    return f"{usage['model']}: {queries}; {usage['tokens_in']} tokens in, {usage['tokens_out']} out, cost {cost}"
+
+
 def add_answers(parser: argparse.ArgumentParser) -> None:
-    """Declare where answers are kept."""
-    answers = f"answers so far, not asked for again (default: beside the store, else {_ANSWERS})"
+    """Declare the file of answers."""
+    answers = f"cache of the models' answers (default: beside the store, else {_ANSWERS})"
     parser.add_argument("--answers", type=Path, metavar="FILE", help=answers)
 
 
 def add_embedding(parser: argparse.ArgumentParser) -> None:
-    """Declare whose vectors say what is near in meaning."""
+    """Declare the model that embeds texts."""
     add = parser.add_argument
-    embed = (
-        "nearness by vectors of this model of the server in MT_LLM_URL (default: latent semantic analysis, no server)"
-    )
+    embed = "embedding model of the server in MT_LLM_URL (default: latent semantic analysis, without a server)"
     add("--embed", metavar="NAME", help=embed)
-    vectors = f"vectors so far, not asked for again (default: beside the store, else {_VECTORS})"
+    vectors = f"cache of embeddings (default: beside the store, else {_VECTORS})"
     add("--vectors", type=Path, metavar="FILE", help=vectors)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
 
 
 @contextmanager
 def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
-    """Yield what compares meanings: a service's vectors for ``--embed``, else what needs none.
+    """Yield what compares meanings: the embeddings of ``--embed``, else latent semantic analysis.
 
     Raises:
-        InfrastructureError: the file of vectors is damaged.
+        InfrastructureError: the cache is damaged.
     """
     if not args.embed:
         from mt_nodes.rules.nearest_texts import Index
@@ -74,29 +79,29 @@ def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
     from mt_nodes.rules.service import Service
     from mt_nodes.rules.vector_file import VectorFile
 
-    with VectorFile(args.vectors or _beside(args, _VECTORS)) as kept:
+    with VectorFile(args.vectors or _beside(args, _VECTORS)) as vectors:
         name = os.environ.get(MODEL, "") if args.embed == FROM_ENVIRONMENT else args.embed
-        embeddings = Embeddings(name, kept, lambda: Service(_model(args, args.embed)))
+        embeddings = Embeddings(name, vectors, lambda: Service(_model(args, args.embed)))
         yield lambda texts: FaissIndex(texts, embeddings.vectors)
 
 
-def add_eyes(parser: argparse.ArgumentParser) -> None:
-    """Declare who looks at pictures; :func:`add_embedding` declares the file of models."""
+def add_scene_model(parser: argparse.ArgumentParser) -> None:
+    """Declare the model that describes images; :func:`add_embedding` declares the file of models."""
     add = parser.add_argument
-    model = "vision-language model of the server in MT_LLM_URL that looks at each case (default: nobody)"
+    model = "vision-language model of the server in MT_LLM_URL that describes each case (default: none)"
     add("--scene-model", metavar="NAME", help=model)
-    samples = "how often it is asked about a case; what answers differ in is unknown (default %(default)s)"
+    samples = "answers per case; facts in which they differ are unknown (default %(default)s)"
     add("--scene-samples", type=at_least_one, default=3, metavar="N", help=samples)
-    add("--scene-clip", action="store_true", help="show it the frames before and after, too")
+    add("--scene-clip", action="store_true", help="also show it the frames before and after")
     add_answers(parser)
 
 
 @contextmanager
-def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | None]:
-    """Yield who looks at pictures: the model of ``--scene-model``, else nobody.
+def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | None]:
+    """Yield the model of ``--scene-model``; None without.
 
     Raises:
-        MtError: the model is not fully told, its library is missing, or the file of answers cannot be used.
+        MtError: the model lacks a setting or its library, or the cache of answers cannot be used.
     """
     if not args.scene_model:
         yield None
@@ -112,39 +117,39 @@ def eyes_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | N
 
 
 def _model(args: argparse.Namespace, name: str) -> LanguageModel:
-    """Return a model of the file of models, else one of the server in the environment."""
+    """Return a model from the file of models, else of the server in the environment."""
     from mt_nodes.rules.models import load_models, models_named
 
-    told = load_models(args.models, os.environ) if args.models else ()
-    found = next((model for model in told if model.name == name), None)
+    models = load_models(args.models, os.environ) if args.models else ()
+    found = next((model for model in models if model.name == name), None)
     return found or models_named([name], os.environ)[0]
 
 
 def _beside(args: argparse.Namespace, default: Path) -> Path:
-    """Return the path of a file of the store's own name, or the default where there is no store."""
+    """Return the path of a cache beside the store; the default without a store."""
     return args.store.with_suffix("".join(default.suffixes)) if args.store else default
 
 
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Declare which models are asked."""
+    """Declare the models that extract relations."""
     add = parser.add_argument
     model = (
-        "model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
-        "'env': those of MT_LLM_MODEL; 'parser': the parser beside them"
+        "language model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
+        "'env': the models of MT_LLM_MODEL; 'parser': the built-in parser beside them"
     )
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
     add_answers(parser)
-    samples = "how often each model is asked about each reading, to choose one; 0: the majority (default %(default)s)"
+    samples = "votes of each model on each answer, which choose one; 0: the majority wins (default %(default)s)"
     add("--samples", type=whole_number, default=3, metavar="N", help=samples)
 
 
 @contextmanager
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
-    """Yield who reads: the parser alone where no model is named.
+    """Yield the readers: the parser alone where no model is named.
 
     Raises:
-        MtError: a model is not fully told, its library is missing, or the file of answers cannot be used.
+        MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
     from mt_nodes.rules.extraction import ModelReader, ParserReader
     from mt_nodes.rules.store_entry import PARSER

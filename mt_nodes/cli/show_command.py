@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt show NAME``, with a bag: what a mutation does to one of its frames; ``mt show DIR PAIR``: how a pair ended."""
+"""``mt show NAME``; with a bag: a frame before and after a mutation; ``mt show DIR PAIR``: the verdict of a pair."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import yaml
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
-from mt_nodes.cli.arguments import help_of, role_topics
+from mt_nodes.cli.arguments import role_topics
+from mt_nodes.cli.options import help_of, settings, whole_number
 from mt_nodes.cli.terminal import heading, table, text
-from mt_nodes.cli.whole_numbers import whole_number
 from mt_nodes.engine.plan import ReplayRequest
 
-#: What is of use with a bag only: option, and its default.
+#: Options that need --bag, with their defaults.
 _WITH_BAG: dict[str, Any] = {"frame": None, "out": None, "set": [], "seed": None, "topic": [], "transforms": None}
 _WITH_BAG |= {"range_m": None}
 
@@ -26,32 +26,39 @@ _WITH_BAG |= {"range_m": None}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png"
-    parser.add_argument("name", metavar="NAME", help="a name that `mt list` shows; with PAIR a results directory")
+    parser.add_argument("name", metavar="NAME", help="a name from `mt list`; with PAIR: a results directory")
     parser.add_argument(
         "pair",
         metavar="PAIR",
         nargs="?",
-        help="pair of `mt replay`, `mt live` or `mt scenario`, or case of `mt experiment moral`: what became of it",
+        help="pair of `mt replay`, `mt live` or `mt scenario`, or case of `mt experiment moral`: show its verdict",
     )
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
-    add("--bag", type=Path, metavar="BAG", help="draw what the mutation (or a relation's mutations) does to a frame")
+    add(
+        "--bag",
+        type=Path,
+        metavar="BAG",
+        help="draw a frame before and after the mutation, or the mutations of a relation",
+    )
     add("--frame", type=whole_number, metavar="K", help="number of the frame, from 0 (default 0)")
     add("--out", type=Path, metavar="FILE", help="picture to write: png, svg, pdf (default NAME_frame_K.png)")
-    add("--set", action="append", default=[], metavar="K=V", help="a parameter of the mutation")
-    add("--seed", type=int, help="what every draw depends on (default 0)")
+    add("--set", action="append", default=[], metavar="K=V", help="set a parameter of the mutation")
+    add("--seed", type=int, help="seed of all random draws (default 0)")
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
-    add("--transforms", type=Path, metavar="FILE", help="YAML file of transforms that the bag lacks")
-    add("--range-m", type=float, metavar="M", help="how far to show, around the ego (default: where the change is)")
+    add("--transforms", type=Path, metavar="FILE", help="YAML file with transforms that the bag lacks")
+    add(
+        "--range-m", type=float, metavar="M", help="radius around the ego vehicle to draw (default: that of the change)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known of one thing or of a pair, or draw what a mutation does."""
+    """Print what is known of a name or a pair, or draw what a mutation does."""
     given = [name for name, default in _WITH_BAG.items() if getattr(args, name) != default]
     if given and args.bag is None:
-        raise UsageError(f"mt show: --{given[0].replace('_', '-')} is for a frame of a bag; give --bag, too")
+        raise UsageError(f"mt show: --{given[0].replace('_', '-')} needs a bag; give --bag, too")
     if args.pair:
-        return _tell(args)
+        return _show_pair(args)
     kind, row = catalogue.find(args.name)
     if args.bag is not None:
         return _draw(args, kind)
@@ -65,15 +72,15 @@ def run(args: argparse.Namespace) -> int:
     text(row["doc"])
     parameters = row["parameters"]
     if kind == "mutations" and parameters:
-        told = [(*cells, strength_of(p), about) for p in parameters for *cells, about in [_parameter(p)]]
-        table(("parameter", "default", "range", "strength", "what it is"), told)
+        rows = [(*cells, strength_of(p), about) for p in parameters for *cells, about in [_parameter(p)]]
+        table(("parameter", "default", "range", "strength", "what it is"), rows)
     elif parameters:
         table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in parameters])
     return 0
 
 
-def _tell(args: argparse.Namespace) -> int:
-    """Print what became of a pair: the verdict, and what was changed, or both drives, in words."""
+def _show_pair(args: argparse.Namespace) -> int:
+    """Print the verdict of a pair, and what was changed, or both drives, in words."""
     from mt_nodes.data.verdict import Pair
     from mt_nodes.engine.recorded_drives import episode_line, load_kept
     from mt_nodes.engine.recorded_pair import command
@@ -83,7 +90,7 @@ def _tell(args: argparse.Namespace) -> int:
     from mt_nodes.runs.moral.report_journal import is_campaign
 
     if args.bag is not None:
-        raise UsageError("mt show: --bag is for what changes a frame of a bag; leave it or PAIR out")
+        raise UsageError("mt show: got --bag and PAIR, expected one of them")
     directory = Path(args.name)
     if is_campaign(directory):
         from mt_nodes.cli import moral_results
@@ -123,28 +130,27 @@ def _parameter(p: dict[str, Any]) -> tuple[str, str, str, str]:
 def _draw(args: argparse.Namespace, kind: str) -> int:
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.report.mutation_picture import title, write_picture
-    from mt_nodes.report.pictures.frame_inspection import look_into
+    from mt_nodes.report.pictures.frame_inspection import inspect_bag
 
     if args.range_m is not None and not 1.0 <= args.range_m <= 1000.0:
         raise UsageError(f"--range-m: got {args.range_m:g} m, expected 1 to 1000 m")
     mutations, baseline, relation = _mutations(args, kind)
     frame, tree = args.frame or 0, load_transforms(args.transforms) if args.transforms else None
-    asked = {"name": args.name, "relation": relation, "frame": frame, "seed": args.seed or 0, "baseline": baseline}
-    look = look_into(args.bag, role_topics(args.topic), tree, mutations, **asked)
+    frame_of = {"name": args.name, "relation": relation, "frame": frame, "seed": args.seed or 0, "baseline": baseline}
+    frame_pair = inspect_bag(args.bag, role_topics(args.topic), tree, mutations, **frame_of)
     out = args.out or Path(f"{args.name}_frame_{frame}.png")
-    write_picture(look, out, args.range_m)
+    write_picture(frame_pair, out, args.range_m)
     if args.json:
-        print(json.dumps({"name": args.name, "picture": str(out), **look.counts()}, indent=2))
+        print(json.dumps({"name": args.name, "picture": str(out), **frame_pair.counts()}, indent=2))
     else:
-        text(f"{title(look)}\npicture: {out}")
+        text(f"{title(frame_pair)}\npicture: {out}")
     return 0
 
 
 def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any], str]:
-    """Return what to apply, what to the baseline, and what draws depend on: as in ``mt mutate``, or as in a run."""
+    """Return the mutations, those of the baseline, and the relation that seeds their draws, as in a run."""
     from mt_nodes.base import plugins
     from mt_nodes.base.params import build
-    from mt_nodes.cli.mutate_command import settings
     from mt_nodes.engine.bag_mutation import RELATION
     from mt_nodes.relations.relation import load_relation
 
@@ -155,7 +161,7 @@ def _mutations(args: argparse.Namespace, kind: str) -> tuple[list[Any], list[Any
         raise UsageError(f"mt show --bag: {args.name} is one of the {kind}, expected {expected}")
     if args.set:
         what = kind.rstrip("s")
-        raise UsageError(f"--set: {args.name} is a {what} and has its own parameters; give the mutation's name")
+        raise UsageError(f"--set: {args.name} is a {what}, which has fixed parameters; name a mutation instead")
     if kind == "manipulations":
         from mt_nodes.relations.manipulations import find
 

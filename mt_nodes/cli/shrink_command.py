@@ -13,39 +13,41 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.whole_numbers import at_least_one
+from mt_nodes.cli.options import at_least_one
 from mt_nodes.engine.plan import TRANSPORTS
 
 if TYPE_CHECKING:
     from mt_nodes.runs.shrink.shrink_run import ShrinkRun
 
-Tell = Callable[[int, str], None]
-#: Of the points that are needed so many are printed; shrunk.json has more.
-_SHOWN_POINTS = 10
+ShowPlay = Callable[[int, str], None]
+#: Printed points that the violation needs; shrunk.json has more.
+_MAX_POINTS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt shrink mt_results/latest 0/17/noise_outside_roi_1000/0"
     add = parser.add_argument
-    add("dir", type=Path, metavar="DIR", help="results directory of a finished run")
-    add("pair", metavar="PAIR", help="a violated one: EPISODE/BUNDLE/RELATION/DRAW, as report and pairs.csv name it")
-    advice = "3/3 for a stack that failed in each of five plays, 4/5 for any other"
-    add("--confirm", default="", metavar="K/N", help=f"how many of how many plays must fail (default {advice})")
-    add("--plays", type=at_least_one, default=500, metavar="N", help="plays at most (default %(default)s)")
-    about = "time at most, after which it ends wherever it is (default no limit)"
+    add("dir", type=Path, metavar="DIR", help="results directory of a run")
+    add("pair", metavar="PAIR", help="a violated pair: EPISODE/BUNDLE/RELATION/DRAW, as in report and pairs.csv")
+    default = "3/3 for a stack that fails in each of five replays, else 4/5"
+    add(
+        "--confirm", default="", metavar="K/N", help=f"a smaller form counts if K of N replays fail (default {default})"
+    )
+    add("--plays", type=at_least_one, default=500, metavar="N", help="replay at most N times (default %(default)s)")
+    about = "end after M minutes with the smallest form so far (default no limit)"
     add("--minutes", type=_minutes, default=None, metavar="M", help=about)
-    add("--transport", default="", choices=TRANSPORTS, metavar="T", help="ros or inprocess (default that of the run)")
-    add("--bag", default="", metavar="BAG", help="where the pair's bag is now")
+    add("--transport", default="", choices=TRANSPORTS, metavar="T", help="ros, inprocess (default that of the run)")
+    add("--bag", default="", metavar="BAG", help="path of the pair's bag, where it has moved")
     add("--out", type=Path, metavar="DIR", help="results directory (default DIR/shrunk/<pair>)")
     add("--json", action="store_true", help="print shrunk.json instead of a table")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make a violated pair small and say what is left of it.
+    """Reduce a violated pair and print its smallest form.
 
-    Returns 0 when there is a smallest form, be it the pair itself, 3 when the pair holds now, 4 or more when the stack
-    failed, 130 when it was interrupted; what was found until then is kept.
+    Returns 0 if there is one, even if it is the pair itself, 3 if the pair holds now, 4 or more if the stack failed,
+    130 if it was interrupted; the smallest form so far is saved.
     """
     from mt_nodes.base.errors import UsageError
     from mt_nodes.base.stats.repeats import Confirm
@@ -53,77 +55,77 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.runs.shrink.shrink_run import ShrinkRequest, ShrinkRun
 
     if is_campaign(args.dir):
-        raise UsageError(f"{args.dir}: a moral campaign makes its violated cases small itself; `mt report` shows them")
+        raise UsageError(f"{args.dir}: a moral campaign reduces its violated cases itself; `mt report` shows them")
     if args.confirm:
         Confirm.parse(args.confirm)
-    asked = ShrinkRequest(str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, args.minutes)
-    told = _carried_out(ShrinkRun.create(asked, args.out))
+    request = ShrinkRequest(str(args.dir), args.pair, args.transport, args.bag, args.confirm, args.plays, args.minutes)
+    result = _execute(ShrinkRun.create(request, args.out))
     if args.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(result, indent=2))
     else:
-        _print(told)
-    return int(told["exit_code"])
+        _print(result)
+    return int(result["exit_code"])
 
 
-def _carried_out(shrinking: ShrinkRun) -> dict[str, Any]:
+def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
     from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
 
     run = shrinking.run
-    with _progress(shrinking.asked.plays) as tell:
+    with _progress(shrinking.asked.plays) as show_play:
         if run.request.transport == "inprocess":
             (run.out / "console.log").touch()
-            return carry_out(shrinking, shrinking.subject.arms, lambda line: None, lambda verdicts: None, tell)
+            return carry_out(shrinking, shrinking.subject.arms, lambda line: None, lambda verdicts: None, show_play)
 
         def show(event: dict[str, Any]) -> None:
             if "play" in event:
-                tell(event["play"], event["words"])
+                show_play(event["play"], event["words"])
 
-        again = "type the same again with another --out"
+        again = "type the same command again with another --out"
         in_suite(suite_process(run.out, os.environ, "shrink_suite"), suite_stop_s(run.stack), show, again)
-    told: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
-    return told
+    result: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
+    return result
 
 
 @contextmanager
-def _progress(most: int) -> Iterator[Tell]:
-    """Show what is tried, on a terminal; nothing elsewhere."""
+def _progress(most: int) -> Iterator[ShowPlay]:
+    """Show the smaller forms that are tried, on a terminal."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("shrink"), BarColumn(), TextColumn("play {task.completed} of {task.total} at most:"))
+    columns = (TextColumn("shrink"), BarColumn(), TextColumn("replay {task.completed} of at most {task.total}:"))
     with Progress(*columns, TextColumn("{task.description}"), transient=True, disable=not sys.stdout.isatty()) as bar:
         task = bar.add_task("", total=most)
         yield lambda play, words: bar.update(task, completed=play, description=words)
 
 
-def _print(told: dict[str, Any]) -> None:
+def _print(result: dict[str, Any]) -> None:
     from mt_nodes.cli.terminal import heading, table, text
 
-    heading(f"pair {told['pair']}")
-    text(_how_often(told))
-    rows = [(what, row["before"], row["after"]) for what, row in told["before_after"].items()]
+    heading(f"pair {result['pair']}")
+    text(_how_often(result))
+    rows = [(what, row["before"], row["after"]) for what, row in result["before_after"].items()]
     if rows:
         table(("what", "before", "after"), rows, right=("before", "after"))
-    if not told["is_followup_of_mutation"]:
-        text(f"the reduced input is no follow-up of the relation's mutation any more: {told['why']}")
-    _print_scores(told)
-    for note in told["notes"]:
+    if not result["is_followup_of_mutation"]:
+        text(f"the reduced input is not a follow-up of the relation's mutation: {result['why']}")
+    _print_scores(result)
+    for note in result["notes"]:
         text(note)
-    if "trouble" in told:
-        text(f"ended early: {', '.join(f'{what}: {why}' for what, why in told['trouble'].items())}")
-    plays = sum(step["plays"] for step in told["steps"])
-    tried = f"{len(told['steps'])} smaller forms tried in {plays} plays; " if told["steps"] else ""
-    text(f"{tried}results in {told['results']}")
+    if "trouble" in result:
+        text(f"ended early: {', '.join(f'{what}: {why}' for what, why in result['trouble'].items())}")
+    plays = sum(step["plays"] for step in result["steps"])
+    tried = f"{len(result['steps'])} smaller forms tried in {plays} replays; " if result["steps"] else ""
+    text(f"{tried}results in {result['results']}")
 
 
-def _print_scores(told: dict[str, Any]) -> None:
+def _print_scores(result: dict[str, Any]) -> None:
     from mt_nodes.cli.terminal import table, text
 
-    for x, y, z, *intensity in told.get("needed_points", ())[:_SHOWN_POINTS]:
+    for x, y, z, *intensity in result.get("needed_points", ())[:_MAX_POINTS]:
         bright = f", intensity {intensity[0]:g}" if intensity else ""
         text(f"needed: a point at x {x:.2f}, y {y:.2f}, z {z:.2f} m{bright}")
-    if path := told.get("score_path"):
+    if path := result.get("score_path"):
         rows = [
             (
                 f"{row['label']} at {', '.join(f'{place:.4g}' for place in row['at'])}",
@@ -132,19 +134,19 @@ def _print_scores(told: dict[str, Any]) -> None:
             for row in path["objects"]
         ]
         steps = [f"{count}{'!' if fails else ''}" for count, fails in zip(path["atoms"], path["violated"], strict=True)]
-        table(("score with so many of them (!: violated)", "source", *steps), rows)
+        table(("score by number of changes (!: violated)", "source", *steps), rows)
 
 
-def _how_often(told: dict[str, Any]) -> str:
-    first = told["first"]
+def _how_often(result: dict[str, Any]) -> str:
+    first = result["first"]
     if first is None:
-        return "it was not played often enough to say anything"
-    often = f"{first['failed']} of {first['plays']} plays of the pair as it was failed"
+        return "the pair was not replayed often enough for a result"
+    often = f"{first['failed']} of {first['plays']} replays of the original pair failed"
     if not first["failed"]:
-        return f"{often}: there is nothing to make small; `mt reproduce` says what differs from the run"
-    if told["deterministic_so_far"]:
-        return f"{often}, and no input failed once and held once"
-    return f"{often}: the stack is not deterministic, it fails by chance, and so may what is left here"
+        return f"{often}: there is nothing to reduce; `mt reproduce` shows what differs from the run"
+    if result["deterministic_so_far"]:
+        return f"{often}, and no input both failed and held"
+    return f"{often}: the stack is not deterministic, so the smallest form may fail only by chance"
 
 
 def _minutes(text: str) -> float:

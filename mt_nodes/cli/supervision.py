@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt`` as two processes: a child does the work, and a parent believes only an exit code that the command returned.
+"""``mt`` as two processes: a child does the work, and the parent accepts only an exit code that the command returned.
 
 Code in C that runs in the process of ``mt``, a plugin's for example, may end it with any exit code, 0 included, before
-there is a verdict. So the command leaves its exit code with the parent as the last thing it does; a child that ends
-without has come to no verdict. To everybody else the parent is the command: signals sent to it reach the child, the
-child never outlives it, and it ends as the child does.
+there is a verdict. So the command hands its exit code to the parent as the last thing it does; a child that ends
+without that has no verdict. Seen from outside, the parent is the command: it forwards signals to the child, the child
+never outlives it, and it ends as the child does.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import ctypes
 import gc
 import mmap
 import os
+import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from mt_nodes.base.errors import ExitCode
+from mt_nodes.base.errors import ExitCode, InfrastructureError
 from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal, reap
 
 _FORWARDED = frozenset(
@@ -27,50 +28,50 @@ _FORWARDED = frozenset(
     | {signal.SIGTSTP, signal.SIGCONT}
 )
 _AWAITED = _FORWARDED | {signal.SIGCHLD}
-#: Who signals the whole group and not only us interrupts the child twice at once; a person presses Ctrl-C slower.
+#: A signal to the whole process group interrupts the child twice at once; a person presses Ctrl-C more slowly.
 _SAME_INTERRUPT_S = 0.3
 
 
 def supervised(command: Callable[[], int]) -> int:
     """Run a command in a child process, and return its exit code there; this process ends here as the child does.
 
-    To be called in a process of one thread: the child gets no other.
+    To be called in a process with one thread: the child gets no other.
     """
-    _flush()  # what is in a buffer now would be written by both
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a child ended
+    _flush()  # both processes would write what is in a buffer now
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, the exit status of a child is lost
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     parent, returned = os.getpid(), mmap.mmap(-1, 2)
-    gc.freeze()  # looking for garbage would copy, page by page, what both share
+    gc.freeze()  # garbage collection would copy shared pages
     try:
         child = os.fork()
     except OSError as error:
         print(f"mt: cannot start a process: {error.strerror}", file=sys.stderr)
         return int(ExitCode.INFRASTRUCTURE)
     if child:
-        os._exit(_exit_code(_wait(child), returned))  # what is to be done at exit is done by the child
+        os._exit(_exit_code(_wait(child), returned))  # the child runs the exit handlers
     _end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return _work(command, returned)
 
 
 def _work(command: Callable[[], int], returned: mmap.mmap) -> int:
-    """Run the command and leave its exit code with the parent; processes forked by a plugin leave none."""
+    """Run the command and hand its exit code to the parent; processes forked by a plugin hand over none."""
     own = os.getpid()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _Interrupt())
     try:
         code = command()
-    except SystemExit as left:  # of the parser, which has said why
-        code = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except SystemExit as exited:  # of the parser, which has printed why
+        code = exited.code if isinstance(exited.code, int) else int(exited.code is not None)
     if os.getpid() == own:
         returned[:] = bytes((True, code & 0xFF))
     return code
 
 
 def _end_with(parent: int) -> None:
-    """Have this process killed when its parent ends, as whoever kills that expects."""
+    """Have this process killed when its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # it ended before the call
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -80,14 +81,14 @@ def _wait(child: int) -> int:
         info = signal.sigwaitinfo(_AWAITED)
         if info.si_signo != signal.SIGCHLD:
             _forward(child, info)
-        elif child in (ended := reap()):  # as process 1 of a container we get orphans, too
+        elif child in (ended := reap()):  # process 1 of a container inherits orphans, too
             return ended[child]
 
 
 def _forward(child: int, info: signal.struct_siginfo) -> None:
     """Send a signal on, and stop where it asks for that.
 
-    What the kernel sends, such as Ctrl-C or Ctrl-Z at the terminal, it has sent to the child as well.
+    The kernel has sent its own signals, such as those of Ctrl-C or Ctrl-Z at the terminal, to the child as well.
     """
     if info.si_code <= 0:  # SI_USER and the like: of a process
         os.kill(child, info.si_signo)
@@ -98,7 +99,7 @@ def _forward(child: int, info: signal.struct_siginfo) -> None:
 
 
 def _exit_code(status: int, returned: mmap.mmap) -> int:
-    """Return what to exit with after a child of this status."""
+    """Return the exit code for the status of the child."""
     if os.WIFSIGNALED(status):
         return end_by_signal(os.WTERMSIG(status))
     code = os.WEXITSTATUS(status)
@@ -107,9 +108,9 @@ def _exit_code(status: int, returned: mmap.mmap) -> int:
         return verdict or code  # Python itself ends with 120 where the last of the output cannot be written
     with contextlib.suppress(OSError):
         print(
-            f"mt: its process ended with exit code {code} before the command had come to its end, so there is no "
-            "verdict: look for what calls exit() or _exit() in your plugins and in the libraries that they load; what "
-            "a run judged until then is in its results directory",
+            f"mt: the process ended with exit code {code} before the command was done, so there is no verdict: look "
+            "for calls of exit() or _exit() in your plugins and the libraries that they load; what the run judged "
+            "until then is in its results directory",
             file=sys.stderr,
         )
     return int(ExitCode.INFRASTRUCTURE)
@@ -122,7 +123,7 @@ def _flush() -> None:
 
 
 class _Interrupt:
-    """Handles SIGINT as Python does, and takes two that come at once for one."""
+    """Handles SIGINT as Python does, but takes two at once for one."""
 
     def __init__(self) -> None:
         self._raised_s = -_SAME_INTERRUPT_S
@@ -132,3 +133,34 @@ class _Interrupt:
         if now_s - self._raised_s > _SAME_INTERRUPT_S:
             self._raised_s = now_s
             raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def refuse_exit() -> Iterator[None]:
+    """Treat ``sys.exit`` in the block as an error: a plugin that exits says nothing of a run.
+
+    Raises:
+        InfrastructureError: code in the block called it.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        raise InfrastructureError(
+            f"a plugin, or a library that it uses, called sys.exit({error.code!r}) before the command was done"
+        ) from error
+
+
+def stdout_is_closed() -> bool:
+    """Return whether nobody reads standard output any more; if so, discard further output."""
+    try:
+        stdout = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file of the system
+        return False
+    poll = select.poll()
+    poll.register(stdout, 0)
+    if not any(state & select.POLLERR for _, state in poll.poll(0)):
+        return False
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stdout)
+    os.close(null)
+    return True

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the command line looks: tables, headings, plain text; colours only on a terminal."""
+"""Tables, headings, text and progress bars on the terminal; colours only there."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -11,6 +13,9 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 OUTCOME_STYLES = {
     **{"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow", "UNSTABLE": "magenta"},
@@ -20,14 +25,14 @@ OUTCOME_STYLES = {
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the command, whose exit code is not this library's matter."""
+        """Raise instead of exiting: the command chooses the exit code."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Return a console on standard output; as wide as needed when it is no terminal."""
-    made = _Console(highlight=False)
-    return made if made.is_terminal else _Console(highlight=False, width=200)
+    """Return a console on standard output, 200 columns wide where that is no terminal."""
+    terminal = _Console(highlight=False)
+    return terminal if terminal.is_terminal else _Console(highlight=False, width=200)
 
 
 def heading(words: str) -> None:
@@ -41,40 +46,54 @@ def text(words: str) -> None:
 
 
 class Rows:
-    """A table; where one with numbers is too wide, each row as text: a number that is cut off says nothing.
+    """A table; one with numbers that is wider than the terminal becomes a line of text for each row.
 
-    Columns named in ``right`` are numbers, set to the right.
+    Columns named in ``right`` hold numbers and are aligned to the right.
     """
 
     def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
         self._columns, self._rows, self._right = columns, rows, right
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        made = self._table()
-        wanted = console.measure(made, options=options.update(max_width=10_000)).maximum
-        if self._right and wanted > options.max_width:
-            yield from (Padding(self._record(row), (0, 0, 0, 2)) for row in self._rows)
+        table = self._table()
+        width = console.measure(table, options=options.update(max_width=10_000)).maximum
+        if self._right and width > options.max_width:
+            yield from (Padding(self._line(row), (0, 0, 0, 2)) for row in self._rows)
         else:
-            yield made
+            yield table
 
     def _table(self) -> Table:
-        made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in self._columns:
-            kept = name in ("name", "relation")
-            made.add_column(name, justify="right" if name in self._right else "left", no_wrap=kept)
+            alignment: Literal["left", "right"] = "right" if name in self._right else "left"
+            table.add_column(name, justify=alignment, no_wrap=name in ("name", "relation"))
         for row in self._rows:
-            made.add_row(*(_styled(str(cell)) for cell in row))
-        return made
+            table.add_row(*(_styled(str(cell)) for cell in row))
+        return table
 
-    def _record(self, row: Sequence[str]) -> Text:
+    def _line(self, row: Sequence[str]) -> Text:
         first, *others = zip(self._columns, row, strict=True)
-        told = ", ".join(f"{escape(name)} {_styled(str(cell))}" for name, cell in others)
-        return Text.from_markup(f"{escape(first[0])} [bold]{escape(str(first[1]))}[/bold]: {told}")
+        cells = ", ".join(f"{escape(name)} {_styled(str(cell))}" for name, cell in others)
+        return Text.from_markup(f"{escape(first[0])} [bold]{escape(str(first[1]))}[/bold]: {cells}")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Print :class:`Rows`."""
     console().print(Rows(columns, rows, right))
+
+
+def progress_bar(count: str, *, hidden: bool = False, remaining: bool = True, label: str = "") -> Progress:
+    """Return a bar that vanishes at its end; none where standard output is no terminal.
+
+    Args:
+        count: format of the text behind the bar. hidden: show none: standard output is for something else.
+        remaining: show the remaining time, else the elapsed time. label: text before the bar; default: the task's.
+    """
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    time = TimeRemainingColumn() if remaining else TimeElapsedColumn()
+    columns = (TextColumn(label or "{task.description}", markup=False), BarColumn(), TextColumn(count, markup=False))
+    return Progress(*columns, time, transient=True, disable=hidden or not sys.stdout.isatty())
 
 
 def _styled(cell: str) -> str:

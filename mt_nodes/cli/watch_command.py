@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from mt_nodes.report.run_view import WatchedRun
 
-#: A file that grows announces itself to nobody, so it is looked at; and not for so many times as long as that took.
+#: The journal is read at least so far apart, and at least so many times the duration of reading.
 EVERY_S, PAUSES = 0.5, 4.0
 
 
-class RunToWatch(Protocol):
-    """What is being worked on by others."""
+class RunInProgress(Protocol):
+    """A run of another process."""
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended."""
 
     def look(self) -> bool:
-        """Read on; say whether there was anything new."""
+        """Read on; return whether there was anything new."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,16 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=default,
         metavar="DIR",
-        help="directory of a run, or campaign (%(default)s)",
+        help="directory of a run or campaign (default %(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show a run, or a campaign, until it has its summary; once where nobody looks (no terminal)."""
+    """Show a run or campaign until it ends; only once where standard output is no terminal."""
     from mt_nodes.report.run_view import WatchedRun
     from mt_nodes.runs.moral.report_journal import is_campaign
 
-    # The link may come to name another run meanwhile.
+    # The link mt_results/latest may change meanwhile.
     directory = args.dir.resolve()
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
@@ -61,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
         from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
 
         campaign = WatchedCampaign(directory)
-        return follow(campaign, lambda: campaign_command.picture(campaign))
+        return follow(campaign, lambda: campaign_command.progress_text(campaign))
     watched = WatchedRun(directory)
-    return follow(watched, lambda: _picture(watched))
+    return follow(watched, lambda: _view(watched))
 
 
-def follow(watched: RunToWatch, picture: Callable[[], RenderableType]) -> int:
-    """Show something until it is finished; once where nobody looks."""
+def follow(watched: RunInProgress, view: Callable[[], RenderableType]) -> int:
+    """Show a run until it ends; only once where standard output is no terminal."""
     from rich.live import Live
 
     from mt_nodes.cli.terminal import console
@@ -75,22 +75,22 @@ def follow(watched: RunToWatch, picture: Callable[[], RenderableType]) -> int:
     out = console()
     watched.look()
     if not out.is_terminal:
-        out.print(picture())
+        out.print(view())
         return 0
-    with Live(picture(), console=out, auto_refresh=False) as live:
+    with Live(view(), console=out, auto_refresh=False) as live:
         took_s = 0.0
         while not watched.finished:
             time.sleep(max(EVERY_S, PAUSES * took_s))
             began_s = monotonic()
             if watched.look():
-                live.update(picture(), refresh=True)
+                live.update(view(), refresh=True)
             took_s = monotonic() - began_s
         watched.look()
-        live.update(picture(), refresh=True)
+        live.update(view(), refresh=True)
     return 0
 
 
-def _picture(watched: WatchedRun) -> RenderableType:
+def _view(watched: WatchedRun) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
@@ -98,7 +98,7 @@ def _picture(watched: WatchedRun) -> RenderableType:
     from mt_nodes.cli.terminal import Rows
 
     if not watched.condition:
-        return Text(f"{watched.directory}: nothing was judged yet")
+        return Text(f"{watched.directory}: nothing is judged yet")
     summary = watched.summary()
     rows = [row(name, relation) for name, relation in summary["relations"].items()]
     return Group(
@@ -112,12 +112,13 @@ def _picture(watched: WatchedRun) -> RenderableType:
 
 
 def _title(watched: WatchedRun) -> str:
-    told = watched.condition
-    faults = f" with {', '.join(told['faults'])} planted" if told.get("faults") else ""
-    often = Counter(Path(bag).name for bag in told.get("bags", ()))
+    condition = watched.condition
+    faults = f" with {', '.join(condition['faults'])} planted" if condition.get("faults") else ""
+    often = Counter(Path(bag).name for bag in condition.get("bags", ()))
     bags = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in often.items())
     where = f"on {bags}" if bags else "live"
-    return f"{told.get('stack')}{faults} {where}: {told.get('mode')}, {told.get('pace')}, seed {told.get('seed')}"
+    mode, pace, seed = (condition.get(name) for name in ("mode", "pace", "seed"))
+    return f"{condition.get('stack')}{faults} {where}: {mode}, {pace}, seed {seed}"
 
 
 def _totals(watched: WatchedRun, summary: dict[str, object]) -> str:
@@ -134,5 +135,5 @@ def _latency(summary: dict[str, object]) -> list[str]:
 
 def _end(watched: WatchedRun, summary: dict[str, object]) -> str:
     if not watched.finished:
-        return "goes on"
+        return "running"
     return f"exit code {summary['exit_code']}: {summary['exit_why']}; report: {watched.directory / 'report.html'}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes in and what comes out: messages, outputs, effects, transforms, regions, verdicts.
+"""Inputs and outputs of stacks: messages, outputs, effects, transforms, regions, verdicts.
 
 It imports :mod:`mt_nodes.base` alone.
 A new kind of message or output goes here.

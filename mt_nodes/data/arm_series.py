@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both arms said over a stretch of input, in numbers: a row an input."""
+"""Outputs of both arms over a sequence of inputs, as columns of numbers with a row for each input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-#: Numbers of a command that can be kept, as :class:`~mt_nodes.data.outputs.Control` names them.
+#: Values of a command that can be stored, as :class:`~mt_nodes.data.outputs.Control` names them.
 COMMANDED = ("steering_rad", "yaw_rate_radps", "speed_mps", "acceleration_mps2", "throttle", "brake")
 #: Time from an input to its answer, in ms.
 ANSWER_MS = "answer_ms"
@@ -20,13 +20,13 @@ ANSWER_MS = "answer_ms"
 
 @dataclass(frozen=True, eq=False)
 class ArmSeries:
-    """What one arm said.
+    """Outputs of one arm.
 
     Attributes:
-        asked: (N,) whether it was given an input that it had to answer.
+        asked: (N,) whether it received an input that it had to answer.
         answered: (N,) whether it did.
-        numbers: by name, those of :data:`COMMANDED` and :data:`ANSWER_MS` that were kept: (N,), NaN where not told.
-        errors: diagnostic statuses that were at ERROR, by name, each with the first row; None: none were told.
+        numbers: by name, of :data:`COMMANDED` and :data:`ANSWER_MS`: (N,), NaN where unknown.
+        errors: diagnostic statuses at ERROR, by name, each with the first row; None: it publishes no diagnostics.
     """
 
     asked: Flags
@@ -40,11 +40,11 @@ class ArmSeries:
 
 @dataclass(frozen=True, eq=False)
 class SeriesWindow:
-    """What both arms said to the same stretch of input, of N instants.
+    """Outputs of both arms for the same N instants.
 
     Attributes:
-        stamp_ns: (N,) of the inputs. changed: (N,) whether the follow-up arm was given a follow-up.
-        source, followup: what each arm said; steering of a source is as the follow-up's is expected, so with the other
+        stamp_ns: (N,) of the inputs. changed: (N,) whether the follow-up arm received a follow-up.
+        source, followup: outputs of each arm; the source's steering is as expected of the follow-up, with the opposite
             sign where left and right are swapped.
     """
 
@@ -63,5 +63,5 @@ class SeriesWindow:
 
     @property
     def compared(self) -> Flags:
-        """(N,) whether both arms were asked."""
+        """(N,) whether both arms received an input."""
         return self.source.asked & self.followup.asked

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which obstacle of one output is which of the other."""
+"""Matches the obstacles of two outputs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNKNOWN_GATE_M = 1.5
 
 @dataclass(frozen=True)
 class Association:
-    """How two obstacles are found to be the same one.
+    """Rule by which two obstacles are the same one.
 
     Attributes:
         metric: ``centre`` (ground-plan distance of centres over the gate of the *source* obstacle's class, since it
@@ -97,7 +97,7 @@ def bev_iou(source: Detections, followup: Detections) -> Floats:
 
 
 def covered(obstacles: Detections, by: Detections, same_class: bool) -> Floats:
-    """Return how much of each footprint (M,) the union of the others' covers, 0..1: splits and merges of obstacles.
+    """Return the share of each footprint (M,) that the union of the others covers, 0..1: for splits and merges.
 
     With ``same_class`` only those of its own class count.
     """
@@ -113,21 +113,21 @@ def covered(obstacles: Detections, by: Detections, same_class: bool) -> Floats:
 
 
 def grown(detections: Detections) -> Detections:
-    """Return the boxes (M,), on the ground larger on every side by the gate of their class."""
+    """Return the boxes (M,), enlarged on the ground on every side by the gate of their class."""
     by_m = 2.0 * Association().gates(detections).reshape(-1, 1) * (1.0, 1.0, 0.0)
     return replace(detections, size_m=detections.size_m + by_m)
 
 
 def accounted_for(boxes: Detections, around: Polygons, most: int) -> Floats:
-    """Return how much of each footprint (K,) neighbours account for, 0..1; 1 for a box without size.
+    """Return the share of each footprint (K,) that neighbours account for, 0..1; 1 for a box without size.
 
-    Neighbours are at most so many obstacles whose surroundings (M,) hang together: beginning with those in which most
-    of the box lies.
+    Neighbours are at most ``most`` obstacles whose surroundings (M,) are connected, beginning with those that contain
+    most of the box.
     """
     own, tree = footprints(boxes), shapely.STRtree(around)
     area = shapely.area(own)
     shares = np.where(area > 0.0, 0.0, 1.0)
-    # The common case, and quickly found: a box does not leave the surroundings of the obstacle that it stands for.
+    # The common case, found quickly: a box lies within the surroundings of its obstacle.
     shares[tree.query(own, predicate="covered_by")[0]] = 1.0
     for row in np.flatnonzero(shares < 1.0):
         near = around[tree.query(own[row], predicate="intersects")]
@@ -136,7 +136,7 @@ def accounted_for(boxes: Detections, around: Polygons, most: int) -> Floats:
 
 
 def _together(box: Any, around: Polygons, most: int) -> Any:
-    """Return the union of at most so many polygons that hang together, the ones first that hold most of a box."""
+    """Return the union of at most ``most`` connected polygons, those first that contain most of a box."""
     left = around[np.argsort(shapely.area(shapely.intersection(box, around)))[::-1]]
     union = shapely.union_all(left[:1])
     left = left[1:]
@@ -149,10 +149,10 @@ def _together(box: Any, around: Polygons, most: int) -> Any:
 
 
 def newly_covered(obstacles: Detections, by: Detections, known: Polygons, same_class: bool) -> Floats:
-    """Return how much of each footprint (M,) boxes (K,) cover that are not, or not only, somebody else.
+    """Return the share of each footprint (M,) that boxes (K,) cover which do not belong to other obstacles alone.
 
-    What a box covers as the one that it is known to be, ``known`` (K,), empty of nobody, does not count, unless half of
-    the box lies in the surroundings of the obstacle: then they may be one.
+    The part ``known`` (K,) that a box covers as another obstacle, empty for none, does not count, unless half of the
+    box lies in the surroundings of the obstacle: then they may be the same.
     """
     boxes, around, shares = footprints(by), footprints(grown(obstacles)), np.zeros(len(obstacles))
     tree = shapely.STRtree(boxes)
@@ -166,13 +166,13 @@ def newly_covered(obstacles: Detections, by: Detections, known: Polygons, same_c
 
 
 def canonical(detections: Detections) -> Detections:
-    """Return the obstacles in an order that depends on what they are alone, so that ties are settled alike."""
+    """Return the obstacles in an order that depends on their values alone, so that ties are settled alike."""
     columns = (detections.score, detections.yaw_rad, *detections.size_m.T[::-1], *detections.center_m.T[::-1])
     return detections.take(np.lexsort((detections.label, *columns)))
 
 
 def moved(detections: Detections, matrix: Matrix, frame_id: str) -> Detections:
-    """Return the obstacles carried to another place by a 4×4 matrix, and named to be in ``frame_id``.
+    """Return the obstacles transformed by a 4×4 matrix, with the frame ``frame_id``.
 
     The matrix may turn, shift, mirror and scale alike in every direction. Centres, sizes, yaw and velocities follow;
     covariances become unknown.
@@ -186,7 +186,7 @@ def moved(detections: Detections, matrix: Matrix, frame_id: str) -> Detections:
         detections,
         frame_id=frame_id,
         center_m=move(matrix, detections.center_m),
-        # Sizes of what only moves stay as they are, to the last bit.
+        # Sizes stay bit for bit under a rigid motion.
         size_m=detections.size_m if abs(scale - 1.0) < 1e-9 else detections.size_m * scale,
         yaw_rad=np.arctan2(ahead[:, 1], ahead[:, 0]),
         velocity_mps=detections.velocity_mps @ turn.T,

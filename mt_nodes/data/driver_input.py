@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a driver in the closed loop is given at one instant: the type to annotate a callable with."""
+"""Input of a driver in the closed loop at one instant: the type to annotate a callable with."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mt_nodes.data.outputs import Detections, Path
 
 
 class WorldInput(TypedDict):
-    """What a world says of itself without a sensor, at one instant.
+    """State of a simulated world at one instant, as a map and perfect perception give it.
 
     Attributes:
-        objects: everybody and everything that may be hit, hidden or not, without errors; in ``base_link``: x ahead, y
-            to the left, z up, from the ground below the middle of the rear axle. Their order is drawn anew each time.
-        odometry: where the vehicle is in ``map``, and how it moves.
-        route: the middle of the lane ahead, a pose a metre, in ``map``, with speed limits.
+        objects: all road users and obstacles, occluded or not, without errors; in ``base_link``: x ahead, y
+            to the left, z up, from the ground below the middle of the rear axle. Their order is random each time.
+        odometry: pose of the ego vehicle in ``map``, and its motion.
+        route: the middle of the lane ahead, one pose per metre, in ``map``, with speed limits.
         signals: traffic lights with their stop lines, in ``map``.
         lanes: the lanes along the route, in ``map``.
     """
@@ -33,7 +33,7 @@ class WorldInput(TypedDict):
 
 
 class DriverInput(WorldInput, total=False):
-    """One instant, by role. A driver that is a Python file is given what the world says; a stack file asks for more.
+    """One instant, by role. A driver that is a Python file gets :class:`WorldInput`; a stack file can add sensors.
 
     Attributes:
         points: (N, 4) float32 x, y, z in metres and intensity, of the LiDAR, in its frame or in ``points_frame``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mutation says about the world it made."""
+"""Effects of a mutation on the world that the follow-up shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mt_nodes.data.transforms import Matrix, TransformTree
 class Volume:
     """An oriented box in a named frame: centre (x, y, z) and size (length, width, height) in metres, yaw about z.
 
-    ``outline_m``, corners (x, y) in the same frame, says its shape from above where that is no rectangle, as of a
+    ``outline_m``, corners (x, y) in the same frame, is its shape from above where that is no rectangle, such as a
     sector; the box is then the one around it.
     """
 
@@ -31,14 +31,14 @@ class Volume:
 
 @dataclass(frozen=True)
 class ImageBox:
-    """Where an image shows an object that was put there.
+    """Where an image shows an added object.
 
     Attributes:
         topic: of the image.
-        box_px: (x0, y0, x1, y1) around all of the object that lies within the picture, hidden parts included; pixel
-            centres lie at whole numbers.
-        visible: share of all of the object's pixels that is in sight: within the picture, and nothing before it.
-        label: class that a detector would give it.
+        box_px: (x0, y0, x1, y1) around the part of the object within the image, occluded parts included; pixel centres
+            lie at whole numbers.
+        visible: share of all of the object's pixels that are visible: within the image, and not occluded.
+        label: class that a detector should give it.
     """
 
     topic: str
@@ -49,18 +49,18 @@ class ImageBox:
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """How the follow-up's world differs from the source's, as far as a check must know.
+    """Differences between the follow-up's world and the source's, as far as checks need them.
 
     Attributes:
         added, removed, occluded: volumes; an obstacle in a removed or occluded one is not demanded of the follow-up.
         output_transform: 4×4 that takes the source's expected output to the follow-up's, None for "the same place".
-        output_frame_id: frame in which ``output_transform`` is meant.
-        numbers: measured facts, such as how many points were added.
-        added_points: (N, 3) what was put into clouds, by topic, for pictures and evidence.
-        image_boxes: where images show what was added.
+        output_frame_id: frame of ``output_transform``.
+        numbers: measured values, such as the number of added points.
+        added_points: (N, 3) points added to clouds, by topic, for pictures and evidence.
+        image_boxes: where images show added objects.
         image_mirrored: whether left and right of every image are swapped: steering to the other side is expected.
-        image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; an image
-            that is not named kept its pixels in place.
+        image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; images
+            without one keep their pixels in place.
     """
 
     added: tuple[Volume, ...] = ()
@@ -76,15 +76,15 @@ class Effects:
 
     @property
     def mirrored(self) -> bool:
-        """Whether left and right are swapped, in images or by where the scene is carried: steer to the other side."""
+        """Whether left and right are swapped, in images or by ``output_transform``: steer to the other side."""
         carried = self.output_transform
         return self.image_mirrored or (carried is not None and bool(carried[0, 0] > 0.0 > carried[1, 1]))
 
     def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
-        """Return the 4×4 that takes the expected output to its new place in a frame, None where it stays.
+        """Return the 4×4 in this frame that takes the expected output to its new place; None where it stays.
 
         Raises:
-            UnknownTransform: no transform leads from that frame to the one of ``output_transform``.
+            UnknownTransform: there is no transform from that frame to the one of ``output_transform``.
         """
         if self.output_transform is None:
             return None
@@ -92,7 +92,7 @@ class Effects:
         return np.asarray(there @ self.output_transform @ np.linalg.inv(there))
 
     def merged(self, later: Effects) -> Effects:
-        """Return these effects followed by those of a mutation applied after."""
+        """Return these effects followed by those of a later mutation."""
         first, second = self.output_transform, later.output_transform
         both = second if first is None else first if second is None else np.asarray(second @ first)
         return Effects(
@@ -114,7 +114,7 @@ class Effects:
         )
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what the ledger records: volumes, transform and numbers (points are remade from the draw)."""
+        """Return plain data for the ledger: volumes, transform and numbers (points are made again from the draw)."""
         boxes: dict[str, Any] = {
             name: [_plain(volume) for volume in getattr(self, name)]
             for name in ("added", "removed", "occluded")
@@ -134,7 +134,7 @@ class Effects:
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> Effects:
-        """Read what :meth:`as_plain` made; added points are not in it."""
+        """Read what :meth:`as_plain` made; added points are missing."""
 
         def volumes(name: str) -> tuple[Volume, ...]:
             return tuple(
@@ -172,7 +172,7 @@ def _plain(volume: Volume) -> dict[str, Any]:
 
 
 def _warped(box: ImageBox, transforms: Mapping[str, Matrix]) -> ImageBox:
-    """Return where a later change of its image takes a box: the box around its corners there."""
+    """Return a box after a later transform of its image: the box around its corners."""
     if box.topic not in transforms:
         return box
     x0, y0, x1, y1 = box.box_px

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths to fields of messages, such as ``objects[0].pose.position``: read, followed, and looked up in a type.
 
-Types are told as rclpy tells them (``get_fields_and_field_types``): ``double``, ``string``, ``pkg/Name``,
+Types are written as in rclpy (``get_fields_and_field_types``): ``double``, ``string``, ``pkg/Name``,
 ``sequence<pkg/Name>``, ``sequence<double, 9>``, ``float[36]``.
 """
 
@@ -14,11 +14,11 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
 
-#: What a path may look like; names with a leading underscore are nobody's fields.
+#: Form of a path; fields have no leading underscore.
 _PATH = re.compile(r"[A-Za-z]\w*(\[\d+\])*(\.[A-Za-z]\w*(\[\d+\])*)*")
 _STEP = re.compile(r"[A-Za-z]\w*|\d+")
 _LIST = re.compile(r"sequence<([^,>]+)(?:, *(\d+))?>|(.+)\[(\d+)\]")
-#: The path of the thing itself: of a list of points, each is a place.
+#: The path of an item itself, for example of a point in a list of points.
 ITSELF = "."
 
 FieldsOf = Callable[[str], dict[str, str]]
@@ -32,7 +32,7 @@ class FieldPath:
 
     @classmethod
     def parse(cls, text: Any, where: str) -> FieldPath:
-        """Read ``a.b[0].c``; ``.`` is the thing itself.
+        """Read ``a.b[0].c``; ``.`` is the item itself.
 
         Raises:
             UsageError: it is no path.
@@ -51,7 +51,7 @@ class FieldPath:
         """Follow the path.
 
         Raises:
-            ValueError: the message has no such field, or the list no such place.
+            ValueError: the message has no such field, or the list no such index.
         """
         value = message
         for step in self.steps:
@@ -62,15 +62,14 @@ class FieldPath:
         return value
 
     def type_in(self, type_name: str, fields_of: FieldsOf, where: str) -> str:
-        """Return the type that the path leads to in messages of a type.
+        """Return the type of the field at this path in a message type.
 
         Args:
-            type_name: where it begins. fields_of: names and types of the fields of a message type; none, when it is no
-                message.
-            where: put before the error.
+            type_name: the message type. fields_of: names and types of the fields of a message type; empty for others.
+            where: prefix of error texts.
 
         Raises:
-            UsageError: the type has no such field, or what is indexed is no list; says which there are.
+            UsageError: there is no such field, or an index into no list; lists the fields.
         """
         for step in self.steps:
             known = fields_of(type_name)
@@ -88,7 +87,7 @@ class FieldPath:
 
 
 def element_of(type_name: str) -> str | None:
-    """Return the type of a list's elements; None of what is no list."""
+    """Return the type of a list's elements; None for other types."""
     found = _LIST.fullmatch(type_name)
     return (found[1] or found[3]).strip() if found else None
 
@@ -102,6 +101,6 @@ def _with_place(type_name: str, element: str, place: int, where: str) -> str:
 
 
 def _fields(step: str, known: dict[str, str]) -> str:
-    """Say what there is: a near name, and all of them with their types."""
+    """Return a similar name, and all fields with their types."""
     near = suggest(step, known, " ").rstrip("; ")
     return f"{near}; its fields are {', '.join(f'{name} ({kind})' for name, kind in known.items())}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which box of one output is which of the other: boxes in images."""
+"""Matches the boxes of two outputs in images."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def pair(source: ImageBoxes, followup: ImageBoxes, min_iou: float, same_class: b
 
 
 def warped(boxes: ImageBoxes, matrix: npt.NDArray[np.float64]) -> ImageBoxes:
-    """Return the boxes around what a 3×3 matrix makes of the boxes' corners (x, y, 1)."""
+    """Return the boxes around the corners (x, y, 1) of the boxes after a 3×3 transform."""
     if not len(boxes):
         return boxes
     x0, y0, x1, y1 = boxes.box_px.T

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lanes around a vehicle, as a map would tell them."""
+"""The lanes around a vehicle, as from a map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-#: Of a lane beside the vehicle's way: it is the vehicle's own, leads the same way, or comes towards it.
+#: Direction of a lane: the vehicle's own, the same direction, or oncoming.
 OWN, ALONG, ONCOMING = "own", "along", "oncoming"
 
 
@@ -26,11 +26,11 @@ class Strip(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """Lanes for vehicles, a row a point of a middle line, in the order in which one drives there.
+    """Lanes for vehicles: a row for each point of a centre line, in driving order.
 
     Attributes:
         name: (K,) of the lane; rows of a lane stand together. direction: (K,) :data:`OWN`, :data:`ALONG` or
-            :data:`ONCOMING`, as seen from the vehicle's way. width_m: (K,).
+            :data:`ONCOMING`, relative to the vehicle's route. width_m: (K,).
         point_m: (K, 2) x, y in ``frame_id``.
     """
 
@@ -61,7 +61,7 @@ class Lanes:
 
     @property
     def strips(self) -> Iterator[Strip]:
-        """The pieces: rows in a row of one name, direction and width."""
+        """The pieces: consecutive rows with the same name, direction and width."""
         keys = zip(self.name.tolist(), self.direction.tolist(), self.width_m.tolist(), strict=True)
         begin = 0
         for (name, direction, width_m), rows in groupby(keys):

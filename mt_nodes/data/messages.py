@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sensor data without ROS: clouds, images, camera models, what a world tells, and the bundle of one instant."""
+"""Sensor data without ROS: clouds, images, camera models, messages of simulated worlds, and bundles of them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cloud:
 
     @property
     def width(self) -> int:
-        """Points a row."""
+        """Points per row."""
         return len(self.points) // self.height if self.height else 0
 
     @property
@@ -126,7 +126,7 @@ class CameraInfo:
 
 @dataclass(frozen=True)
 class Odometry:
-    """Where a vehicle is and how it moves.
+    """Pose and motion of a vehicle.
 
     Attributes:
         frame_id: of the pose. stamp_ns: of the message.
@@ -150,7 +150,7 @@ class Odometry:
 
 @dataclass(frozen=True, eq=False)
 class SignalStates:
-    """What the traffic lights show, and where one stops for them, as a map and a camera would tell together.
+    """States of the traffic lights and their stop lines, as from a map and a camera together.
 
     Attributes:
         name: (K,) texts. colour: (K,) ``red``, ``yellow``, ``green``, or ``off``.
@@ -185,13 +185,13 @@ class SignalStates:
 
 @dataclass(frozen=True, eq=False)
 class WorldMessage:
-    """One message of a world that says what no sensor measures.
+    """One message of a simulated world with what no sensor measures.
 
     Attributes:
         role: ``objects`` (:class:`~mt_nodes.data.outputs.Detections`: velocities over the ground, along the axes of
             ``frame_id``), ``odometry`` (:class:`Odometry`), ``route`` (:class:`~mt_nodes.data.outputs.Path`: the middle
             of the lane ahead), ``signals`` (:class:`SignalStates`) or ``lanes`` (:class:`~mt_nodes.data.lanes.Lanes`).
-        stamp_ns, frame_id: of the message; they count, not those in ``data``.
+        stamp_ns, frame_id: of the message; those in ``data`` are ignored.
     """
 
     topic: str
@@ -208,9 +208,9 @@ class WorldMessage:
 
 @dataclass(frozen=True, eq=False)
 class Wire:
-    """One message as it goes over the wire: CDR bytes (with the 4-byte encapsulation header) and their type.
+    """One serialized message: CDR bytes (with the 4-byte encapsulation header) and their type.
 
-    ``came_s`` is when it was heard live (monotonic), None of what was recorded or made; what takes its place bears it.
+    ``came_s`` is the arrival time of a live message (monotonic), None if recorded or made; a replacement keeps it.
     """
 
     topic: str
@@ -229,21 +229,19 @@ class Bundle:
     """All sensor messages of one instant.
 
     Attributes:
-        episode: number of the uninterrupted stretch of input.
+        episode: number of the episode, an uninterrupted part of the input.
         index: number of the bundle within the episode.
         stamp_ns: the instant: header stamp of the leading sensor.
-        clouds, images, camera_infos: decoded messages, at most one a topic.
-        transforms: what is known of the frames at this instant.
-        wires: the original messages, by topic, in the order of the bag: what passes unchanged goes out as these bytes.
+        clouds, images, camera_infos: decoded messages, at most one per topic.
+        transforms: known transforms at this instant.
+        wires: the original messages in the order of the bag: unchanged messages are sent as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
-        beside: clouds of LiDARs that the stack does not take, to look at only (depth for its cameras): never changed,
-            never sent in another form than recorded.
-        loose: those of ``wires`` that are of sensors the stack takes, but of no instant of the leading one: they
-            pass as they are.
-        earlier: former bundles of the episode, the newest last, for a mutation that looks back; they have none.
-        told: what a world says beside sensors, at most one message a topic.
-        facts: what is known of the scene beforehand, by name, for conditions to be evaluated on.
-        scene: number of the bundle with which its scene began, None where that is itself (:mod:`mt_nodes.data.scenes`).
+        beside: clouds of LiDARs that the stack does not take, sent as recorded; depth for its cameras.
+        loose: those of ``wires`` of its sensors that belong to no instant of the leading one; sent as recorded.
+        earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
+        told: messages of a simulated world, at most one per topic.
+        facts: known facts of the scene by name, for conditions.
+        scene: number of the first bundle of its scene, None if it is itself (:mod:`mt_nodes.data.scenes`).
     """
 
     episode: int
@@ -279,20 +277,18 @@ class Bundle:
         return replace(self, clouds=tuple(new.get(c.topic, c) for c in self.clouds))
 
     def joined_with(self, pieces: Iterable[Bundle]) -> Bundle:
-        """Return the bundle with the sensor messages of others, too, of topics that it has not."""
-        made = self
-        for piece in pieces:
-            made = replace(
-                made,
-                clouds=(*made.clouds, *piece.clouds),
-                images=(*made.images, *piece.images),
-                camera_infos=(*made.camera_infos, *piece.camera_infos),
-                told=(*made.told, *piece.told),
-            )
-        return made
+        """Return the bundle with the sensor messages of other bundles added, of topics that it lacks."""
+        parts = (self, *pieces)
+        return replace(
+            self,
+            clouds=tuple(message for part in parts for message in part.clouds),
+            images=tuple(message for part in parts for message in part.images),
+            camera_infos=tuple(message for part in parts for message in part.camera_infos),
+            told=tuple(message for part in parts for message in part.told),
+        )
 
     def changed_topics(self, source: Bundle) -> frozenset[str]:
-        """Topics whose decoded message is not the very object of ``source``: those that must be encoded anew."""
+        """Topics whose decoded message is not the same object as in ``source``: those that must be encoded again."""
         before = {id(m) for m in source.messages}
         return frozenset(m.topic for m in self.messages if id(m) not in before)
 
@@ -309,15 +305,15 @@ class Bundle:
 
     @property
     def known_clouds(self) -> tuple[Cloud, ...]:
-        """What LiDARs saw at this instant, whether the stack takes them or not."""
+        """All clouds of this instant, whether the stack takes them or not."""
         return (*self.clouds, *self.beside)
 
     @property
     def skew_ns(self) -> dict[str, int]:
-        """By how much each sensor's stamp is off the bundle's, by topic."""
-        seen: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.images)
-        return {message.topic: message.stamp_ns - self.stamp_ns for message in seen}
+        """Difference of each sensor's stamp from the bundle's, by topic."""
+        messages: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.images)
+        return {message.topic: message.stamp_ns - self.stamp_ns for message in messages}
 
 
 Episode = Callable[[], Iterator[Bundle]]
-"""Opens an uninterrupted stretch of input from its beginning; it can be opened again."""
+"""Opens an episode from its beginning; can be called again."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``fields:`` of an output in a stack file: where in a message of any type everything is.
+"""``fields:`` of an output in a stack file: paths to the values in a message of any type.
 
     detections: {each: objects, center: pose.position, size: dimensions, yaw: pose.orientation, label: class_name}
     control: {steering_rad: {path: steer_deg, scale: 0.0174533}, speed_mps: drive.speed}
@@ -7,8 +7,8 @@
 A value is a path, or ``{path: …, scale: …}`` for other units and signs, or ``{path: …, names: {1: car}}`` for classes
 that are numbers. What has several numbers is a path to something with x, y and z, to a list of numbers, or a list of
 paths, one each: ``size: [length, width, height]``. Scaled values are in metres, radians, m/s, pixels, seconds, in the
-frame that ``frame_id`` leads to or ``frame`` names (else the header's). All but ``stamp``, ``frame_id`` and ``each`` is
-looked for in every item of the list that ``each`` leads to, where the role has one; ``.`` is the item itself. A message
+frame that ``frame_id`` leads to or ``frame`` names (else the header's). All paths but ``stamp``, ``frame_id`` and
+``each`` start from the items of the list at ``each``, where the role has one; ``.`` is the item itself. A message
 whose stamp is a number matches its input to the nanosecond only where the number is whole.
 """
 
@@ -31,14 +31,14 @@ from mt_nodes.data.field_paths import FieldPath, FieldsOf, element_of
 
 Floats = npt.NDArray[np.float64]
 
-#: Types of numbers and texts, as rclpy tells them.
+#: Types of numbers and texts, as in rclpy.
 NUMBERS = frozenset(("float", "double", "boolean", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))
 TEXTS = frozenset(("string", "wstring"))
 UUID = "unique_identifier_msgs/UUID"
 
 
 class FieldKind(Enum):
-    """What a field must be to be read as something; the value says it to people."""
+    """Kind of a field; the value is its description in error texts."""
 
     TIME = "a builtin_interfaces/Time, or a number of seconds"
     DURATION = "a builtin_interfaces/Duration, or a number of seconds"
@@ -52,11 +52,11 @@ class FieldKind(Enum):
     EDGES = "four numbers, or a list of four paths"
 
 
-#: How many numbers a kind consists of.
+#: Numbers per kind.
 SIZES = {FieldKind.PLACE: 2, FieldKind.VECTOR: 3, FieldKind.EDGES: 4}
 _ALL = {"stamp": FieldKind.TIME}
 _FRAME = {**_ALL, "frame_id": FieldKind.TEXT, "frame": FieldKind.FIXED}
-#: What each role takes.
+#: Keys by role.
 KEYS: dict[str, dict[str, FieldKind]] = {
     "detections": {
         **_FRAME,
@@ -96,14 +96,14 @@ KEYS: dict[str, dict[str, FieldKind]] = {
         "brake": FieldKind.NUMBER,
     },
 }
-#: Keys that a role cannot do without; of alternatives one is enough.
+#: Required keys by role; one of several alternatives is enough.
 NEEDED = {
     "detections": (("each",), ("center",)),
     "boxes": (("each",), ("edges", "center"), ("edges", "size")),
     "path": (("each",), ("position",)),
     "control": (tuple(key for key in KEYS["control"] if key not in _ALL),),
 }
-#: Keys that are looked for in the message; the others are looked for in what ``each`` leads to, where there is one.
+#: Keys whose paths start from the message; others start from the items of ``each``, where there is one.
 _OUTSIDE = frozenset((*_FRAME, "each"))
 
 
@@ -119,7 +119,7 @@ def _names(value: Any, where: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class FieldSource:
-    """Where one value is, and what it is multiplied by or called."""
+    """Path of a value, its factor, and the names of its classes."""
 
     path: FieldPath = field(metadata={"param": Param(convert=_path)})
     scale: float = param(1.0)
@@ -130,7 +130,7 @@ class FieldSource:
         return float(self.path.of(of)) * self.scale
 
     def numbers(self, of: Any, count: int) -> list[float]:
-        """Read so many numbers, of something with x, y and z or of a list.
+        """Read ``count`` numbers, from something with x, y and z or from a list.
 
         Raises:
             ValueError: there are fewer or more.
@@ -142,14 +142,14 @@ class FieldSource:
         return [float(number) * self.scale for number in row]
 
     def text(self, of: Any) -> str:
-        """Read a text, or a number or UUID as one; then its name, if it has any."""
+        """Read a text, number or UUID as text; return its name, if it has one."""
         value = self.path.of(of)
         value = getattr(value, "uuid", value)
         text = str(value) if isinstance(value, (str, Number)) else bytes(value).hex()
         return self.names.get(text, text)
 
     def nanoseconds(self, of: Any) -> int:
-        """Read a time; a number counts seconds after it was scaled, exactly so where it is a whole number."""
+        """Read a time; a scaled number is in seconds, and exact if it is whole."""
         value = self.path.of(of)
         if hasattr(value, "nanosec"):
             return int(value.sec) * 1_000_000_000 + int(value.nanosec)
@@ -158,7 +158,7 @@ class FieldSource:
 
 @dataclass(frozen=True)
 class OutputFields:
-    """What ``fields:`` of one output says: by key one source, or one for each number."""
+    """``fields:`` of one output: one source by key, or one for each number."""
 
     role: str
     sources: dict[str, FieldSource | tuple[FieldSource, ...]]
@@ -166,10 +166,10 @@ class OutputFields:
 
     @classmethod
     def parse(cls, role: str, given: Mapping[str, Any], where: str) -> OutputFields:
-        """Read what stands in the stack file.
+        """Read ``fields:`` of a stack file.
 
         Raises:
-            UsageError: a key that the role does not take, a value that is no path, something that is missing.
+            UsageError: an unknown key, a value that is no path, or a missing key.
         """
         keys = KEYS[role]
         refuse_unknown(given, keys, where)
@@ -183,11 +183,11 @@ class OutputFields:
         return cls(role, {key: _source(value, keys[key], f"{where}.{key}") for key, value in paths.items()}, frame)
 
     def has(self, key: str) -> bool:
-        """Whether the stack file says where that is."""
+        """Whether the stack file has this key."""
         return key in self.sources
 
     def one(self, key: str) -> FieldSource | None:
-        """Return the source of a value; None when none is named."""
+        """Return the source of a value; None without."""
         source = self.sources.get(key)
         return None if isinstance(source, tuple) else source
 
@@ -205,10 +205,10 @@ class OutputFields:
         return np.array(rows, dtype=np.float64).reshape(-1, width)
 
     def check(self, type_name: str, fields_of: FieldsOf, where: str) -> None:
-        """Look every path up in a message type, given as ``pkg/Name``.
+        """Check every path against a message type, given as ``pkg/Name``.
 
         Raises:
-            UsageError: naming the path, what it leads to and what was expected.
+            UsageError: naming the path, the type found there and what was expected.
         """
         item, each = type_name, self.one("each")
         if each is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack file says of what the stack sees: from which scores on it counts, and what its classes are called."""
+"""Settings of a stack file about its detections: score thresholds and class names."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Thresholds:
         return made
 
 
-#: Output of a stack -> its thresholds, unless the stack file or the relation says others.
+#: Output of a stack -> default thresholds.
 DEFAULT_THRESHOLDS = {"detections": Thresholds(0.5, 0.3), "boxes": Thresholds(0.9, 0.5)}
 
 
-#: Name of all classes of a stack that are not named in its file.
+#: Key for all classes of a stack that are not in its file.
 OTHERS = "*"
 
 
 @dataclass(frozen=True)
 class OutputTraits:
-    """What must be known of a stack's detections and boxes to judge them.
+    """Thresholds and classes with which a stack's detections and boxes are judged.
 
     Attributes:
         scores: thresholds by output; :data:`DEFAULT_THRESHOLDS` of those that are not here.
@@ -81,7 +81,7 @@ class _Given:
 
 
 def read_thresholds(value: Any, where: str) -> dict[str, Thresholds]:
-    """Read ``scores`` of a stack file: ``{detections: {high: 0.7, low: 0.5}}``; what is not given is the default's.
+    """Read ``scores`` of a stack file: ``{detections: {high: 0.7, low: 0.5}}``; missing values are the defaults.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack says: obstacles it sees, commands it gives."""
+"""Outputs of a stack: detections, image boxes, commands, paths, diagnostics."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Detections:
         covariance: npt.ArrayLike | None = None,
         traits: Sequence[str] | None = None,
     ) -> Detections:
-        """Build from what is known; the rest gets the value that says "not given".
+        """Build from the known values; others get their value for "unknown".
 
         Raises:
             ValueError: the columns differ in length.
@@ -102,11 +102,11 @@ class Detections:
 
     @classmethod
     def none(cls, frame_id: str, stamp_ns: int | None) -> Detections:
-        """Return a statement that nothing was seen."""
+        """Return an empty output: nothing was detected."""
         return cls.make(frame_id, stamp_ns, np.empty((0, 3)))
 
     def renamed(self, classes: Mapping[str, str]) -> Detections:
-        """Return it with classes called by other names; see :meth:`Output.renamed`."""
+        """Return it with renamed classes; see :meth:`Output.renamed`."""
         return replace(self, label=_renamed(self.label, classes))
 
     def take(self, rows: npt.NDArray[Any]) -> Detections:
@@ -122,7 +122,7 @@ class Detections:
 
 @dataclass(frozen=True, eq=False)
 class ImageBoxes:
-    """What is seen in one image, one upright box each.
+    """Detections in one image, one axis-aligned box each.
 
     Attributes:
         frame_id: of the image. stamp_ns: of the message, None where it carries none.
@@ -162,11 +162,11 @@ class ImageBoxes:
 
     @classmethod
     def none(cls, frame_id: str, stamp_ns: int | None) -> ImageBoxes:
-        """Return a statement that nothing was seen."""
+        """Return an empty output: nothing was detected."""
         return cls.make(frame_id, stamp_ns, np.empty((0, 4)))
 
     def renamed(self, classes: Mapping[str, str]) -> ImageBoxes:
-        """Return it with classes called by other names; see :meth:`Output.renamed`."""
+        """Return it with renamed classes; see :meth:`Output.renamed`."""
         return replace(self, label=_renamed(self.label, classes))
 
     def take(self, rows: npt.NDArray[Any]) -> ImageBoxes:
@@ -200,13 +200,13 @@ class Control:
 
     @property
     def endless(self) -> list[str]:
-        """Names of the numbers that are infinite, which no actuator can be told."""
+        """Names of the infinite values, which no actuator can take."""
         return [name for name, value in vars(self).items() if value is not None and math.isinf(value)]
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """What a stack's nodes say of their health: the texts of statuses at level ERROR, by the names of these."""
+    """Diagnostics of a stack's nodes: the texts of statuses at level ERROR, by name."""
 
     errors: dict[str, str]
 
@@ -232,7 +232,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Output:
-    """Everything one arm answered to one input.
+    """All outputs of one arm for one input.
 
     ``extra`` holds outputs of other kinds by role name. None of the parts is set when the arm was silent.
     ``diagnostics``, what was heard of them since the last answer, is beside the answer and no part of it.
@@ -247,7 +247,7 @@ class Output:
     answer_ms: float | None = None
 
     def renamed(self, classes: Mapping[str, str]) -> Output:
-        """Return it with classes called by other names, by own name; ``*`` stands for those that are not named."""
+        """Return it with renamed classes; the key ``*`` is for all others."""
         if not classes:
             return self
         parts = {role: part for role in ("detections", "boxes") if (part := getattr(self, role)) is not None}
@@ -255,6 +255,6 @@ class Output:
 
     @property
     def silent(self) -> bool:
-        """Whether the arm said nothing at all."""
+        """Whether the arm had no output at all."""
         said = (self.detections, self.control, self.path, self.boxes)
         return all(part is None for part in said) and not self.extra

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ground around the ego in cells of range and bearing: where obstacles were that a verdict is about."""
+"""The ground around the ego vehicle in cells of range and bearing, for the obstacles of verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 #: Size of a cell.
 RANGE_M, BEARING_DEG = 10, 30
-#: What a check writes into the detail of a verdict: class -> rows [nearest m, rightmost deg, obstacles].
+#: Key in the detail of a verdict: class -> rows [nearest m, rightmost deg, obstacles].
 JUDGED_IN = "judged_in"
 
 
@@ -33,7 +33,7 @@ def polar_of(xy_m: npt.ArrayLike) -> npt.NDArray[np.int64]:
 
 
 def counted_cells(xy_m: npt.ArrayLike, labels: npt.ArrayLike) -> dict[str, list[list[int]]]:
-    """Return the cells of obstacles (N, 2), by class (N,), each with how many are in it; sorted."""
+    """Return the cells of obstacles (N, 2), by class (N,), each with its number of obstacles; sorted."""
     cells, names = polar_of(xy_m), np.asarray(labels, dtype=str).reshape(-1)
     counted: dict[str, list[list[int]]] = {}
     for label in np.unique(names).tolist():
@@ -43,7 +43,7 @@ def counted_cells(xy_m: npt.ArrayLike, labels: npt.ArrayLike) -> dict[str, list[
 
 
 def cells_in(detail: Mapping[str, Any]) -> list[tuple[str, Polar]]:
-    """Return class and cell of what a verdict's detail says it judged."""
+    """Return class and cell of the obstacles that a verdict's detail lists as judged."""
     return [
         (label, Polar(int(row[0]), int(row[1]))) for label, rows in detail.get(JUDGED_IN, {}).items() for row in rows
     ]

@@ -23,7 +23,7 @@ _KEYS = ("name", "frame_id", "polygon_m", "box_m", "z_m", "topic")
 
 
 class RegionUnavailable(LookupError):
-    """A region that comes from a topic is not (or not usably) in this bundle."""
+    """The bundle has no (usable) polygon for a region from a topic."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Region:
 
     @cached_property
     def rectangular(self) -> bool:
-        """Whether the region is one box along the axes, which numpy alone answers for."""
+        """Whether the region is one axis-aligned box, which needs no shapely."""
         return bool(self.geometry.equals(shapely.box(*self.bounds)))
 
     def buffered(self, by_m: float) -> Any:
@@ -87,7 +87,7 @@ class Region:
         return shapely.buffer(self.geometry, by_m, join_style="mitre")
 
     def contains(self, xyz: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Tell which points (N, 3), or (N, 2) at any height, of the region's frame lie inside; NaN does not."""
+        """Return which points (N, 3), or (N, 2) at any height, of the region's frame lie inside; NaN does not."""
         x, y = xyz[:, 0], xyz[:, 1]
         low_x, low_y, high_x, high_y = self.bounds
         inside = (x >= low_x) & (x <= high_x) & (y >= low_y) & (y <= high_y)
@@ -112,7 +112,7 @@ class Region:
 
 
 def load_region(value: Any, where: str = "region") -> Region:
-    """Make a region of what a parameter holds.
+    """Make a region from the value of a parameter.
 
     ``value`` is the name of a shipped region, the path of a YAML file, ``topic:/name``, or a mapping
     with ``frame_id`` and ``polygon_m`` (one outline or a list of outlines) or ``box_m: {x: [a, b], y: [c, d]}``,
@@ -137,7 +137,7 @@ def load_region(value: Any, where: str = "region") -> Region:
 
 
 def load_optional_region(value: Any, where: str = "region") -> Region | None:
-    """Make a region, or None of None."""
+    """Make a region; None from None."""
     return None if value is None else load_region(value, where)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-#: By how much the product of a matrix and its transpose may differ from the unit matrix before it is made orthogonal.
+#: Largest deviation of a matrix times its transpose from the unit matrix that needs no orthogonalisation.
 _ORTHOGONAL = 1e-12
 
 
@@ -38,7 +38,7 @@ def rotation_matrix(quaternion_xyzw: Iterable[float]) -> Floats:
 
 
 def quaternion_of(rotation: Floats) -> tuple[float, float, float, float]:
-    """Return the unit quaternion (x, y, z, w) of a (3, 3) matrix, of the nearest rotation if it is none quite.
+    """Return the unit quaternion (x, y, z, w) of a (3, 3) matrix, of the nearest rotation.
 
     Divided is by the largest of the four components (Shepperd, J. Guid. Control 1, 1978).
     """
@@ -80,7 +80,7 @@ def _unit(quaternion: Iterable[float]) -> tuple[float, float, float, float]:
 
 
 def seen_from(x_m: float, y_m: float, yaw_rad: float, places_m: Floats) -> Floats:
-    """Return places (n, 2) as whoever stands at a pose of the same frame sees them: x ahead, y to the left."""
+    """Return places (n, 2) in the frame of a pose: x ahead, y to the left."""
     c, s = np.cos(yaw_rad), np.sin(yaw_rad)
     x, y = places_m[:, 0] - x_m, places_m[:, 1] - y_m
     return np.column_stack([c * x + s * y, c * y - s * x])

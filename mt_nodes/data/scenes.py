@@ -20,15 +20,15 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Bundle, Cloud, Image
 
-#: The ego moved less than this, by votes on a grid of ``CELL_M``, as long as a scene lasts.
+#: Largest motion of the ego vehicle within a scene, by votes on a grid of ``CELL_M``.
 SAME_PLACE_M, CELL_M = 0.5, 0.2
-#: Displacements up to so many cells are told apart; a larger one is another scene whatever it is.
+#: Largest displacement in cells that is measured; a larger one is another scene.
 REACH_CELLS = 10
-#: A cloud with fewer edges says nothing about a displacement; and so many of them, at least, must agree on it.
+#: Fewest edges of a cloud that give a displacement, and fewest that must agree on it.
 LEAST_EDGES, LEAST_SHARE = 8, 0.4
-#: Mean absolute difference of two pictures of one scene at most, of full scale.
+#: Largest mean absolute difference of two images of one scene, as a share of full scale.
 SAME_PICTURE = 0.012
-#: What is read of a cloud: points, their slope and range, and columns around the sensor.
+#: Points that are read of a cloud, their slope and range, and columns around the sensor.
 _POINTS, _LOWEST_SLOPE, _NEAREST_M, _FARTHEST_M, _COLUMNS = 8_000, -0.035, 2.5, 40.0, 720
 #: An edge is nearer by so much than the column beside it.
 _STEP_M = 0.6
@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class SceneView:
-    """What of a bundle is compared: edges (2, N) in metres of a cloud, or a picture (H, W) of an image, by topic."""
+    """Compared contents of a bundle: edges (2, N) in metres of a cloud, or a grey image (H, W), by topic."""
 
     topic: str
     edges_m: Floats | None = None
@@ -53,14 +53,14 @@ class SceneView:
 
 
 class Scenes:
-    """Follows the source bundles of episodes, in their order. It depends on what they show, and on nothing else."""
+    """Assigns scenes to the source bundles of episodes, in order, from their contents alone."""
 
     def __init__(self) -> None:
         self._anchor: SceneView | None = None
         self._first = self._last = (-1, -1)
 
     def placed(self, bundle: Bundle) -> Bundle:
-        """Return a bundle with the number of the bundle with which its scene began, if that is an earlier one."""
+        """Return a bundle with the number of the first bundle of its scene, if that is an earlier one."""
         here, view = (bundle.episode, bundle.index), view_of(bundle)
         goes_on = self._last[0] == here[0] and self._last[1] < here[1]
         self._last = here
@@ -71,14 +71,14 @@ class Scenes:
 
 
 def in_scenes(readings: Iterable[Bundle | T]) -> Iterator[Bundle | T]:
-    """Yield what is read of episodes, each bundle with its scene."""
+    """Yield the readings of episodes, each bundle with its scene."""
     scenes = Scenes()
     for found in readings:
         yield scenes.placed(found) if isinstance(found, Bundle) else found
 
 
 def view_of(bundle: Bundle) -> SceneView | None:
-    """Return what of a bundle is compared: of its first cloud, else of its first image; None: there is nothing."""
+    """Return the compared contents of a bundle: of its first cloud, else of its first image; None without."""
     for cloud in bundle.clouds[:1]:
         if (found := edges_m(cloud)).shape[1] >= LEAST_EDGES:
             return SceneView(cloud.topic, edges_m=found)
@@ -89,7 +89,7 @@ def view_of(bundle: Bundle) -> SceneView | None:
 
 
 def alike(one: SceneView, other: SceneView) -> bool:
-    """Tell whether two views are of one scene."""
+    """Return whether two views are of one scene."""
     if one.topic != other.topic:
         return False
     if one.edges_m is not None and other.edges_m is not None:
@@ -140,7 +140,7 @@ def _steps_m(seen: npt.NDArray[np.intp], nearest: Floats) -> Floats:
 
 
 def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
-    """Return by how much things moved from one cloud to another, to about ``CELL_M``, as most edges have it.
+    """Return the displacement from one cloud to another, to about ``CELL_M``, by a vote of the edges.
 
     Args:
         before_m, after_m: edges (2, N) and (2, M).
@@ -164,14 +164,14 @@ def displacement_m(before_m: Floats, after_m: Floats) -> float | None:
 
 
 def _cells(edges_m: Floats) -> npt.NDArray[np.int16]:
-    """Return the cells (2, K) that edges lie in, each once: many edges of one bush must not outvote a street."""
+    """Return the cells (2, K) of edges, each once: many edges of one bush must not outvote a street."""
     x, y = np.rint(edges_m / np.float32(CELL_M)).astype(np.int32)
     found = np.unique(x << 16 | (y & 0xFFFF))
     return np.stack([found >> 16, found & 0xFFFF]).astype(np.int16)
 
 
 def picture(image: Image) -> Floats | None:
-    """Return an image as a small grey picture (H, W), 0 to 1; None where it cannot be read."""
+    """Return an image as a small grey picture (H, W), 0 to 1; None if it cannot be read."""
     pixels = image.pixels
     if image.compressed is not None:
         coded = np.frombuffer(image.compressed, dtype=np.uint8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics a stack takes and says, as its file has them."""
+"""Topics that a stack subscribes and publishes, from its file."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.output_fields import OutputFields
 
 SENSOR_ROLES = ("lidar", "camera", "camera_info")
-#: What a world tells beside its sensors, and as which type of message it is told unless the stack file says another.
-TOLD_TYPES = {
+#: Role of a world input -> default message type.
+WORLD_TYPES = {
     "objects": "visualization_msgs/msg/MarkerArray",
     "odometry": "nav_msgs/msg/Odometry",
     "route": "nav_msgs/msg/Path",
     "signals": "visualization_msgs/msg/MarkerArray",
     "lanes": "visualization_msgs/msg/MarkerArray",
 }
-INPUT_ROLES = (*SENSOR_ROLES, *TOLD_TYPES)
-#: The first of these that a stack takes is what its bundles follow.
+INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
+#: Roles that bundles can follow; the first that a stack takes counts.
 LEADING_ROLES = ("lidar", "camera", "objects")
-#: What a stack tells beside its answers.
+#: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
 OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
 DEFAULT_INPUTS = {
@@ -48,7 +48,7 @@ DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class OutputTopic:
-    """One thing the stack says: topic, message type, and what reads it.
+    """One output of the stack: topic, message type, and its adapter.
 
     That is the adapter of the type or, where there are several, the one named, with ``params``; or ``fields``: where
     in the message everything is, by paths (:mod:`mt_nodes.data.output_fields`). ``beside`` are further topics that tell
@@ -64,24 +64,24 @@ class OutputTopic:
 
     @property
     def rows(self) -> tuple[OutputTopic, ...]:
-        """Every topic that it is said on, the leading one first."""
+        """All its topics, the leading one first."""
         return (self, *self.beside)
 
 
 @dataclass(frozen=True)
-class ToldTopic:
-    """How a stack takes what a world tells: topic and message type, of which an adapter must read and write."""
+class WorldTopic:
+    """Topic and message type of a world input; an adapter must read and write the type."""
 
     topic: str
     type: str
 
 
-Input = str | tuple[str, ...] | ToldTopic
-"""Of a sensor a topic or several, the leading one first."""
+Input = str | tuple[str, ...] | WorldTopic
+"""For a sensor one topic or several, the leading one first."""
 
 
 def read_inputs(value: Any, where: str) -> dict[str, Input]:
-    """Read ``inputs`` of a stack file by role: a topic, a list of several, or ``{topic: …, type: …}`` of what is told.
+    """Read ``inputs`` of a stack file by role: a topic, a list, or ``{topic: …, type: …}`` for a world input.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.
@@ -99,7 +99,7 @@ def read_inputs(value: Any, where: str) -> dict[str, Input]:
 
 def topics_of(given: Input) -> tuple[str, ...]:
     """Return the topics of one role of ``inputs``."""
-    if isinstance(given, ToldTopic):
+    if isinstance(given, WorldTopic):
         return (given.topic,)
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -107,12 +107,12 @@ def topics_of(given: Input) -> tuple[str, ...]:
 def _input(role: str, value: Any, where: str) -> Input:
     if role in SENSOR_ROLES:
         return _one_or_more(value or DEFAULT_INPUTS[role], where)
-    if isinstance(value, ToldTopic):
+    if isinstance(value, WorldTopic):
         return value
     given = {"topic": value} if isinstance(value, str) else value or {}
     if not isinstance(given, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a topic or {{topic: …, type: …}}")
-    row = build(ToldTopic, {"topic": DEFAULT_INPUTS[role], "type": TOLD_TYPES[role], **given}, where)
+    row = build(WorldTopic, {"topic": DEFAULT_INPUTS[role], "type": WORLD_TYPES[role], **given}, where)
     read_topic(row.topic, f"{where}.topic")
     return row
 
@@ -126,7 +126,7 @@ def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
 
 
 def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
-    """Read ``outputs`` of a stack file: what says what, by role.
+    """Read ``outputs`` of a stack file, by role.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.
@@ -139,7 +139,7 @@ def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
 
 
 def _output(role: str, value: Any, where: str) -> OutputTopic:
-    """Read what is said in one role, on one topic or, of a command, on several."""
+    """Read the output of one role, on one topic or, for a command, on several."""
     if role == "control" and isinstance(value, (list, tuple)) and value:
         return _outputs_beside(role, value, where)
     given = {"topic": value} if isinstance(value, str) else {} if value is None else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collects transforms as they come and gives the tree of any recent instant."""
+"""Collects transforms as they arrive, and returns the tree of any recent instant."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from mt_nodes.data.transforms import Transform, TransformTree
 
-#: Seconds that moving transforms are remembered for; tf2's default.
+#: Seconds for which moving transforms are kept; tf2's default.
 HISTORY_S = 10.0
 
 
 class TransformBuffer:
-    """Static transforms hold for ever; moving ones are interpolated (linear, slerp) between their neighbours in time.
+    """Static transforms never expire; moving ones are interpolated (linear, slerp) between their neighbours in time.
 
     Before the first and after the last known pose of a frame, that pose is taken. Transforms given as ``fixed`` (the
     user's file) stand above those that come later.
@@ -27,7 +27,7 @@ class TransformBuffer:
         self._moving: dict[str, list[Transform]] = {}
 
     def add(self, transforms: Iterable[Transform]) -> None:
-        """Take in transforms; ``static`` says of each whether it moves."""
+        """Add transforms; ``static`` of each says whether it moves."""
         fixed = {t.child for t in self._fixed}
         known = [t for t in transforms if t.child not in fixed]
         if static := [t for t in known if t.static]:

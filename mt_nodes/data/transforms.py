@@ -19,12 +19,12 @@ from mt_nodes.data.rotations import quaternion_of, quaternion_of_rpy, rotation_m
 Matrix = npt.NDArray[np.float64]
 #: Frames of the ego vehicle and of the map, as REP 105 names them.
 EGO_FRAME, MAP_FRAME = "base_link", "map"
-#: The place on the ground below the ego vehicle, in REP 120.
+#: The frame on the ground below the ego vehicle, in REP 120.
 FOOTPRINT_FRAME = "base_footprint"
 
 
 class UnknownTransform(UsageError):
-    """No chain of known transforms joins the two frames."""
+    """No chain of known transforms connects the two frames."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +86,11 @@ class TransformTree:
         return np.asarray(np.linalg.solve(target_from, source_from), dtype=np.float64)
 
     def _hint(self, *wanted: str) -> str:
-        """Return what to write where the ego vehicle is known by the place below it alone."""
+        """Return what to write if only the frame below the ego vehicle is known."""
         if EGO_FRAME not in wanted or EGO_FRAME in self.frames or FOOTPRINT_FRAME not in self.frames:
             return ""
         row = f"{{parent: {FOOTPRINT_FRAME}, child: {EGO_FRAME}, translation_m: [0, 0, 0], rpy_rad: [0, 0, 0]}}"
-        return f", such as - {row} if the two are one place (else z is the height of {EGO_FRAME} above the ground)"
+        return f", such as - {row} if the two are the same place (else z is the height of {EGO_FRAME} above the ground)"
 
     def _to_root(self, frame: str) -> tuple[str, Matrix]:
         matrix, seen = np.eye(4), {frame}
@@ -120,7 +120,7 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
 
 
 def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Apply a 4×4 matrix to points of shape (N, 3); each column of the result lies in one piece.
+    """Apply a 4×4 matrix to points of shape (N, 3); each column of the result is contiguous.
 
     Column by column: a matrix product of so thin a matrix takes five times as long, twenty when its threads have to
     wait for a core.

@@ -12,11 +12,11 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 
 SCHEMA = 1
-#: What a line has beside where there is something to say; see :attr:`Verdict.marks`.
+#: Optional keys of a line; see :attr:`Verdict.marks`.
 MARKS = ("round", "paired_by", "scene")
-#: What a check writes into the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
+#: Keys in the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
 OBJECTS, OBJECTS_BY = "objects", "objects_by"
-#: Key of what a verdict's detail says of scores: [before, after] of each thing that was lost.
+#: Key in the detail of a verdict: scores [before, after] of each lost object.
 SCORE_FALLS = "score_falls"
 
 
@@ -79,7 +79,7 @@ class Pair:
 
     @property
     def followup(self) -> Pair:
-        """Identity of the follow-up that was judged: control and sham share one over several checks."""
+        """Identity of the judged follow-up: control and sham share one for several checks."""
         return Pair(self.episode, self.bundle, self.relation, self.draw.split("@")[0])
 
     @property
@@ -90,7 +90,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a check says of one pair of outputs.
+    """The judgement of a check on one pair of outputs.
 
     ``margin`` is signed: ≥ 0 exactly when the relation holds. What was not measured is None.
     """
@@ -114,7 +114,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one pair, as it is journalled.
+    """The outcome of one pair, as in the journal.
 
     Attributes:
         marks: ``round`` of the relations' turns of a live run, and ``paired_by`` where an answer was found not by its
@@ -163,7 +163,7 @@ class Verdict:
 
 
 def _number(value: float | None) -> float | int | None:
-    """JSON has no NaN or infinity: what is not a finite number was not measured."""
+    """Return a finite number, else None: JSON has no NaN or infinity."""
     if value is None or not math.isfinite(value):
         return None
     return int(value) if float(value).is_integer() else float(value)

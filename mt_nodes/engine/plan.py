@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.processes import Process, filled
 from mt_nodes.relations.relation import DEFAULT
-from mt_nodes.stacks.stack import Stack, refuse_told
+from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 R = TypeVar("R", bound="Request")
 MODES = ("twin", "alternate", "two_pass")
@@ -48,35 +48,37 @@ class ReplayRequest(Request):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
-    relations: tuple[str, ...] = param(DEFAULT, help="relations or .yaml files")
-    stack: str = param("reference_detector", help="name of a shipped stack or a .yaml file")
+    relations: tuple[str, ...] = param(DEFAULT, help="names of relations, or .yaml files")
+    stack: str = param("reference_detector", help="shipped stack, or .yaml file")
     stack_settings: Mapping[str, Any] = param(
-        {}, help="in place of what the stack file says, such as scores.detections.high=0.7 or deadline_s=30"
+        {}, help="override a setting of the stack file, such as scores.detections.high=0.7 or deadline_s=30"
     )
-    mode: str = param("twin", help=", ".join(MODES))
-    pace: str = param("lockstep", help=", ".join(PACES))
-    transport: str = param("ros", help=", ".join(TRANSPORTS))
-    limit: int | None = param(None, low=1, help="bundles per episode at most")
-    seed: int = param(0, help="what every draw depends on")
-    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
+    mode: str = param("twin", help=f"how the two arms share instances of the stack: {', '.join(MODES)}")
+    pace: str = param("lockstep", help=f"wait for each answer, or play in real time: {', '.join(PACES)}")
+    transport: str = param(
+        "ros", help=f"over ROS topics, or by calling a Python stack directly: {', '.join(TRANSPORTS)}"
+    )
+    limit: int | None = param(None, low=1, help="use at most N bundles per episode")
+    seed: int = param(0, help="seed of all random draws")
+    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack, see `mt list faults`")
     topics: Mapping[str, str] = param(
-        {}, help="choose among several topics of the bag (ROLE=TOPIC, again for each of a role)"
+        {}, help="topic for a role, such as lidar=/points, where the bag has several; once for each sensor"
     )
-    transforms: str = param("", help="YAML file of transforms that the bag lacks")
-    qos: str = param("", help="YAML file of QoS profiles by topic of the stack, in rosbag2's format for overrides")
-    draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups that each relation makes of each bundle")
+    transforms: str = param("", help="YAML file with transforms that the bag lacks")
+    qos: str = param("", help="YAML file with QoS profiles by topic, in rosbag2's format for overrides")
+    draws: int = param(1, low=1, high=MOST_DRAWS, help="follow-ups per relation and bundle")
     rate: float = param(1.0, help="speed of the realtime pace")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
-    waivers: str = param("", help="YAML file of violations that are known and accepted for now")
-    cases: str = param("", help="YAML file of cases that `mt rules match --plan` wrote, in place of relations")
+    waivers: str = param("", help="YAML file with known violations that are accepted for now")
+    cases: str = param("", help="YAML file of cases from `mt rules match --plan`, in place of relations")
     only: str = param("", help="the one pair to judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose draws are used again")
     first_episode: int = param(0, low=0, help="number of the first bag's episode")
-    report: bool = param(True, help="make tables and report at the end; of a part of a run nobody needs them")
-    from_evidence: bool = param(False, help="the bag is the evidence of the one pair, whose instant is played")
-    shrunk: str = param("", help="what `mt shrink` left of the input of the one pair")
+    report: bool = param(True, help="make tables and report at the end")
+    from_evidence: bool = param(False, help="the bag is the evidence of the one pair")
+    shrunk: str = param("", help="reduced input of the one pair, from `mt shrink`")
     first_pairs: tuple[str, ...] = param((), help="pairs that are judged before all others")
-    only_first: bool = param(False, help="judge these, with control and sham on their bundles, and no others")
+    only_first: bool = param(False, help="judge only these, with control and sham on their bundles")
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,7 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         if value not in known:
             hint = "; shadow needs a live stack" if value == "shadow" else ""
             raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}{hint}")
-    refuse_told(stack)
+    refuse_world_inputs(stack)
     if request.mode == "alternate" and not stack.stateless:
         raise UsageError(f"--mode alternate: stack '{stack.name}' remembers (stateless: false); use twin or two_pass")
     if request.transport == "inprocess" and not stack.callable:
@@ -315,4 +317,4 @@ def _inputs(stack: Stack) -> list[str]:
 
 
 def _topics(stack: Stack) -> list[str]:
-    return [*_inputs(stack), *(row.topic for row in stack.said), "/clock", "/tf", "/tf_static"]
+    return [*_inputs(stack), *(row.topic for row in stack.published), "/clock", "/tf", "/tf_static"]

@@ -69,7 +69,7 @@ def sensor_from_message(role: str, topic: str, message: Any) -> Cloud | Image | 
 
 def message_type(stack: Stack, role: str) -> str:
     """Return the message type in which a stack takes an input; of a camera that of raw images."""
-    return stack.told[role].type if role in stack.told else SENSOR_TYPES[role]
+    return stack.world_inputs[role].type if role in stack.world_inputs else SENSOR_TYPES[role]
 
 
 def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rclpy.qos import QoSProfile
 
-from mt_nodes.data.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, TOLD_TYPES
+from mt_nodes.data.stack_topics import DEFAULT_INPUTS, DEFAULT_OUTPUTS, WORLD_TYPES
 from mt_nodes.nodes import clock_echo, control, live_view, qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
 from mt_nodes.nodes.monitor import MonitorParameters
@@ -69,7 +69,7 @@ NODES = {
         (
             *(
                 Endpoint("publishes", DEFAULT_INPUTS[role], kind, qos.REPLAY, f"{role}; topics as the stack file says")
-                for role, kind in TOLD_TYPES.items()
+                for role, kind in WORLD_TYPES.items()
             ),
             Endpoint("publishes", "/clock", "rosgraph_msgs/msg/Clock", qos.CLOCK, "the world's time"),
             Endpoint(

@@ -37,7 +37,7 @@ from mt_nodes.base.errors import MtError, UsageError, suggest
 from mt_nodes.base.params import plain
 from mt_nodes.base.processes import Process
 from mt_nodes.cli.arguments import Argument, request_from_texts
-from mt_nodes.cli.mutate_command import settings
+from mt_nodes.cli.options import settings
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.engine.plan import (
     NodePlan,

@@ -52,7 +52,7 @@ class LiveSafety:
         self._leaks: LeakWatch | None = None
         #: Called in another thread as soon as a leak is sure.
         self.stop: Callable[[], object] = lambda: None
-        self._watched = LeakQuery(config.actuators, config.observers, tuple(row.topic for row in run.stack.said))
+        self._watched = LeakQuery(config.actuators, config.observers, tuple(row.topic for row in run.stack.published))
         self._before: frozenset[GraphEndpoint] = frozenset()
         self._usage = ResourceUsage()
         self._began_s = own_time_s()

@@ -148,7 +148,7 @@ class OutputListener:
         command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
         if command is not None:
             self._inbox.put(
-                tap.role, command.said.stamp_ns, ReceivedOutput(command.said, command.wires[0], command.wires[1:])
+                tap.role, command.control.stamp_ns, ReceivedOutput(command.control, command.wires[0], command.wires[1:])
             )
 
 

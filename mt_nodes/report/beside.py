@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else lies in a results directory for people to look at: pages that other commands left there."""
+"""Further pages in a results directory, which other commands have written."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import NamedTuple
 
-#: Where each command leaves its page, below the results directory; and what is told of it.
+#: Pages of other commands, relative to the results directory, and their link texts.
 TREND, REVIEW, COVERAGE = "trend.html", "review/review.html", "coverage.html"
 _PAGES = {
-    REVIEW: "what people say of its cases",
-    TREND: "its relations over several versions",
-    COVERAGE: "where it tried anything",
+    REVIEW: "ratings of its cases",
+    TREND: "trend of its relations over several versions",
+    COVERAGE: "coverage",
 }
 
 
@@ -23,5 +23,5 @@ class Link(NamedTuple):
 
 
 def beside(out: Path) -> list[Link]:
-    """Return links to the pages that lie in a results directory, none to what is not there."""
+    """Return links to the pages that are in a results directory."""
     return [Link(name, about) for name, about in _PAGES.items() if (out / name).is_file()]

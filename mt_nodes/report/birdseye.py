@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bird's-eye views of a pair: both clouds, both outputs, what was lost, gained and added.
+"""Bird's-eye views of a pair: both clouds, both outputs, and lost, gained and added obstacles.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008); what matters differs in shape as well.
+Colours are those of Okabe and Ito (Color Universal Design, 2008); marks also differ in shape.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _zones(axes: Axes, view: PairView) -> None:
 
 def _points(axes: Axes, view: PairView, xyz: Floats, colour: str, area: float) -> None:
     x0, x1, y0, y1 = view.window
-    seen = xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
-    axes.scatter(seen[:, 1], seen[:, 0], s=area, c=colour, marker="o", linewidths=0, rasterized=True)
+    visible = xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
+    axes.scatter(visible[:, 1], visible[:, 0], s=area, c=colour, marker="o", linewidths=0, rasterized=True)
 
 
 def _boxes(axes: Axes, boxes: Floats, labels: Texts, colour: str) -> None:
@@ -76,7 +76,7 @@ def _boxes(axes: Axes, boxes: Floats, labels: Texts, colour: str) -> None:
 
 
 def corners(boxes: Floats) -> Floats:
-    """Return the footprints of boxes (M, 7) as (M, 4, 2), y before x: that is how they are drawn."""
+    """Return the footprints of boxes (M, 7) as (M, 4, 2), y before x as in the picture."""
     unit = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, -0.5], [-0.5, 0.5]])
     local = unit[None] * boxes[:, None, 3:5]
     cos, sin = np.cos(boxes[:, 6])[:, None], np.sin(boxes[:, 6])[:, None]
@@ -101,7 +101,7 @@ def _marks(axes: Axes, view: PairView) -> None:
 
 
 def data_uri(figure: Figure) -> str:
-    """Equal pictures give equal bytes: no date, no random ids."""
+    """Return a figure as a data URI (SVG); equal figures give equal bytes: no date, no random ids."""
     buffer = io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "mt_nodes"}):
         figure.savefig(buffer, format="svg", dpi=130, metadata={"Date": None})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cameras showed in a pair: both pictures, the boxes and paths that were told, what was lost and gained."""
+"""Camera images of a pair: both images, output boxes and paths, and what was lost and gained."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDTH_IN = 7.5
 
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
-    # What is lost is told where the follow-up was to show it, which may be elsewhere, as in a mirror.
+    # Lost boxes are marked where the follow-up should show them, which may be elsewhere, as in a mirror.
     marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
     before = ((view.source_path_px, BLUE, "-"),)
     after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))

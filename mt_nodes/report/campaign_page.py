@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``report.html`` of a campaign: one self-contained page over all its cells, made from what they left on disk."""
+"""``report.html`` of a campaign: one self-contained page over all its cells, made from their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mt_nodes.report.coverage.coverage_view import coverage_html
 from mt_nodes.report.html import SYMBOLS, environment
 
 FILE = "report.html"
-#: Failed drives that are listed; ``summary.json`` has all.
+#: Failed drives on the page; ``summary.json`` has all.
 LISTED = 200
 #: Charts that are shown unfolded.
 UNFOLDED = 6
@@ -30,20 +30,20 @@ Summary = Mapping[str, Any]
 
 
 def write_campaign_page(out: Path) -> Path:
-    """Make ``report.html`` of a campaign's directory anew and return its path.
+    """Write ``report.html`` of a campaign's directory and return its path.
 
     Reads ``summary.json``, and of each cell ``result.jsonl`` and ``ledger.jsonl``.
 
     Raises:
-        MtError: the campaign was not summed up, or a file of a cell is damaged.
+        MtError: the campaign has no summary, or a file of a cell is damaged.
     """
     summary = _summary(out)
-    tried, worst = CoverageCounter(), {}
-    places = {cell: out / "cells" / cell for cell in summary["cells"]}
-    judged = {cell: place for cell, place in places.items() if (place / "result.jsonl").is_file()}
-    for cell, place in judged.items():
-        worst[cell] = _worst(place, tried)
-    found, about = tried.coverage, summary["campaign"]
+    counter, worst = CoverageCounter(), {}
+    directories = {cell: out / "cells" / cell for cell in summary["cells"]}
+    for cell, directory in directories.items():
+        if (directory / "result.jsonl").is_file():
+            worst[cell] = _worst(directory, counter)
+    coverage, about = counter.coverage, summary["campaign"]
     relations = {cell: each["relations"] for cell, each in summary["cells"].items()}
     page = (
         environment()
@@ -54,7 +54,7 @@ def write_campaign_page(out: Path) -> Path:
             about=about,
             symbols=SYMBOLS,
             relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
-            links={cell: _links(cell, worst.get(cell), place) for cell, place in places.items()},
+            links={cell: _links(cell, worst.get(cell), directory) for cell, directory in directories.items()},
             beside=beside(out),
             offered=sum(each["offered"] for each in summary["cells"].values()),
             violated=sum(r["violated"] for each in relations.values() for r in each.values()),
@@ -63,7 +63,7 @@ def write_campaign_page(out: Path) -> Path:
             charts=effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]}),
             unfolded=UNFOLDED,
             area=effect,
-            coverage=coverage_html(found) if found.weathers else "",
+            coverage=coverage_html(coverage) if coverage.weathers else "",
         )
     )
     write_whole(out / FILE, page)
@@ -71,26 +71,26 @@ def write_campaign_page(out: Path) -> Path:
 
 
 def _summary(out: Path) -> Summary:
-    """Return what the campaign came to.
+    """Return the summary of the campaign.
 
     Raises:
-        InfrastructureError: it was not summed up yet, or by another version.
+        InfrastructureError: there is none yet, or one of another version.
     """
     path = out / "summary.json"
-    sum_up = f"`mt campaign --resume {out} --minutes 0` sums up what is done"
+    sum_up = f"`mt campaign --resume {out} --minutes 0` writes one"
     try:
         summary: Summary = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {error}; {sum_up}") from error
     if "cells" not in summary.get("campaign", {}):
-        raise InfrastructureError(f"{path}: does not say what its cells are; {sum_up}")
+        raise InfrastructureError(f"{path}: has no list of cells; {sum_up}")
     return summary
 
 
-def _worst(place: Path, tried: CoverageCounter) -> dict[str, str]:
-    """Return the worst violated pair of each relation of a cell, and have its lines counted."""
+def _worst(directory: Path, counter: CoverageCounter) -> dict[str, str]:
+    """Return the worst violated pair of each relation of a cell, and count its pairs in the coverage."""
     worst: dict[str, Mapping[str, Any]] = {}
-    for line in tried.passing(place, read_journal(place / "result.jsonl")):
+    for line in counter.passing(directory, read_journal(directory / "result.jsonl")):
         if line.get("outcome") != Outcome.VIOLATED.value or "@" in line["pair"].rpartition("/")[2]:
             continue
         known = worst.get(line["relation"])
@@ -99,8 +99,8 @@ def _worst(place: Path, tried: CoverageCounter) -> dict[str, str]:
     return {relation: line["pair"] for relation, line in worst.items()}
 
 
-def _links(cell: str, worst: Mapping[str, str] | None, place: Path) -> dict[str, Any]:
-    """Return where a cell's report is, in it the worst pair of each relation, what is beside it; empty without one."""
+def _links(cell: str, worst: Mapping[str, str] | None, directory: Path) -> dict[str, Any]:
+    """Return links to a cell's report, to the worst pair of each relation in it, and to further pages."""
     if worst is None:
         return {"report": "", "pairs": {}, "beside": []}
     home = f"cells/{quote(cell)}"
@@ -109,12 +109,12 @@ def _links(cell: str, worst: Mapping[str, str] | None, place: Path) -> dict[str,
     return {
         "report": report,
         "pairs": pairs,
-        "beside": [Link(f"{home}/{href}", about) for href, about in beside(place)],
+        "beside": [Link(f"{home}/{href}", about) for href, about in beside(directory)],
     }
 
 
 def _by_drive(failed: Sequence[Mapping[str, Any]], cells: int) -> list[dict[str, Any]]:
-    """Return failed items by drive and trouble: most often a drive that cannot be read fails in every cell."""
+    """Return failed items by drive and error: a drive that cannot be read fails in every cell."""
     found: dict[tuple[int, str, str], list[str]] = {}
     for item in failed:
         found.setdefault((item["drive"], item["url"], item["trouble"]), []).append(item["cell"])

@@ -34,13 +34,13 @@ def write_figure(rows: Rows, directory: Path) -> list[Path]:
     """Write ``categories.png`` and ``categories.svg``; equal tables give equal files."""
     figure, paths = _figure(rows), [directory / f"{FIGURE}.{kind}" for kind in ("png", "svg")]
     for path in paths:
-        path.write_bytes(rendered(figure, path.suffix[1:]))
+        path.write_bytes(render(figure, path.suffix[1:]))
     return paths
 
 
 def figure_uri(rows: Rows) -> str:
     """Return the figure as a data URI (SVG)."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(rendered(_figure(rows), 'svg')).decode()}"
+    return f"data:image/svg+xml;base64,{base64.b64encode(render(_figure(rows), 'svg')).decode()}"
 
 
 def _figure(rows: Rows) -> Figure:
@@ -66,13 +66,13 @@ def _panel(axes: Axes, row: Mapping[str, Any], names: Sequence[str], top: float)
         floor = [a + b for a, b in zip(floor, heights, strict=True)]
     for i, c in enumerate(cells):
         axes.text(i, 0.985 * top, f"{c['>']} / {c['<']}\nof {sum(c.values())}", ha="center", va="top", fontsize=7)
-    shown = ["overall" if name == OVERALL else name for name in names]
-    axes.set_xticks(range(len(names)), shown, rotation=35, ha="right", fontsize=8)
+    ticks = ["overall" if name == OVERALL else name for name in names]
+    axes.set_xticks(range(len(names)), ticks, rotation=35, ha="right", fontsize=8)
     axes.set(ylim=(0.0, top), title=f"n = {row['n']:,}")
 
 
 def _top(rows: Rows) -> float:
-    """Upper end of the axis (%): pairs that are alike are most, and what differs must be seen."""
+    """Return the upper end of the axis (%): most pairs are equal, but the others must be visible."""
     shares = [
         100.0 * (cells[">"] + cells["<"]) / max(1, sum(cells.values()))
         for row in rows
@@ -85,10 +85,9 @@ def _top(rows: Rows) -> float:
     )
 
 
-def rendered(figure: Figure, kind: str) -> bytes:
-    """Return a figure as a file of a kind; equal figures give equal bytes."""
+def render(figure: Figure, kind: str) -> bytes:
+    """Return a figure as a file of a kind; equal figures give equal bytes: no date, no random ids."""
     buffer = io.BytesIO()
-    # Without date and random ids equal tables give equal bytes.
     with matplotlib.rc_context({"svg.hashsalt": "mt_nodes", "hatch.linewidth": 0.6}):
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else {"Software": None})
     return buffer.getvalue()

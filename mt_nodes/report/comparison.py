@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two finished runs against each other: what fails newly, no longer, still."""
+"""Compares two runs: what is newly, no longer and still failing."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mt_nodes.report.run_files import read_summary
 FAIL, PASS = RelationOutcome.FAIL.value, RelationOutcome.PASS.value
 DECIDED = (PASS, FAIL)
 NEWLY_FAILING, NO_LONGER_DECIDED = "newly failing", "no longer decided"
-#: Exit codes of runs that judged all that they were to judge.
-ENDED = (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED)
-#: Settings of a run that, when they differ, say what a comparison compares.
-TOLD = ("stack", "faults", "bags", "seed", "mode", "pace", "transport", "limit")
+#: Exit codes of complete runs.
+COMPLETE = (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED)
+#: Settings whose differences are noted.
+SETTINGS = ("stack", "faults", "bags", "seed", "mode", "pace", "transport", "limit")
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """What a run left: its summary, the settings of its journal, and the decided pairs of its relations.
+    """Results of a run: its summary, the settings of its journal, and the pairs of its relations.
 
-    ``violated`` says of each decided pair, by relation, whether it was violated; ``stamps`` which instant it was.
+    ``offered`` has (pair, stamp in ns) of all pairs by relation, ``violated`` whether each decided pair was violated.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class ComparedRun:
         """Read a results directory.
 
         Raises:
-            MtError: it is none, or damaged.
+            MtError: it is no results directory, or is damaged.
         """
         lines, summary = list(read_journal(path / "result.jsonl")), read_summary(path)
         if waivers is not None:
@@ -61,7 +61,7 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class Step:
-    """What became of one relation: its outcomes, None in a run that does not have it, and whether it is waived now."""
+    """Outcomes of one relation, None in a run that does not have it, and whether it is waived now."""
 
     name: str
     was: str | None
@@ -70,23 +70,23 @@ class Step:
 
     @classmethod
     def of(cls, name: str, was: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Step:
-        """Make it of what the summaries of the two runs have of the relation."""
+        """Make it from the relation's entries in both summaries."""
         before, after = (None if relation is None else str(relation["outcome"]) for relation in (was, now))
         return cls(name, before, after, bool(now and now.get("waived")))
 
     @property
     def change(self) -> str:
-        """In words; see :func:`change_of`."""
+        """The change in words; see :func:`change_of`."""
         return change_of(self.was, self.now)
 
     @property
-    def told(self) -> str:
+    def both(self) -> str:
         """Both outcomes, in words."""
         return f"{self.was or 'missing'} before, {self.now or 'missing'} after"
 
 
 def compare(before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
-    """Return what became of every relation and pair from one run to the other, with its exit code.
+    """Return the change of every relation and pair from one run to the other, and the exit code.
 
     :func:`exit_of` has the rules of the exit code. Pairs are compared one by one where both runs offered the same
     (identity and instant) of a relation: the exact McNemar test, two-sided, over those decided in both. Otherwise
@@ -104,7 +104,7 @@ def compare(before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
     for name, p in zip(tested, holm([rows[name]["p"] for name in tested]), strict=True):
         rows[name]["p_adjusted"] = p
         rows[name]["differs"] = p < ALPHA
-    code, why = exit_of(_steps(before, after), _unsaid(rows, after))
+    code, why = exit_of(_steps(before, after), _reason_undecided(rows, after))
     return {
         "schema": SCHEMA,
         "before": str(before.path),
@@ -119,26 +119,28 @@ def compare(before: ComparedRun, after: ComparedRun) -> dict[str, Any]:
     }
 
 
-def exit_of(steps: Sequence[Step], unsaid: str = "", where: str = "", what: str = "relation") -> tuple[ExitCode, str]:
-    """Return what a comparison says to its caller, and why: the first that applies.
+def exit_of(
+    steps: Sequence[Step], undecided_reason: str = "", where: str = "", what: str = "relation"
+) -> tuple[ExitCode, str]:
+    """Return the exit code of a comparison, and why: the first that applies.
 
     1. A relation fails newly, and is not waived: 1. So does one that FAILs and is not in the run before.
     2. A relation that was decided (PASS or FAIL) is decided no longer, or is missing: 3.
-    3. Something else keeps the comparison from saying that nothing got worse (``unsaid`` tells what): 3.
+    3. Something else keeps the comparison from showing that nothing got worse (``undecided_reason``): 3.
     4. No relation is decided in the run after: 3.
     5. Otherwise 0.
 
     ``where`` names the run after, as `` in v3``, where there are more than two; ``what`` is compared.
     """
     newly = [step for step in steps if step.change == NEWLY_FAILING]
-    counting = [step.name for step in newly if not step.waived]
-    lost = [f"{step.name} ({step.told})" for step in steps if step.change == NO_LONGER_DECIDED]
+    unwaived = [step.name for step in newly if not step.waived]
+    lost = [f"{step.name} ({step.both})" for step in steps if step.change == NO_LONGER_DECIDED]
     nothing = not any(step.now in DECIDED for step in steps)
     waived = f"newly failing{where}, but waived: {', '.join(step.name for step in newly)}"
     cases: tuple[tuple[bool, ExitCode, str], ...] = (
-        (bool(counting), ExitCode.FAIL, f"newly failing{where}: {', '.join(counting)}"),
+        (bool(unwaived), ExitCode.FAIL, f"newly failing{where}: {', '.join(unwaived)}"),
         (bool(lost), ExitCode.UNDECIDED, f"no longer decided{where}: {', '.join(lost)}"),
-        (bool(unsaid), ExitCode.UNDECIDED, unsaid),
+        (bool(undecided_reason), ExitCode.UNDECIDED, undecided_reason),
         (nothing, ExitCode.UNDECIDED, f"no {what} is decided{where or ' in the run after'}"),
         (bool(newly), ExitCode.PASS, waived),
     )
@@ -147,15 +149,15 @@ def exit_of(steps: Sequence[Step], unsaid: str = "", where: str = "", what: str 
 
 
 def _steps(before: ComparedRun, after: ComparedRun) -> list[Step]:
-    """Return what became of every relation that either run has."""
+    """Return the outcomes of every relation that either run has."""
     was, now = before.summary["relations"], after.summary["relations"]
     return [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
 
 
-def _unsaid(rows: Mapping[str, Mapping[str, Any]], after: ComparedRun) -> str:
-    """Say what keeps the run after from showing that nothing got worse, empty where nothing does."""
-    if after.summary["exit_code"] not in ENDED:
-        return f"the run after did not come to its end: {after.summary['exit_why']}"
+def _reason_undecided(rows: Mapping[str, Mapping[str, Any]], after: ComparedRun) -> str:
+    """Return what keeps the run after from showing that nothing got worse; empty where nothing does."""
+    if after.summary["exit_code"] not in COMPLETE:
+        return f"the run after is incomplete: {after.summary['exit_why']}"
     undecided = {name: row for name, row in rows.items() if row["after"]["outcome"] not in DECIDED}
     worse = [name for name, row in undecided.items() if row["differs"] and _worse(row)]
     return f"not decided, and violated more often than before: {', '.join(worse)}" if worse else ""
@@ -191,7 +193,7 @@ def _side(relation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def change_of(was: str | None, now: str | None) -> str:
-    """Return in words what became of a relation, from its outcomes in two runs; None: the run does not have it."""
+    """Return the change of a relation in words, from its outcomes in two runs; None: the run does not have it."""
     if now == FAIL:
         return "still failing" if was == FAIL else NEWLY_FAILING
     if was in DECIDED and now not in DECIDED:
@@ -202,7 +204,7 @@ def change_of(was: str | None, now: str | None) -> str:
 
 
 def _pairs(was: Mapping[str, bool], now: Mapping[str, bool]) -> dict[str, Any]:
-    """Sort pairs by what became of them; those not decided in both are only counted."""
+    """Sort pairs by their change; pairs that are not decided in both runs are only counted."""
     both = sorted((pair for pair in was if pair in now), key=Pair.parse)
     return {
         "decided_in_both": len(both),
@@ -215,7 +217,7 @@ def _pairs(was: Mapping[str, bool], now: Mapping[str, bool]) -> dict[str, Any]:
 
 def _paired(pairs: Mapping[str, Any]) -> tuple[float | None, str]:
     if not pairs["decided_in_both"]:
-        return None, "no pair decided in both"
+        return None, "no pair decided in both runs"
     p = sign_test_p(len(pairs["newly_failing"]), len(pairs["newly_passing"]))
     return p, f"exact McNemar test over {pairs['decided_in_both']} pairs"
 
@@ -228,17 +230,17 @@ def _unpaired(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[float | N
 
 
 def _notes(before: ComparedRun, after: ComparedRun) -> list[str]:
-    """Say what else differs between the runs, and which of them did not come to its end."""
-    pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in TOLD]
-    notes = [f"{key}: {told(was)} before, {told(now)} after" for key, was, now in pairs if was != now]
+    """Return which settings differ between the runs, and which run is incomplete."""
+    pairs = [(key, before.condition.get(key), after.condition.get(key)) for key in SETTINGS]
+    notes = [f"{key}: {setting_text(was)} before, {setting_text(now)} after" for key, was, now in pairs if was != now]
     for when, run in (("before", before), ("after", after)):
-        if run.summary["exit_code"] not in ENDED:
-            notes.append(f"the run {when} did not come to its end: {run.summary['exit_why']}")
+        if run.summary["exit_code"] not in COMPLETE:
+            notes.append(f"the run {when} is incomplete: {run.summary['exit_why']}")
     return notes + [str(note) for note in after.summary.get("waivers", ())]
 
 
-def told(setting: Any) -> str:
-    """Return a setting of a run in words."""
+def setting_text(setting: Any) -> str:
+    """Return a setting of a run as text."""
     if isinstance(setting, (list, tuple)):
         return ", ".join(map(str, setting)) or "(none)"
     return "(none)" if setting is None else str(setting)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``pairs.csv``, and ``pairs.parquet`` where ``pyarrow`` is there: one row a pair, for spreadsheets and data frames."""
+"""``pairs.csv``, and ``pairs.parquet`` where ``pyarrow`` is installed: one row per pair."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.relations.checks.controls import COMMANDED
-from mt_nodes.report.verdict_obstacle import concerned
+from mt_nodes.report.verdict_obstacle import obstacle_of
 
-#: Columns that are no text, as Parquet has them.
+#: Numeric columns and their Parquet types.
 NUMBERS = {
     **dict.fromkeys(("episode", "bundle", "lost", "gained"), "int64"),
     **dict.fromkeys(("measured", "bound", "margin", "range_m"), "float64"),
@@ -28,16 +28,16 @@ COLUMNS = PairRow._fields[:-1]
 def pair_rows(
     verdicts: Iterable[Mapping[str, Any]], requirements: Mapping[str, Sequence[str]] | None = None
 ) -> list[PairRow]:
-    """Return one row a verdict line of a journal, sorted by pair so that equal runs give equal files.
+    """Return one row per verdict line of a journal, sorted by pair so that equal runs give equal files.
 
     ``requirements`` are the user's ids by relation; several are joined by ``;``.
     """
-    carried = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}
-    return sorted((_row(line, carried) for line in verdicts if line.get("type") == "verdict"), key=_order)
+    joined = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}
+    return sorted((_row(line, joined) for line in verdicts if line.get("type") == "verdict"), key=_order)
 
 
 def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
-    """Write the rows; what was not measured is an empty cell, so is the bundle when a whole episode was judged."""
+    """Write the rows; a missing value is an empty cell, as is the bundle when a whole episode was judged."""
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -45,7 +45,7 @@ def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
 
 
 def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
-    """Write the rows with the same columns (what is empty in CSV is null); False where ``pyarrow`` is not installed."""
+    """Write the rows with the same columns, missing values as null; return False without ``pyarrow``."""
     if importlib.util.find_spec("pyarrow") is None:
         return False
     import pyarrow
@@ -59,8 +59,8 @@ def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
 
 def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:
     pair, detail = Pair.parse(line["pair"]), line.get("detail", {})
-    about, judged_for = concerned(detail), intern(pair.judged_for)
-    # Texts that many pairs share are kept once.
+    obstacle, judged_for = obstacle_of(detail), intern(pair.judged_for)
+    # Texts that many pairs share are stored once.
     return PairRow(
         pair=line["pair"],
         episode=pair.episode,
@@ -77,8 +77,8 @@ def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:
         lost=line["lost"],
         gained=line["gained"],
         reason=line["reason"],
-        object_class=intern(about.classes),
-        range_m=about.range_m,
+        object_class=intern(obstacle.classes),
+        range_m=obstacle.range_m,
         commanded=tuple(detail[COMMANDED]) if COMMANDED in detail else None,
     )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a parameter does: the rate of violation over the values that the variants of one relation give it."""
+"""Charts of the violation rate over the values of a parameter in the variants of one relation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-#: Between a relation's id and each ``<parameter>_<value>`` in the id of a variant.
+#: Separates a relation's id and each ``<parameter>_<value>`` in the id of a variant.
 SEPARATOR = "~"
-#: Drawing area of a chart in its own units, and the room that a label needs.
+#: Drawing area of a chart in its own units, and the width of a label.
 WIDTH, HEIGHT = 320, 180
 LEFT, RIGHT, TOP, BOTTOM = 46, 312, 10, 142
 _LABEL = 34
-#: How wide the cells of one value stand.
+#: Width over which the cells of one value are spread.
 _ASIDE = 8.0
-#: From this ratio of the largest value to the smallest on, values are shown by their logarithm.
+#: Ratio of the largest value to the smallest from which on the axis is logarithmic.
 _WIDE = 20.0
 _ENDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -24,12 +24,12 @@ Relations = Mapping[str, Mapping[str, Any]]
 
 
 class Dot(NamedTuple):
-    """A cell of the campaign at a value: where it is, and its 95 % interval (None: it has none)."""
+    """A cell of the campaign at a value: its place, its 95 % interval (None: it has none), and its tooltip."""
 
     x: float
     y: float
     interval: tuple[float, float] | None
-    told: str
+    title: str
 
 
 class Label(NamedTuple):
@@ -44,9 +44,9 @@ class Chart:
     """Rates of one stack over one parameter.
 
     Attributes:
-        relation, stack: which. parameter: its name, with the unit. fixed: what other parameters are set to.
-        dots: a cell and a value each. line: path through the rates of all cells of the stack together.
-        values, rates: labels of the axes. logarithmic: whether values go by their logarithm.
+        relation, stack: their names. parameter: its name, with the unit. fixed: the other parameters.
+        dots: one for each cell and value. line: path through the rates of all cells of the stack together.
+        values, rates: labels of the axes. logarithmic: whether the axis of values is logarithmic.
     """
 
     relation: str
@@ -69,26 +69,26 @@ class _Family(NamedTuple):
 
 
 def charts(cells: Mapping[str, Relations], stacks: Mapping[str, str]) -> list[Chart]:
-    """Return a chart for each stack and each numeric parameter in which alone variants of a relation differ.
+    """Return a chart for each stack and each numeric parameter in which variants of a relation differ, all else equal.
 
     Args:
-        cells: relations as they are summed up (``rate``, ``ci95``, ``violated``, ``decided``), by cell.
+        cells: relations of the summaries (``rate``, ``ci95``, ``violated``, ``decided``), by cell.
         stacks: name of the stack, by cell.
     """
     names = dict.fromkeys(name for relations in cells.values() for name in relations)
-    made = []
+    result = []
     for family, variants in _families(list(names)).items():
         found = [r[name] for name in variants.values() for r in cells.values() if name in r]
         top = _top([relation for relation in found if relation["decided"]])
         for stack in dict.fromkeys(stacks.values()):
             own = {cell: relations for cell, relations in cells.items() if stacks[cell] == stack}
             if chart := _chart(family, variants, stack, own, top):
-                made.append(chart)
-    return made
+                result.append(chart)
+    return result
 
 
 def _families(names: Sequence[str]) -> dict[_Family, dict[float, str]]:
-    """Return the variants by the value of the parameter, in its order, of each family that has two of them."""
+    """Return the variants of each family with at least two, by the value of the parameter, in order."""
     found: dict[_Family, dict[float, str]] = {}
     for name in names:
         for family, value in _settings(name):
@@ -117,7 +117,7 @@ def _top(relations: Sequence[Mapping[str, Any]]) -> float:
 def _chart(
     family: _Family, variants: Mapping[float, str], stack: str, cells: Mapping[str, Relations], top: float
 ) -> Chart | None:
-    """Return the chart of one stack, None where fewer than two values were decided there."""
+    """Return the chart of one stack; None where fewer than two values have decided pairs."""
     low, high = min(variants), max(variants)
     logarithmic = low > 0 and high / low >= _WIDE
 
@@ -132,11 +132,11 @@ def _chart(
     for value, name in variants.items():
         decided = {cell: r[name] for cell, r in cells.items() if name in r and r[name]["decided"]}
         for place, (cell, r) in enumerate(decided.items()):
-            # Beside each other, so that none hides another.
+            # Beside each other, so that no dot hides another.
             x = across(value) + _ASIDE * (place - (len(decided) - 1) / 2) / max(1, len(decided) - 1)
             interval = (up(r["ci95"][0]), up(r["ci95"][1])) if r["ci95"] else None
-            told = f"{cell}, {family.parameter} {value:g}: {r['violated']} of {r['decided']} violated"
-            dots.append(Dot(round(x, 1), up(r["rate"]), interval, told))
+            title = f"{cell}, {family.parameter} {value:g}: {r['violated']} of {r['decided']} violated"
+            dots.append(Dot(round(x, 1), up(r["rate"]), interval, title))
         if decided:
             violated, pairs = (sum(r[key] for r in decided.values()) for key in ("violated", "decided"))
             line.append(f"{across(value)} {up(violated / pairs)}")
@@ -148,9 +148,9 @@ def _chart(
 
 
 def _apart(labels: Sequence[Label]) -> tuple[Label, ...]:
-    """Return as many labels as have room, the first and the last among them."""
-    kept = [labels[0]]
+    """Return the labels that have room, the first and the last included."""
+    fitting = [labels[0]]
     for label in labels[1:-1]:
-        if label.at - kept[-1].at >= _LABEL and labels[-1].at - label.at >= _LABEL:
-            kept.append(label)
-    return (*kept, labels[-1])
+        if label.at - fitting[-1].at >= _LABEL and labels[-1].at - label.at >= _LABEL:
+            fitting.append(label)
+    return (*fitting, labels[-1])

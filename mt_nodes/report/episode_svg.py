@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a pair of drives: the whole episode from above, and what the egos did over time; still, as long as no script
-plays it. Units of the view from above are centimetres, y downwards.
+"""Draws a pair of drives: the whole episode from above, and the state of both ego vehicles over time.
+
+A script can play it. Units of the view from above are centimetres, y downwards.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ Floats = npt.NDArray[np.float64]
 
 _PLOT_X, _PLOT_Y = 2000.0, 400.0
 _LIGHT_M, _CROSS_M, _BAR_M, _NOSE = 0.6, 0.9, 10.0, 0.3
-#: Egos are drawn so often, evenly over time, beside where they end; text is so wide a share of the picture.
+#: Outlines of each ego on its way; height of text as a share of the picture's width.
 _GHOSTS, _TEXT = 8, 0.016
 _SIMPLER_M = 0.03
-#: How much farther than the largest number a plot reaches.
-_ROOM = 1.06
+#: Height of a plot over its largest value.
+_MARGIN = 1.06
 
 
 @dataclass(frozen=True)
 class EgoPlot:
-    """One number of the ego over time: picture, title, and the ends of its axis."""
+    """One value of the ego vehicle over time: picture, title, and the ends of its axis."""
 
     svg: str
     title: str
@@ -54,12 +55,12 @@ def from_above(view: EpisodeView) -> str:
 
 
 def plots(view: EpisodeView) -> list[EgoPlot]:
-    """Return a plot of each number of :data:`mt_nodes.report.episode_view.PLOTTED`."""
+    """Return a plot of each value of :data:`mt_nodes.report.episode_view.PLOTTED`."""
     return [_plot(view, both, spec) for both, spec in zip(view.plotted, PLOTTED, strict=True)]
 
 
 def seconds(view: EpisodeView) -> list[tuple[float, int]]:
-    """Return marks of the time axis: where on it, in percent, and seconds."""
+    """Return marks of the time axis: position in percent, and seconds."""
     step = next((s for s in (1, 2, 5, 10, 20, 60) if view.end_s / s <= 10.0), 300)
     return [(round(100.0 * t / view.end_s, 2), t) for t in range(0, int(view.end_s) + 1, step)] if view.end_s else []
 
@@ -72,12 +73,12 @@ def path(points_m: npt.ArrayLike, *, closed: bool = True) -> str:
 
 def _steps(places: npt.NDArray[np.int64]) -> str:
     steps = np.diff(places, axis=0)
-    kept = steps[steps.any(axis=1)].ravel().tolist()
-    return f"M{places[0, 0]} {places[0, 1]}" + (f"l{' '.join(map(str, kept))}" if kept else "")
+    moves = steps[steps.any(axis=1)].ravel().tolist()
+    return f"M{places[0, 0]} {places[0, 1]}" + (f"l{' '.join(map(str, moves))}" if moves else "")
 
 
 def _ground(view: EpisodeView) -> Iterator[str]:
-    """Yield what stands still: carriageway, paint, kerbs, houses and a scale."""
+    """Yield carriageway, paint, kerbs, houses and a scale."""
     road, window = view.road, shapely.box(*view.window)
     x0, y0, x1, y1 = (round(100.0 * v) for v in view.window)
     yield f'<rect class="ground" x="{x0}" y="{-y1}" width="{x1 - x0}" height="{y1 - y0}"/>'
@@ -125,7 +126,7 @@ def _trails(view: EpisodeView) -> Iterator[str]:
 
 
 def _ghosts(view: EpisodeView) -> Iterator[str]:
-    """Yield the egos on their way, at even times."""
+    """Yield outlines of the egos on their way, at equal intervals."""
     for ego, time_s in zip(view.egos, view.times_s, strict=True):
         rows = np.searchsorted(time_s, view.end_s * np.arange(_GHOSTS) / _GHOSTS)
         for row in rows[rows < len(time_s) - 1].tolist():
@@ -133,7 +134,7 @@ def _ghosts(view: EpisodeView) -> Iterator[str]:
 
 
 def _bodies(view: EpisodeView) -> Iterator[str]:
-    """Yield everybody where the drive ends, the egos first in the numbers, and last so that they are seen."""
+    """Yield all bodies at the end of the drive; the egos have the first numbers but are drawn last, on top."""
     numbered = list(enumerate((*view.egos, *view.bodies)))
     for number, body in (*numbered[2:], *numbered[:2]):
         arm = "" if len(body.arms) == 2 or body in view.egos else f" ({view.names[body.arms[0]]} only)"
@@ -144,7 +145,7 @@ def _bodies(view: EpisodeView) -> Iterator[str]:
 
 
 def _nose(body: DrawnBody) -> str:
-    """Return an angle that points ahead, where there is an ahead worth showing."""
+    """Return an arrow that points ahead, for bodies with a front."""
     (back, right), (front, left) = body.corners_m.min(axis=0), body.corners_m.max(axis=0)
     if body.look == "thing" or len(body.corners_m) != 4:
         return ""
@@ -158,7 +159,7 @@ def _hits(view: EpisodeView) -> Iterator[str]:
         x, y, c = hit.x_m, hit.y_m, _CROSS_M
         cross = path([(x - c, y - c), (x + c, y + c)], closed=False) + path([(x - c, y + c), (x + c, y - c)])
         yield f'<g class="hit {ARMS[hit.arm]}" data-hit="{number}"><path d="{cross}"/>'
-        # To the side on which there is more room.
+        # On the side with more room.
         far = x > (left + right) / 2.0
         anchor, beside = (' text-anchor="end"', -1.5) if far else ("", 1.5)
         dy = "-.3em" if hit.arm else "1em"
@@ -166,13 +167,13 @@ def _hits(view: EpisodeView) -> Iterator[str]:
 
 
 def _speed(view: EpisodeView, hit: CollisionMark) -> str:
-    return f"{view.names[hit.arm]}: {hit.told.closing_mps:.1f} m/s, {escape(hit.told.name)}"
+    return f"{view.names[hit.arm]}: {hit.collision.closing_mps:.1f} m/s, {escape(hit.collision.name)}"
 
 
 def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, float, str, float]) -> EgoPlot:
     title, _, _, unit, least = spec
-    told = np.concatenate([*both, [0.0]])
-    low, high = _ROOM * float(told.min()), _ROOM * float(told.max())
+    values = np.concatenate([*both, [0.0]])
+    low, high = _MARGIN * float(values.min()), _MARGIN * float(values.max())
     more = max(0.0, least - (high - low)) / 2.0
     low, high = low - more, high + more
     span_s = max(view.end_s, 1e-3)
@@ -186,7 +187,7 @@ def _plot(view: EpisodeView, both: tuple[Floats, Floats], spec: tuple[str, str, 
         f'<path class="curve {arm}" d="{places(time_s, values)}"/>'
         for arm, time_s, values in zip(ARMS, view.times_s, both, strict=True)
     )
-    hits = "".join(_bar(_PLOT_X * hit.told.time_s / span_s, f"struck {ARMS[hit.arm]}") for hit in view.hits)
+    hits = "".join(_bar(_PLOT_X * hit.collision.time_s / span_s, f"struck {ARMS[hit.arm]}") for hit in view.hits)
     svg = (
         f'<svg class="plot" viewBox="0 0 {_PLOT_X:g} {_PLOT_Y:g}" preserveAspectRatio="none" role="img" '
         f'aria-label="{title} of both egos over time"><path class="zero" d="M0 {zero}H{_PLOT_X:g}"/>{hits}{lines}'
@@ -213,5 +214,5 @@ def _placed(row: Floats) -> str:
 
 
 def _tenths(value: float) -> str:
-    # Added to zero, a negative zero is none.
+    # Adding zero turns a negative zero into zero.
     return f"{round(value, 1) + 0.0:.1f}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a viewer shows of a pair of drives: both arms in one picture, and what its script plays.
+"""Contents of the viewer of a pair of drives: both arms in one picture, and the data that its script plays.
 
-Everything is brought into the frame of the picture: that of the follow-up's ego at its start, x ahead and to the right
-of the picture, y up, in metres. The source is where its follow-up is expected to be: in a mirrored world, mirrored.
+Everything is in the frame of the picture: that of the follow-up's ego at its start, x ahead and to the right of the
+picture, y up, in metres. The source is drawn where its follow-up is expected: in a mirrored world, mirrored.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from mt_nodes.world.drive.signals import Programme, programmes
 from mt_nodes.world.drive.trace import Collision
 
 Floats = npt.NDArray[np.float64]
-#: Numbers of the ego that are plotted: title, column of the trace, factor, unit, least height of the plot in it.
+#: Plotted values of the ego: title, column of the trace, factor, unit, smallest height of the plot in that unit.
 PLOTTED = (
     ("speed", "speed_mps", 1.0, "m/s", 1.0),
     ("steering", "steering_rad", degrees(1.0), "°", 2.0),
     ("acceleration", "acceleration_mps2", 1.0, "m/s²", 1.0),
 )
-#: What the arms are called unless something else is said.
+#: Default names of the arms.
 NAMES = ("source", "follow-up")
 _LOOKS = {"pedestrian": "person", "cyclist": "rider", "motorcycle": "rider", "animal": "animal"}
 _LOOKS |= dict.fromkeys(("car", "truck", "bus"), "vehicle")
-#: What is shown around the egos' ways, how far from those others are still of interest, least width, least share of it.
+#: Margin around the egos' paths, distance to others that are shown, smallest width, and height over width.
 _AROUND_M, _NEAR_M, _LEAST_M, _LEAST_HEIGHT = 10.0, 50.0, 40.0, 0.4
-#: What the script is told in: a centimetre, a millisecond, a tenth of a degree.
+#: Units of the script's data: a centimetre, a millisecond, a tenth of a degree.
 _CM, _MS, _DEGREES_10 = 0.01, 0.001, np.pi / 1800.0
 _ALIKE_M = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnBody:
-    """Somebody or something in the picture.
+    """A body in the picture.
 
     Attributes:
         name: with its kind. look: ``ego``, ``person``, ``rider``, ``vehicle``, ``animal`` or ``thing``.
-        arms: numbers of the arms that it is in; of both where it does the same in both.
+        arms: numbers of the arms that it is in; both where it moves alike in both.
         corners_m: (K, 2) footprint in its own frame.
-        rows: (T, 3) x, y and yaw, this without jumps, at the instants of the last of its arms.
+        rows: (T, 3) x, y and unwrapped yaw, at the instants of the last of its arms.
     """
 
     name: str
@@ -63,7 +63,7 @@ class DrawnBody:
 
     @property
     def moves(self) -> bool:
-        """Whether it is ever elsewhere, or turned, than at first."""
+        """Whether it ever moves or turns."""
         return bool(np.ptp(self.rows, axis=0).max() > 0.0)
 
 
@@ -72,19 +72,19 @@ class CollisionMark:
     """A collision of one arm."""
 
     arm: int
-    told: Collision
+    collision: Collision
     x_m: float
     y_m: float
 
 
 @dataclass(frozen=True, eq=False)
 class EpisodeView:
-    """All that is drawn of a pair.
+    """Everything that is drawn of a pair.
 
     Attributes:
         road, programmes: the follow-up's map, and its lights. times_s: (T,) of each arm.
         egos: of source and follow-up. bodies: everybody else. hits: collisions of both arms.
-        plotted: in the order of :data:`PLOTTED`, (T,) of each arm. names: what the arms are called.
+        plotted: in the order of :data:`PLOTTED`, (T,) of each arm. names: of the arms.
     """
 
     road: RoadMap
@@ -97,12 +97,12 @@ class EpisodeView:
     names: tuple[str, str] = NAMES
 
     @classmethod
-    def of(cls, kept: RecordedDrives, names: tuple[str, str] = NAMES) -> EpisodeView:
-        """Bring a pair into the picture's frame."""
-        after = kept.settings[1]
+    def of(cls, recorded: RecordedDrives, names: tuple[str, str] = NAMES) -> EpisodeView:
+        """Transform a pair into the picture's frame."""
+        after = recorded.settings[1]
         here = Carry.between(after.scenario.ego.start, Pose(0.0, 0.0))
-        carries = (kept.effects.carried.then(here), here)
-        arms = list(zip(kept.drives, carries, strict=True))
+        carries = (recorded.effects.carried.then(here), here)
+        arms = list(zip(recorded.drives, carries, strict=True))
         egos = [_ego(number, names[number], *arm) for number, arm in enumerate(arms)]
         others = [list(_others(number, *arm)) for number, arm in enumerate(arms)]
         return cls(
@@ -118,12 +118,14 @@ class EpisodeView:
 
     @property
     def end_s(self) -> float:
-        """When the last thing happens in either arm."""
-        return max(float(time_s) for time_s in (*(t[-1] for t in self.times_s), *(h.told.time_s for h in self.hits)))
+        """Time of the last event in either arm."""
+        return max(
+            float(time_s) for time_s in (*(t[-1] for t in self.times_s), *(h.collision.time_s for h in self.hits))
+        )
 
     @property
     def window(self) -> tuple[float, float, float, float]:
-        """What is shown: x min, y min, x max, y max in metres."""
+        """Window: x min, y min, x max, y max in metres."""
         driven = np.concatenate([ego.rows[:, :2] for ego in self.egos])
         low, high = driven.min(axis=0) - _AROUND_M, driven.max(axis=0) + _AROUND_M
         met = [body.rows[:, :2] for body in self.bodies]
@@ -135,7 +137,7 @@ class EpisodeView:
         return float(x0 - more_x), float(y0 - more_y), float(x1 + more_x), float(y1 + more_y)
 
     def script_data(self) -> dict[str, Any]:
-        """Return what the script plays, in whole numbers (cm, ms, 0.1°, hundredths of the plots' units), packed."""
+        """Return the data of the script, packed, as whole numbers (cm, ms, 0.1°, hundredths of the plots' units)."""
         arms = [
             {"t": packed(time_s, _MS), "n": [packed(both[arm], 0.01) for both in self.plotted]}
             for arm, time_s in enumerate(self.times_s)
@@ -143,23 +145,20 @@ class EpisodeView:
         return {
             "end": round(self.end_s / _MS),
             "arms": arms,
-            "bodies": [_told(body) for body in (*self.egos, *self.bodies)],
+            "bodies": [_motion(body) for body in (*self.egos, *self.bodies)],
             "lights": [[[c, round(s / _MS)] for c, s in self.programmes[light.name]] for light in self.road.signals],
-            "hits": [[hit.arm, round(hit.told.time_s / _MS)] for hit in self.hits],
+            "hits": [[hit.arm, round(hit.collision.time_s / _MS)] for hit in self.hits],
         }
 
 
 def packed(values: npt.ArrayLike, unit: float) -> list[int]:
-    """Return values (T,) in whole units as differences of differences: small numbers for whatever is smooth.
-
-    The sums of their sums are the values again.
-    """
+    """Return values (T,) in whole units as second differences, which are small numbers where the values are smooth."""
     whole = np.round(np.asarray(values, dtype=np.float64) / unit).astype(np.int64)
-    listed: list[int] = np.diff(whole, n=2, prepend=[0, 0]).tolist()
-    return listed
+    differences: list[int] = np.diff(whole, n=2, prepend=[0, 0]).tolist()
+    return differences
 
 
-def _told(body: DrawnBody) -> dict[str, Any] | None:
+def _motion(body: DrawnBody) -> dict[str, Any] | None:
     if not body.moves:
         return None
     x, y, yaw = body.rows.T
@@ -167,7 +166,7 @@ def _told(body: DrawnBody) -> dict[str, Any] | None:
 
 
 def _rows(poses: Floats, carry: Carry) -> Floats:
-    """Return (T, 3) poses where they are carried."""
+    """Return (T, 3) poses in the picture's frame."""
     yaw = np.unwrap(carry.yaws(poses[:, 2]))
     return np.column_stack([carry.places(np.ascontiguousarray(poses[:, :2])), yaw])
 
@@ -191,14 +190,14 @@ def _others(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[DrawnBody]
 
 
 def _merged(source: Sequence[DrawnBody], followup: Sequence[DrawnBody]) -> Iterator[DrawnBody]:
-    """Yield everybody, those who do the same in both arms once; what ends earlier goes on as the other does."""
+    """Yield all bodies; those that move alike in both arms only once, for the longer of both."""
     left = {body.name: body for body in source}
     for body in followup:
         twin = left.get(body.name)
         if twin is not None and _alike(twin, body):
             del left[body.name]
             longer = body if len(body.rows) >= len(twin.rows) else twin
-            # The last arm named is the one whose instants the rows are of.
+            # The rows are at the instants of the last arm.
             yield replace(longer, arms=(1 - longer.arms[0], longer.arms[0]))
         else:
             yield body
@@ -213,12 +212,12 @@ def _alike(one: DrawnBody, other: DrawnBody) -> bool:
 
 
 def _hits(arm: int, drive: ScenarioTrace, carry: Carry) -> Iterator[CollisionMark]:
-    for told in drive.trace.collisions:
-        x, y = carry.places(np.array([[told.x_m, told.y_m]]))[0].tolist()
-        yield CollisionMark(arm, told, x, y)
+    for collision in drive.trace.collisions:
+        x, y = carry.places(np.array([[collision.x_m, collision.y_m]]))[0].tolist()
+        yield CollisionMark(arm, collision, x, y)
 
 
 def _plotted(arms: Sequence[tuple[ScenarioTrace, Carry]], column: str, factor: float) -> tuple[Floats, Floats]:
     source, followup = (drive.trace.column(column) * factor for drive, _ in arms)
-    # The picture's frame has the follow-up's sides, so that a mirrored source steers the other way.
+    # In the follow-up's frame a mirrored source steers to the other side.
     return source * (arms[0][1].side if column == "steering_rad" else 1.0), followup

@@ -13,27 +13,31 @@ from mt_nodes.world.drive.clearance import least_m
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.trace import Collision
 
-#: More than so many are not named one by one.
-_NAMED = 5
+#: Names that are listed; further ones are counted.
+_MAX_NAMES = 5
 
 
-def in_words(kept: RecordedDrives) -> list[str]:
-    """Return a line each about the world, the source, the follow-up, and how far apart they were."""
-    source, followup = kept.drives
-    return [_world(kept), f"source: {_drive(source)}", f"follow-up: {_drive(followup)}", _apart(kept)]
+def in_words(recorded: RecordedDrives) -> list[str]:
+    """Return one line each about the world, the source, the follow-up, and the distance between both."""
+    source, followup = recorded.drives
+    return [_world(recorded), f"source: {_drive(source)}", f"follow-up: {_drive(followup)}", _apart(recorded)]
 
 
-def _world(kept: RecordedDrives) -> str:
-    setting, effects = kept.settings[0], kept.effects
-    done = ", then ".join(f"{name}{_numbers(draw)}" for name, draw in kept.changes) or "nothing"
+def _world(recorded: RecordedDrives) -> str:
+    setting, effects = recorded.settings[0], recorded.effects
+    done = ", then ".join(f"{name}{_numbers(draw)}" for name, draw in recorded.changes) or "nothing"
     both = (("added", effects.added), ("changed", effects.changed))
-    told = [f"{what} {_listed(names)}" for what, names in both if names]
-    listed = f" ({'; '.join(told)})" if told else ""
-    return f"scenario {setting.scenario.name} on the map {setting.road.name}; done to the world: {done}{listed}"
+    parts = [f"{what} {_listed(names)}" for what, names in both if names]
+    listed = f" ({'; '.join(parts)})" if parts else ""
+    return f"scenario {setting.scenario.name} on the map {setting.road.name}; change of the world: {done}{listed}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= _NAMED else f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return (
+        ", ".join(names)
+        if len(names) <= _MAX_NAMES
+        else f"{', '.join(names[:_MAX_NAMES])} and {len(names) - _MAX_NAMES} more"
+    )
 
 
 def _numbers(draw: Mapping[str, Any]) -> str:
@@ -46,12 +50,12 @@ def _drive(drive: ScenarioTrace) -> str:
     speed, along = trace.column("speed_mps"), trace.column("acceleration_mps2")
     hardest = int(np.argmin(along))
     braked = (
-        f", braked by {-along[hardest]:.1f} m/s² at most (at {trace.time_s[hardest]:.1f} s)"
+        f", braked by at most {-along[hardest]:.1f} m/s² (at {trace.time_s[hardest]:.1f} s)"
         if along[hardest] < -0.1
         else ""
     )
     silent = int((~trace.answered).sum())
-    unanswered = f", {silent} of {len(trace)} instants without an answer" if silent else ""
+    unanswered = f", {silent} of {len(trace)} instants without a command" if silent else ""
     return (
         f"ended by {trace.ended} after {trace.time_s[-1]:.1f} s and {drive.way_m[-1]:.1f} m; "
         f"{speed.min():.1f} to {speed.max():.1f} m/s{braked}{unanswered}; {'; '.join(_met(drive))}"
@@ -64,7 +68,7 @@ def _met(drive: ScenarioTrace) -> Iterator[str]:
     if not drive.trace.collisions:
         near = least_m(drive)
         name = min(near, key=lambda one: near[one], default="")
-        yield f"hit nobody, nearest {name} at {near[name]:.2f} m" if near else "hit nobody"
+        yield f"no collision, nearest {name} at {near[name]:.2f} m" if near else "no collision"
 
 
 def _hit(collision: Collision) -> str:
@@ -76,9 +80,9 @@ def _hit(collision: Collision) -> str:
     )
 
 
-def _apart(kept: RecordedDrives) -> str:
-    expected, driven = kept.effects.carried.places(kept.drives[0].places_m), kept.drives[1].places_m
+def _apart(recorded: RecordedDrives) -> str:
+    expected, driven = recorded.effects.carried.places(recorded.drives[0].places_m), recorded.drives[1].places_m
     rows = min(len(expected), len(driven))
     apart_m = np.linalg.norm(expected[:rows] - driven[:rows], axis=1)
     most = int(np.argmax(apart_m))
-    return f"apart by {apart_m[most]:.2f} m at most (at {kept.drives[0].trace.time_s[most]:.1f} s)"
+    return f"at most {apart_m[most]:.2f} m apart (at {recorded.drives[0].trace.time_s[most]:.1f} s)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drives of a report: a viewer of each, and the one script that plays them all."""
+"""Viewers of the drives of a report, and the script that plays them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
 from mt_nodes.report.scripts import PageScript, script_of
 
-#: Violated drives that a report shows without being asked.
+#: Violated drives that a report shows by default.
 SHOWN = 20
 
 
 def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the template shows of verdict lines over drives: the lines, and what belongs to each viewer.
+    """Return the verdict lines of drives with the contents of their viewers.
 
-    Whatever keeps a drive from being shown is a ``note`` in its place: it must not cost the whole report.
+    A drive that cannot be shown has a ``note`` instead: it must not make the report fail.
     """
     pairs = {Pair.parse(line["pair"]): line for line in verdicts}
     lines = episode_lines(results_dir, pairs) if pairs else {}
@@ -31,28 +31,28 @@ def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[di
 
 
 def script() -> PageScript:
-    """Return the script that plays drives, and the source by which a policy lets it run."""
+    """Return the script that plays drives."""
     return script_of("episode.js")
 
 
 def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]:
     if line is None:
-        return {"note": "No drive to show: nothing was driven, or the ledger was not kept."}
+        return {"note": "No drive to show: nothing was driven, or the ledger is missing."}
     try:
-        kept = load_kept(results_dir, line)
+        recorded = load_kept(results_dir, line)
     except InfrastructureError as error:
         return {"note": f"No drive to show: {error}"}
-    return {"note": "", "words": in_words(kept), **playable(EpisodeView.of(kept))}
+    return {"note": "", "words": in_words(recorded), **playable(EpisodeView.of(recorded))}
 
 
 def playable(view: EpisodeView) -> dict[str, Any]:
-    """Return what the template needs of two drives to show and play them."""
+    """Return what the template needs to show and play two drives."""
     data = view.script_data()
     return {
         "top": from_above(view),
         "plots": plots(view),
         "seconds": seconds(view),
         "end_ms": data["end"],
-        # Within a script element only "<" could end it.
+        # Only "<" could end the script element.
         "script": json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arrays of a pair's picture from its evidence: for one that was not among the worst when it was judged."""
+"""Makes the arrays of a pair's picture from its evidence, for pairs that were not among the worst in the run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from mt_nodes.engine.series_tables import series_file
 from mt_nodes.relations.checks.base import Check
 
 
-def keep_views(results_dir: Path, pairs: Iterable[str]) -> None:
-    """Write the arrays of those pairs that have evidence but no arrays yet.
+def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
+    """Write the arrays of the pairs that have evidence but no arrays yet.
 
-    Obstacles are read from ``MarkerArray``, boxes from ``ImageMarker``, paths from ``Path``; what an arm said in other
-    messages is not drawn. Pairs of drives and sequences have pictures of another kind.
+    Obstacles are read from ``MarkerArray``, boxes from ``ImageMarker``, paths from ``Path``; outputs in other messages
+    are not drawn. Pairs of drives and sequences have pictures of another kind.
 
     Raises:
-        UsageError: nothing was kept of a pair.
+        UsageError: a pair has no evidence.
         InfrastructureError: its evidence is damaged.
     """
     wanted = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
@@ -48,12 +48,12 @@ def keep_views(results_dir: Path, pairs: Iterable[str]) -> None:
     for pair in wanted:
         evidence = results_dir / "evidence" / evidence_name(pair)
         if not evidence.is_file():
-            raise UsageError(f"{results_dir}: nothing was kept of pair '{pair}' to be shown: no {evidence}")
-        kept = read_evidence(evidence, pair)
+            raise UsageError(f"{results_dir}: pair '{pair}' cannot be shown, it has no evidence: no {evidence}")
+        recorded = read_evidence(evidence, pair)
         write_view(
             evidence_file(results_dir, pair),
-            *(kept.source, kept.followup),
-            outputs=(_output(kept.said["source"]), _output(kept.said["followup"])),
+            *(recorded.source, recorded.followup),
+            outputs=(_output(recorded.said["source"]), _output(recorded.said["followup"])),
             effects=Effects(),
             check=_check(record, pair),
             detail=details.get(str(pair), {}),
@@ -61,8 +61,8 @@ def keep_views(results_dir: Path, pairs: Iterable[str]) -> None:
 
 
 def _lacks(results_dir: Path, pair: Pair) -> bool:
-    there = (evidence_file(results_dir, pair), series_file(results_dir, pair))
-    return pair.bundle is not None and not any(path.exists() for path in there)
+    files = (evidence_file(results_dir, pair), series_file(results_dir, pair))
+    return pair.bundle is not None and not any(path.exists() for path in files)
 
 
 def _details(results_dir: Path, pairs: set[str]) -> dict[str, dict[str, Any]]:
@@ -71,28 +71,28 @@ def _details(results_dir: Path, pairs: set[str]) -> dict[str, dict[str, Any]]:
 
 
 def _check(record: Mapping[str, Any], pair: Pair) -> Check | None:
-    """Return the check that judged a pair, as the run recorded it: it tells the region."""
+    """Return the check that judged a pair, as recorded by the run: it has the region."""
     plugins.add_directories(map(Path, record["request"].get("plugins", ())))
-    told = next((row["check"] for row in record["relations"] if row["id"] == pair.judged_for), None)
-    if not told:
+    recorded = next((row["check"] for row in record["relations"] if row["id"] == pair.judged_for), None)
+    if not recorded:
         return None
-    ((name, params),) = told.items()
+    ((name, params),) = recorded.items()
     where = f"check of relation '{pair.judged_for}'"
-    made: Check = build(plugins.find("checks", name, where), params, where)
-    return made.background if "@" in pair.draw else made
+    check: Check = build(plugins.find("checks", name, where), params, where)
+    return check.background if "@" in pair.draw else check
 
 
-def _output(said: Iterable[Wire]) -> Output:
-    """Return what an arm said, as far as it can be drawn."""
-    told: dict[str, Any] = {}
-    for wire in said:
+def _output(messages: Iterable[Wire]) -> Output:
+    """Return the output of an arm, as far as it can be drawn."""
+    fields: dict[str, Any] = {}
+    for wire in messages:
         if wire.type in _READ:
             name, read = _READ[wire.type]
             try:
-                told[name] = read(codec.decode(wire.type, wire.cdr))
+                fields[name] = read(codec.decode(wire.type, wire.cdr))
             except (LookupError, TypeError, ValueError) as error:
                 raise InfrastructureError(f"{wire.topic}: cannot be read as {wire.type}: {error}") from error
-    return Output(**told)
+    return Output(**fields)
 
 
 def _detections(message: Any) -> Detections:
@@ -111,7 +111,7 @@ def _detections(message: Any) -> Detections:
 
 def _boxes(message: Any) -> ImageBoxes:
     places = np.array([[p.x, p.y] for p in message.points]).reshape(-1, len(LINES), 2)
-    # Of the eight ends of a box's lines the first and the fourth are opposite corners.
+    # The first and the fourth of the eight ends of a box's lines are opposite corners.
     labels = message.ns.split(",") if message.ns else []
     return ImageBoxes.make(message.header.frame_id, None, np.hstack([places[:, 0], places[:, 3]]), labels)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``report.html``: one self-contained page, made from what a run left on disk and nothing else."""
+"""``report.html``: one self-contained page, made from the results directory of a run alone."""
 
 from __future__ import annotations
 
@@ -32,58 +32,57 @@ from mt_nodes.world.drive.trace_file import FOLDER
 if TYPE_CHECKING:
     from mt_nodes.report.categories import Rows
 
-#: Violated pairs in the list that needs no script; the script shows all.
+#: Violated pairs in the list without JavaScript; the script shows all.
 LISTED = 200
-#: In place of a pair: all drives that were judged.
+#: In place of a pair: all judged drives.
 ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
 
 
 class JournalContents(NamedTuple):
-    """What a journal tells: of the run, of its pairs, sorted, and of what they tried."""
+    """Contents of a journal: the condition line, the pairs, sorted, and their coverage."""
 
     condition: dict[str, Any]
     rows: list[PairRow]
-    tried: Coverage
+    coverage: Coverage
 
 
-def read_told(
+def read_contents(
     results_dir: Path,
     lines: Iterable[Mapping[str, Any]],
     requirements: Mapping[str, Sequence[str]] | None = None,
 ) -> JournalContents:
-    """Read the lines of the journal of a results directory, in one go; ``requirements`` are the user's ids by relation.
+    """Read the lines of a run's journal once; ``requirements`` are the user's ids by relation.
 
     Raises:
         InfrastructureError: a line of its ledger is damaged.
     """
     condition: dict[str, Any] = {}
-    tried = CoverageCounter()
+    counter = CoverageCounter()
 
     def verdicts() -> Iterator[Mapping[str, Any]]:
-        for line in tried.passing(results_dir, lines):
+        for line in counter.passing(results_dir, lines):
             if line.get("type") == "condition":
                 condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
             else:
                 yield line
 
     rows = pair_rows(verdicts(), requirements)
-    return JournalContents(condition, rows, tried.coverage)
+    return JournalContents(condition, rows, counter.coverage)
 
 
 def write_report(
-    results_dir: Path, drives: Collection[str] = (), pairs: Collection[str] = (), told: JournalContents | None = None
+    results_dir: Path, drives: Collection[str] = (), pairs: Collection[str] = (), journal: JournalContents | None = None
 ) -> Path:
-    """Make ``report.html`` of a results directory anew and return its path.
+    """Write ``report.html`` of a results directory and return its path.
 
-    Reads ``result.jsonl``, ``summary.json``, and where they are there ``run.json``, ``ledger.jsonl``,
-    ``experiment.json`` (what was asked; its table is made anew from the summary), ``evidence/*.npz``, and of drives
-    ``episodes/*.npz``.
+    Reads ``result.jsonl``, ``summary.json``, and where they exist ``run.json``, ``ledger.jsonl``, ``experiment.json``
+    (its table is made again from the summary), ``evidence/*.npz``, and for drives ``episodes/*.npz``.
 
     Args:
-        drives: pairs of drives that are shown beside the worst violated ones, or ``all``.
-        pairs: violated pairs that are shown with pictures beside the worst ones.
-        told: what the journal tells, where it was read already.
+        drives: pairs of drives to show beside the worst violated ones, or ``all``.
+        pairs: violated pairs to show with pictures beside the worst ones.
+        journal: contents of the journal, if it was read already.
 
     Raises:
         MtError: the journal or the summary is missing or damaged, or there is no such pair.
@@ -91,15 +90,15 @@ def write_report(
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
     run = _json(run_file) if run_file.exists() else {}
-    told = told or read_told(results_dir, read_journal(results_dir / "result.jsonl"))
+    journal = journal or read_contents(results_dir, read_journal(results_dir / "result.jsonl"))
     looped = (results_dir / FOLDER).is_dir()
-    violated = sorted((row for row in told.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
-    driven = _driven(results_dir, told.rows, violated if looped else (), frozenset(drives))
+    violated = sorted((row for row in journal.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
+    driven = _driven(results_dir, journal.rows, violated if looped else (), frozenset(drives))
     own = [] if looped else [row for row in violated if not row.of_background]
-    pictured = _with(in_turn(own, worst_row)[:PICTURED], _asked_for(results_dir, told.rows, frozenset(pairs)))
+    pictured = _merged(in_turn(own, worst_row)[:PICTURED], _rows_of(results_dir, journal.rows, frozenset(pairs)))
     views = [pair_views.shown(results_dir, row) for row in pictured]
-    asked = read_experiment(results_dir)
-    experiment = None if asked is None else tabulate(asked, summary)
+    described = read_experiment(results_dir)
+    experiment = None if described is None else tabulate(described, summary)
     path = results_dir / "report.html"
     page = (
         environment()
@@ -109,8 +108,8 @@ def write_report(
             beside=beside(results_dir),
             summary=summary,
             relations=summary["relations"],
-            condition=dict(flat(told.condition)),
-            bags=_bags(told.condition.get("bags", ())),
+            condition=dict(flat(journal.condition)),
+            bags=_bags(journal.condition.get("bags", ())),
             run=dict(flat(run)),
             scale=_scale(summary["relations"]),
             symbols=SYMBOLS,
@@ -119,14 +118,14 @@ def write_report(
             pictured=[{**_shown(row, results_dir), **view} for row, view in zip(pictured, views, strict=True)],
             violated=[_shown(row, results_dir) for row in violated[:LISTED]],
             violated_count=len(violated),
-            # Where no pair tells a place, as of commands, there is no map.
-            coverage=coverage_html(told.tried) if told.tried.cells else "",
-            maps=len(told.tried.labels) * len(told.tried.weathers),
+            # Pairs without places, such as those of commands, have no map.
+            coverage=coverage_html(journal.coverage) if journal.coverage.cells else "",
+            maps=len(journal.coverage.labels) * len(journal.coverage.weathers),
             drives=episodes.viewers(results_dir, driven),
             drives_left=len({row.pair for row in violated} - {line["pair"] for line in driven}) if looped else 0,
-            pair_count=len(told.rows),
-            packed=packed_pairs(results_dir, told.rows, violated) if told.rows else "",
-            scripts=scripts.of_report(drives=bool(driven), pairs=bool(told.rows)),
+            pair_count=len(journal.rows),
+            packed=packed_pairs(results_dir, journal.rows, violated) if journal.rows else "",
+            scripts=scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
         )
     )
     path.write_text(page, encoding="utf-8", errors="backslashreplace")
@@ -134,14 +133,14 @@ def write_report(
 
 
 def _category_figure(rows: Rows) -> str:
-    from mt_nodes.report.categories import figure_uri  # Matplotlib is for those who have a figure
+    from mt_nodes.report.categories import figure_uri  # imports Matplotlib
 
     return figure_uri(rows)
 
 
 @lru_cache
 def environment() -> jinja2.Environment:
-    """Templates are compiled once: that takes longer than most reports."""
+    """Return the templates, compiled once: that takes longer than most reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -167,22 +166,22 @@ def _json(path: Path) -> dict[str, Any]:
 def _driven(
     results_dir: Path, rows: Sequence[PairRow], violated: Sequence[PairRow], drives: frozenset[str]
 ) -> list[dict[str, Any]]:
-    """Return the drives that are shown: the worst, then those that are asked for."""
-    asked = _asked_for(results_dir, rows, drives - {ALL})
+    """Return the drives to show: the worst, then the named ones."""
+    named = _rows_of(results_dir, rows, drives - {ALL})
     if ALL in drives:
-        asked = [row for row in rows if Outcome(row.outcome).decided]
-    return [_shown(row, results_dir) for row in _with(in_turn(violated, worst_row)[: episodes.SHOWN], asked)]
+        named = [row for row in rows if Outcome(row.outcome).decided]
+    return [_shown(row, results_dir) for row in _merged(in_turn(violated, worst_row)[: episodes.SHOWN], named)]
 
 
-def _asked_for(results_dir: Path, rows: Sequence[PairRow], pairs: frozenset[str]) -> list[PairRow]:
-    asked = [row for row in rows if row.pair in pairs] if pairs else []
-    if unknown := pairs - {row.pair for row in asked}:
+def _rows_of(results_dir: Path, rows: Sequence[PairRow], pairs: frozenset[str]) -> list[PairRow]:
+    named = [row for row in rows if row.pair in pairs] if pairs else []
+    if unknown := pairs - {row.pair for row in named}:
         raise UsageError(f"{results_dir}: no verdict of pair '{min(unknown)}'; pairs.csv lists them")
-    return asked
+    return named
 
 
-def _with(worst: Sequence[PairRow], asked: Sequence[PairRow]) -> list[PairRow]:
-    return list({row.pair: row for row in (*worst, *asked)}.values())
+def _merged(worst: Sequence[PairRow], named: Sequence[PairRow]) -> list[PairRow]:
+    return list({row.pair: row for row in (*worst, *named)}.values())
 
 
 def _shown(row: PairRow, results_dir: Path) -> dict[str, Any]:
@@ -197,20 +196,20 @@ def _shown(row: PairRow, results_dir: Path) -> dict[str, Any]:
 
 
 def _bags(bags: Sequence[str]) -> str:
-    """Return the bags of a run in words; one that was played several times only once."""
+    """Return the bags of a run as text; a bag that was played several times only once."""
     distinct = list(dict.fromkeys(map(str, bags)))
     return ", ".join(distinct) + (f" ({len(bags)} times)" if len(distinct) == 1 < len(bags) else "")
 
 
 def _scale(relations: Mapping[str, Mapping[str, Any]]) -> float:
-    """Upper end of the axis that all rates share: the next round number above every interval."""
+    """Return the upper end of the common axis of rates: the next round number above every interval."""
     arms = [arm for r in relations.values() for arm in (r, r["control"], r["sham"])]
     highest = max((arm["ci95"][1] for arm in arms if arm["ci95"]), default=0.0)
     return next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if step >= min(highest, 1.0))
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Turn nested settings into rows such as ``versions.numpy``: page readers know no JSON."""
+    """Turn nested settings into rows such as ``versions.numpy``."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from flat(inner, f"{name}.{key}" if name else str(key))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``junit.xml``: one case a relation, written so that a CI system is green exactly when the exit code is 0.
+"""``junit.xml``: one case per relation; a CI system is green exactly if the exit code is 0.
 
-``failure`` is what the run found: FAIL, and also INCONCLUSIVE and UNSTABLE, told apart by the element's ``type``
-(``skipped`` would show them as green); a waived FAIL is told by a property. ``error`` is what kept the run from
-finding anything: ERROR pairs of a relation, and for the run itself one more case, ``run``, there only when it was
-interrupted, refused, broken or empty.
+``failure`` is an outcome of the run: FAIL, and also INCONCLUSIVE and UNSTABLE, distinguished by the element's ``type``
+(``skipped`` would be green); a waived FAIL has a property. ``error`` is what prevents an outcome: ERROR pairs of a
+relation, and for the run itself one more case, ``run``, only if it was interrupted, refused, broken or empty.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Trouble = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class JunitCase:
-    """One case of the suite: its group and name, what is wrong, properties by name, and what was found in words."""
+    """One case of the suite: its group and name, failures and errors, the result in words, and properties by name."""
 
     group: str
     name: str
@@ -41,7 +40,7 @@ def write_junit(path: Path, summary: Mapping[str, Any]) -> None:
 
 
 def entries_of(summary: Mapping[str, Any], group: str = "") -> list[JunitCase]:
-    """Return one entry a relation of a summary; ``group`` is put before the kind that it stands under."""
+    """Return one entry per relation of a summary; ``group`` is a prefix of its group, the kind."""
     return [
         JunitCase(group + r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
         for name, r in summary["relations"].items()
@@ -49,7 +48,7 @@ def entries_of(summary: Mapping[str, Any], group: str = "") -> list[JunitCase]:
 
 
 def write_entries(path: Path, entries: Sequence[JunitCase], summary: Mapping[str, Any]) -> None:
-    """Write entries, and one more, ``run``, where the summary tells what kept the run from finding anything."""
+    """Write entries, and one more, ``run``, where the summary says what prevented an outcome."""
     suite = ET.Element("testsuite", name="mt_nodes")
     for entry in (*entries, *_run_entry(summary, any(entry.troubles for entry in entries))):
         case = ET.SubElement(suite, "testcase", classname=f"mt_nodes.{entry.group}", name=_clean(entry.name))
@@ -77,7 +76,7 @@ def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
 
 
 def _run_entry(summary: Mapping[str, Any], troubled: bool) -> Iterator[JunitCase]:
-    """Yield a case of the run itself where it was cut short, or where no relation tells why its exit code is not 0."""
+    """Yield a case of the run itself if it was cut short, or if no relation explains its exit code."""
     cut = summary["interrupted"] or summary["isolation"] is not None or summary["infrastructure"] is not None
     if cut or summary.get("deaths") or (summary["exit_code"] and not troubled):
         yield JunitCase("run", "run", (("error", f"exit code {summary['exit_code']}", summary["exit_why"]),))
@@ -102,5 +101,5 @@ def _account(relation: Mapping[str, Any]) -> str:
 
 
 def _clean(text: str) -> str:
-    """XML 1.0 cannot hold control characters, not even escaped; a stack's log may."""
+    """Replace control characters, which XML 1.0 cannot hold; a stack's log may have some."""
     return _NOT_XML.sub("?", text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what a mutation does to a frame: before and after, from above and from the side; or what is sent when."""
+"""Draws a frame before and after a mutation, from above and from the side; or the send times of its messages."""
 
 from __future__ import annotations
 
@@ -27,102 +27,102 @@ from mt_nodes.report.pictures.before_after import BeforeAfter, Floats, before_af
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 from mt_nodes.report.send_times import draw_times
 
-#: The darker part of a map: what is nearly white is not seen on white.
+#: The darker part of a colour map: light grey is invisible on white.
 _GREY: Colormap = LinearSegmentedColormap.from_list("grey", ["#C8C8C8", "#4A4A4A"])
 _SCALE: Colormap = LinearSegmentedColormap.from_list("scale", matplotlib.colormaps["viridis"](np.linspace(0, 0.92, 64)))
 _ADDED, _REMOVED = PURPLE, VERMILLION
 _OUTLINES = {"added": (BLUE, "-"), "removed": (VERMILLION, "-"), "occluded": (GREEN, "--")}
-#: A space that no line is broken at.
-_TOGETHER = "\u00a0"
-_WIDTH_IN, _LETTERS = 11.0, 150
+#: A space at which no line is broken.
+_NO_BREAK = "\u00a0"
+_WIDTH_IN, _LINE_LETTERS = 11.0, 150
 
 
-def write_picture(look: MutatedFrame, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
-    """Draw and write as the path's ending says (png, svg, pdf …).
+def write_picture(frame: MutatedFrame, path: Path, range_m: float | None = None, dpi: int = 110) -> None:
+    """Draw and write the picture, in the format of the path's suffix (png, svg, pdf …).
 
     Raises:
         UsageError: it cannot be written there, or not in that format.
     """
-    figure = draw(look, range_m)
+    figure = draw(frame, range_m)
     try:
         figure.savefig(path, dpi=dpi)
     except (OSError, ValueError) as error:
         raise UsageError(f"--out {path}: cannot be written: {error}") from error
 
 
-def draw(look: MutatedFrame, range_m: float | None = None) -> Figure:
+def draw(frame: MutatedFrame, range_m: float | None = None) -> Figure:
     """Return the figure of one frame."""
-    pictures = changed_pictures(look)
-    if pictures and (look.change is None or not clouds_differ(look.source, look.derived.followup.first)):
-        figure = _figure(height_in(pictures, _WIDTH_IN), look)
+    pictures = changed_pictures(frame)
+    if pictures and (frame.change is None or not clouds_differ(frame.source, frame.derived.followup.first)):
+        figure = _figure(height_in(pictures, _WIDTH_IN), frame)
         draw_pictures(figure, pictures)
         return figure
-    if look.of_times or look.change is None:
-        figure = _figure(4.4, look)
-        draw_times(figure.add_subplot(), look)
+    if frame.of_times or frame.change is None:
+        figure = _figure(4.4, frame)
+        draw_times(figure.add_subplot(), frame)
         return figure
-    shown = before_after(look, look.change, range_m)
+    shown = before_after(frame, frame.change, range_m)
     if not pictures:
-        figure = _figure(_clouds_in(shown), look)
-        _clouds(look, shown, figure)
+        figure = _figure(_clouds_in(shown), frame)
+        _clouds(frame, shown, figure)
         return figure
     above_in, below_in = height_in(pictures, _WIDTH_IN), _clouds_in(shown)
-    figure = _figure(above_in + below_in, look)
+    figure = _figure(above_in + below_in, frame)
     parts: Any = figure.subfigures(2, 1, height_ratios=(above_in, below_in))
     draw_pictures(parts[0], pictures)
-    _clouds(look, shown, parts[1])
+    _clouds(frame, shown, parts[1])
     return figure
 
 
-def _figure(height_in: float, look: MutatedFrame) -> Figure:
-    figure = Figure(figsize=(_WIDTH_IN, height_in + 0.17 * title(look).count("\n")), layout="constrained")
+def _figure(height_in: float, frame: MutatedFrame) -> Figure:
+    figure = Figure(figsize=(_WIDTH_IN, height_in + 0.17 * title(frame).count("\n")), layout="constrained")
     FigureCanvasAgg(figure)
-    name, _, rest = title(look).partition("\n")
+    name, _, rest = title(frame).partition("\n")
     figure.suptitle(f"$\\bf{{{name.replace('_', chr(92) + '_')}}}$\n{rest}", fontsize=9, x=0.01, ha="left")
     return figure
 
 
-def title(look: MutatedFrame) -> str:
-    """Return name, parameters and counts, a line each."""
-    told = [f"frame {look.source.index}", f"seed {look.seed}", _counts(look)]
-    named = len(look.mutations) > 1 or bool(look.baseline)
-    lines = [look.name, *(_parameters(m, named) for m in look.mutations)]
-    lines += [f"before is the relation's baseline, {_parameters(m, True)}" for m in look.baseline]
-    lines.append(", ".join(told))
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LETTERS))
+def title(frame: MutatedFrame) -> str:
+    """Return name, parameters and counts, one per line."""
+    counts = [f"frame {frame.source.index}", f"seed {frame.seed}", _counts(frame)]
+    named = len(frame.mutations) > 1 or bool(frame.baseline)
+    lines = [frame.name, *(_parameters(m, named) for m in frame.mutations)]
+    lines += [f"before: the relation's baseline, {_parameters(m, True)}" for m in frame.baseline]
+    lines.append(", ".join(counts))
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, _LINE_LETTERS))
 
 
 def _parameters(mutation: Any, named: bool) -> str:
-    told = []
+    parameters = []
     for row in describe(type(mutation)):
         value = getattr(mutation, row["name"])
         if value is None or value in ("", ()):
             continue
-        shown = value.name if isinstance(value, Region) else f"{value:g}" if isinstance(value, float) else plain(value)
-        words = f"{row['name']} = {shown}" + (f" {row['unit']}" if row["unit"] else "")
-        told.append(words.replace(" ", _TOGETHER))
-    return (f"{name_of(type(mutation))}: " if named else "") + (", ".join(told) or "no parameters")
+        text = value.name if isinstance(value, Region) else f"{value:g}" if isinstance(value, float) else plain(value)
+        words = f"{row['name']} = {text}" + (f" {row['unit']}" if row["unit"] else "")
+        parameters.append(words.replace(" ", _NO_BREAK))
+    return (f"{name_of(type(mutation))}: " if named else "") + (", ".join(parameters) or "no parameters")
 
 
-def _counts(look: MutatedFrame) -> str:
-    if look.of_times or look.change is None:
-        sent = len(look.derived.followup.bundles)
-        return f"{sent} {'bundle' if sent == 1 else 'bundles'} sent in place of it"
-    n = look.change.counts()
-    told = [f"{n[k]:,} {k}" for k in ("added", "removed") if n[k]]
+def _counts(frame: MutatedFrame) -> str:
+    if frame.of_times or frame.change is None:
+        sent = len(frame.derived.followup.bundles)
+        return f"{sent} {'bundle' if sent == 1 else 'bundles'} sent in its place"
+    n = frame.change.counts()
+    changes = [f"{n[k]:,} {k}" for k in ("added", "removed") if n[k]]
     if n["moved"]:
-        told.append(f"{n['moved']:,} moved by {n['moved_median_m']:.2g} m (median; {n['moved_most_m']:.2g} m at most)")
+        changes.append(f"{n['moved']:,} moved by {n['moved_median_m']:.2g} m (median; most {n['moved_most_m']:.2g} m)")
     if n["intensity_changed"]:
-        told.append(f"intensity of {n['intensity_changed']:,} changed")
+        changes.append(f"intensity of {n['intensity_changed']:,} changed")
     if n["reordered"]:
-        told.append("in another order")
-    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(told) or _unseen(look)}"
+        changes.append("in another order")
+    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(changes) or _change_of_images(frame)}"
 
 
-def _unseen(look: MutatedFrame) -> str:
-    """Return what changed where no return did."""
-    changed = look.derived.followup.first.changed_topics(look.source)
-    return "images changed" if changed & {image.topic for image in look.source.images} else "nothing changed"
+def _change_of_images(frame: MutatedFrame) -> str:
+    """Return whether images changed, where no return did."""
+    changed = frame.derived.followup.first.changed_topics(frame.source)
+    return "images changed" if changed & {image.topic for image in frame.source.images} else "nothing changed"
 
 
 def _panels_in(shown: BeforeAfter) -> tuple[float, float]:
@@ -137,7 +137,7 @@ def _clouds_in(shown: BeforeAfter) -> float:
     return sum(_panels_in(shown)) + 1.8
 
 
-def _clouds(look: MutatedFrame, shown: BeforeAfter, figure: FigureBase) -> None:
+def _clouds(frame: MutatedFrame, shown: BeforeAfter, figure: FigureBase) -> None:
     x0, x1, y0, y1, z0, z1 = shown.window
     s0, s1 = shown.side
     above_in, side_in = _panels_in(shown)
@@ -161,7 +161,7 @@ def _clouds(look: MutatedFrame, shown: BeforeAfter, figure: FigureBase) -> None:
         bar = figure.colorbar(colours, ax=grid, location="right", shrink=0.8, aspect=40, pad=0.01)
         bar.set_label(shown.colours.label, fontsize=8)
         bar.ax.tick_params(labelsize=8)
-    if _counts(look).endswith("nothing changed"):
+    if _counts(frame).endswith("nothing changed"):
         grid[0, 1].text(0.5, 0.06, "nothing changed", transform=grid[0, 1].transAxes, ha="center", fontsize=12)
     if handles := _legend(shown):
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)
@@ -172,7 +172,7 @@ def _limits(shown: BeforeAfter) -> tuple[float, float]:
     if not values or not sum(map(len, values)):
         return 0.0, 1.0
     low, high = np.percentile(np.concatenate(values), (1, 99))
-    if shown.colours.before is None:  # of what changed: from nothing, to either side
+    if shown.colours.before is None:  # for changes: the scale includes 0
         low, high = min(low, 0.0), max(high, 0.0)
     return float(low), float(high if high > low else low + 1e-6)
 
@@ -199,13 +199,13 @@ def _panel(axes: Axes, shown: BeforeAfter, when: str, axis: int, scale: tuple[fl
 
 
 def _points(axes: Axes, shown: BeforeAfter, xyz: Floats, axis: int, size: float, **colours: Any) -> None:
-    """Draw those points (N, 3) that are in sight; ``c``, where it is an array, goes with them."""
+    """Draw the points (N, 3) inside the window; ``c``, where it is an array, has a value for each."""
     x0, x1, y0, y1 = shown.window[:4]
-    seen = (xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (axis == 2 or (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1))
+    inside = (xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (axis == 2 or (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1))
     if isinstance(colours["c"], np.ndarray):
-        seen &= np.isfinite(colours["c"])
-        colours["c"] = colours["c"][seen]
-    axes.scatter(xyz[seen, 0], xyz[seen, axis], s=size**2, linewidths=0, rasterized=True, **colours)
+        inside &= np.isfinite(colours["c"])
+        colours["c"] = colours["c"][inside]
+    axes.scatter(xyz[inside, 0], xyz[inside, axis], s=size**2, linewidths=0, rasterized=True, **colours)
 
 
 def _volumes(axes: Axes, shown: BeforeAfter, before: bool, axis: int) -> None:
@@ -232,6 +232,6 @@ def _legend(shown: BeforeAfter) -> list[Line2D]:
             handles.append(Line2D([], [], color=colour, linestyle=style, label=label))
     handles += [Line2D([], [], color=BLACK, label="region")] if shown.regions else []
     if len(shown.arrows):
-        times = "" if shown.magnified == 1 else f", {shown.magnified:g} times as long"
+        times = "" if shown.magnified == 1 else f", drawn {shown.magnified:g} times as long"
         handles.append(Line2D([], [], color=BLACK, marker=">", markersize=4, label=f"moves{times}"))
     return handles

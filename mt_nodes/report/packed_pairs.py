@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All pairs of a run as columns, for the script of the report that pages, sorts, searches and filters them."""
+"""All pairs of a run as columns, for the report's script that sorts, searches and filters them."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from mt_nodes.report.page_data import coded, floats, packed
 
 ARMS = ("relation", "control", "sham")
 _ARM_OF = {CONTROL: "control", **dict.fromkeys((*SHAMS, LOOP_SHAM), "sham")}
-#: Columns whose values are repeated, which go by number.
+#: Columns with repeated values, which are stored as numbers.
 _CODED = ("relation", "draw", "judged_for", "outcome", "unit", "reason", "object_class")
 _MEASURED = ("measured", "bound", "margin", "range_m")
-#: Where there is none: the bundle of a whole episode, the place of a pair that is not violated.
+#: Missing value: the bundle of a whole episode, the rank of a pair that is not violated.
 _NONE = -1
 
 
 def arm_of(row: PairRow) -> str:
-    """Return whether a pair is the relation's own, or of control or sham: one of :data:`ARMS`."""
+    """Return whether a pair is of the relation, control or sham: one of :data:`ARMS`."""
     return _ARM_OF[row.relation] if row.of_background else "relation"
 
 
 def packed_pairs(results_dir: Path, rows: Sequence[PairRow], violated: Sequence[PairRow]) -> str:
     """Return rows as one text (see :mod:`mt_nodes.report.page_data`), in their order.
 
-    A column each: ``episode``, ``bundle`` (-1: a whole episode), what is repeated as numbers of the header's lists,
-    ``arm``, ``lost``, ``gained``, what was measured (NaN: nothing), ``source`` and ``followup`` commanded (NaN: not
-    told), ``worst`` (place among the violated, -1: not violated) and ``evidence`` (whether a bag of it was kept).
+    Columns: ``episode``, ``bundle`` (-1: a whole episode), repeated texts as numbers of the header's lists, ``arm``,
+    ``lost``, ``gained``, the measured values (NaN: none), the commands of ``source`` and ``followup`` (NaN: none),
+    ``worst`` (rank among the violated, -1: not violated) and ``evidence`` (whether there is a bag of it).
 
     Args:
-        violated: those that are, worst first.
+        violated: the violated pairs, worst first.
     """
     texts = {name: coded([getattr(row, name) for row in rows]) for name in _CODED}
-    place = {row.pair: at for at, row in enumerate(violated)}
-    kept = {path.name for path in (results_dir / "evidence").glob("*.mcap")}
+    rank = {row.pair: at for at, row in enumerate(violated)}
+    bags = {path.name for path in (results_dir / "evidence").glob("*.mcap")}
     arrays: dict[str, npt.NDArray[Any]] = {
         "episode": np.array([row.episode for row in rows], dtype=np.uint32),
         "bundle": np.array([_NONE if row.bundle is None else row.bundle for row in rows], dtype=np.float64),
         "arm": np.array([ARMS.index(arm_of(row)) for row in rows], dtype=np.uint8),
         "lost": np.array([row.lost for row in rows], dtype=np.int32),
         "gained": np.array([row.gained for row in rows], dtype=np.int32),
-        "worst": np.array([place.get(row.pair, _NONE) for row in rows], dtype=np.int32),
-        "evidence": np.array([row.pair in place and _evidence(row) in kept for row in rows], dtype=np.uint8),
+        "worst": np.array([rank.get(row.pair, _NONE) for row in rows], dtype=np.int32),
+        "evidence": np.array([row.pair in rank and _evidence(row) in bags for row in rows], dtype=np.uint8),
         **{name: codes for name, (codes, _) in texts.items()},
         **{name: floats([getattr(row, name) for row in rows]) for name in _MEASURED},
         **_commanded(rows),
@@ -80,5 +80,5 @@ def _evidence(row: PairRow) -> str:
     return evidence_name(Pair.parse(row.pair))
 
 
-def _before_pair(typed: str) -> str:
-    return typed.rpartition(" ")[0]
+def _before_pair(line: str) -> str:
+    return line.rpartition(" ")[0]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of one violated pair: pictures that need no script, and the same packed for one that turns them.
+"""Views of one violated pair: pictures, and the same data packed for the script that turns them.
 
-What draws is imported late: most reports show no pair, and Matplotlib is a good part of a short run.
+Matplotlib is imported late: most reports show no pair, and it takes a good part of a short run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mt_nodes.report.page_data import packed
 if TYPE_CHECKING:
     from mt_nodes.report.series_view import SeriesView
 
-#: Points of each sort (in both clouds, in one alone) that the script gets at most; others are left out at random.
-MOST_POINTS = 60_000
-#: Places are whole numbers of steps, at least so long: what moved by less has not moved.
-_FINEST_M = 0.001
-_LARGEST = np.iinfo(np.int16).max
+#: Most points of each kind (in both clouds, in one alone) in the page; others are dropped at random.
+MAX_POINTS = 60_000
+#: Smallest step of point coordinates: smaller moves are not shown.
+_MIN_STEP_M = 0.001
+_MAX_STEPS = np.iinfo(np.int16).max
 _IN_PICTURE = (
     *("source_px", "followup_px", "lost_px", "gained_px", "added_px"),
     *("source_path_px", "followup_path_px", "expected_path_px"),
@@ -35,9 +35,9 @@ _ON_GROUND = ("source_boxes", "followup_boxes", "lost_at", "gained_at", "region"
 
 
 def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
-    """Return what the template shows of a pair: ``views``, ``added``, ``series``, ``packed`` and ``note``.
+    """Return the template's data of a pair: ``views``, ``added``, ``series``, ``packed`` and ``note``.
 
-    Damaged evidence must not cost the whole report: ``note`` says what is wrong in the picture's place.
+    Damaged evidence must not make the report fail: ``note`` says what is wrong.
     """
     pair = Pair.parse(row.pair)
     nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": ""}
@@ -46,7 +46,7 @@ def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
         if table.exists():
             return {**nothing, **_series(table)}
         if not arrays.exists():
-            return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is not there."}
+            return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is missing."}
         view = load_view(arrays)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
@@ -63,15 +63,15 @@ def _series(table: Path) -> dict[str, str]:
 def _views(view: PairView) -> list[tuple[str, str]]:
     from mt_nodes.report import birdseye, camera_view
 
-    seen = [camera_view.draw(view)] if len(view.source_image) else []
-    return seen if seen and not len(view.source_xyz) else [*seen, birdseye.draw(view)]
+    camera = [camera_view.draw(view)] if len(view.source_image) else []
+    return camera if camera and not len(view.source_xyz) else [*camera, birdseye.draw(view)]
 
 
 def packed_view(view: PairView) -> str:
     """Return clouds, outputs and pictures of a pair as one text (see :mod:`mt_nodes.report.page_data`).
 
-    Points (N, 3) are int16 steps from the header's ``origin_m``: ``kept`` are those of both clouds, ``removed`` the
-    source's alone, ``added`` the follow-up's alone, and what the mutation added beyond what the picture shows.
+    Points (N, 3) are int16 steps from the header's ``origin_m``: ``kept`` are in both clouds, ``removed`` in the source
+    alone, ``added`` in the follow-up alone or added by the mutation beyond the stored part of the cloud.
     """
     header: dict[str, Any] = {
         "labels": {arm: getattr(view, f"{arm}_labels").tolist() for arm in ("source", "followup")},
@@ -92,12 +92,14 @@ def packed_view(view: PairView) -> str:
 
 
 def packed_series(view: SeriesView) -> str:
-    """Return what both arms said over time as one text, names as ``source_steering_rad``."""
+    """Return the outputs of both arms over time as one text, with names such as ``source_steering_rad``."""
     arrays = {"time_s": view.time_s, "stretch": view.stretch, "changed": view.changed}
     arms = {
-        f"{arm}_{name}": arms[at] for name, arms in view.told.items() for at, arm in enumerate(("source", "followup"))
+        f"{arm}_{name}": arms[at]
+        for name, arms in view.outputs.items()
+        for at, arm in enumerate(("source", "followup"))
     }
-    return packed({"told": list(view.told)}, {**arrays, **arms})
+    return packed({"outputs": list(view.outputs)}, {**arrays, **arms})
 
 
 def _cloud(view: PairView) -> tuple[dict[str, npt.NDArray[np.int16]], list[float], float]:
@@ -105,7 +107,7 @@ def _cloud(view: PairView) -> tuple[dict[str, npt.NDArray[np.int16]], list[float
     every = np.concatenate([np.asarray(cloud, dtype=np.float64) for cloud in clouds])
     low, high = every.min(axis=0), every.max(axis=0)
     origin = (low + high) / 2.0
-    step = max(_FINEST_M, float((high - low).max()) / (2.0 * _LARGEST))
+    step = max(_MIN_STEP_M, float((high - low).max()) / (2.0 * _MAX_STEPS))
     source, followup, beyond = (np.round((cloud - origin) / step).astype(np.int16) for cloud in clouds)
     stays = np.isin(_keys(followup), _keys(source))
     new = np.concatenate([followup[~stays], beyond])
@@ -124,6 +126,6 @@ def _keys(points: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
 
 
 def _thinned(points: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:
-    if len(points) <= MOST_POINTS:
+    if len(points) <= MAX_POINTS:
         return points
-    return points[np.sort(np.random.default_rng(0).permutation(len(points))[:MOST_POINTS])]
+    return points[np.sort(np.random.default_rng(0).permutation(len(points))[:MAX_POINTS])]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The experiment of Z. Q. Zhou and L. Sun, *Metamorphic Testing of Driverless Cars*, CACM 62(3), 2019, on any drive.
 
-Their question: how often does a stack report fewer obstacles inside the region, |O| > |O′|, when n noise points are
-added outside of it? Here it is an ordinary replay of one relation for each n; this module makes the relations before
-it, and the table after it, from ``summary.json`` alone.
+Their question: how often does a stack report fewer obstacles inside the region, |O| > |O′|, if n noise points are
+added outside of it? Here it is a replay of one relation for each n; this module makes the relations before it, and
+the table after it, from ``summary.json`` alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mt_nodes.relations.relation import load_relation
 NAME = "noise-outside-roi"
 SUMMARY = "how often n noise points outside the region cost obstacles inside it (Zhou and Sun, CACM 2019)"
 FILE = "experiment.json"
-#: Where a configuration, which is a relation file, wants the number of noise points.
+#: Placeholder for the number of noise points in a configuration, which is a relation file.
 PLACE = "{n}"
 MOST_POINTS = 1_000_000
 #: n -> pairs with |O| > |O′|, |O| = |O′|, |O| < |O′|, as published: 1,000 pairs for each n.
@@ -41,7 +41,7 @@ def draws_needed(pairs: int, frames: int) -> int:
         UsageError: there is no frame.
     """
     if frames < 1:
-        raise UsageError("the bags have no frame of the leading sensor; nothing to experiment with")
+        raise UsageError("the bags have no frame of the leading sensor")
     return -(-pairs // frames)
 
 
@@ -49,9 +49,9 @@ def write_relations(config: str, points: Sequence[int], directory: Path) -> tupl
     """Write one relation file for each number of noise points, and return their paths.
 
     Args:
-        config: a shipped configuration by name, or a relation file of one's own with ``{n}`` in it.
+        config: name of a shipped configuration, or a relation file with ``{n}`` in it.
         points: numbers of noise points, each once.
-        directory: where the files go; made if it is not there.
+        directory: for the files; may be new.
 
     Raises:
         UsageError: no such configuration, no ``{n}`` in it, it is no relation, or a number that is no number of points.
@@ -59,7 +59,7 @@ def write_relations(config: str, points: Sequence[int], directory: Path) -> tupl
     path = resources.find("experiments", config)
     text = read_text(path)
     if PLACE not in text:
-        raise UsageError(f"{path}: got no {PLACE}, expected it where the number of noise points goes")
+        raise UsageError(f"{path}: got no {PLACE}, expected it in place of the number of noise points")
     if not points or len(set(points)) < len(points) or not all(1 <= n <= MOST_POINTS for n in points):
         given = ",".join(map(str, points))
         raise UsageError(f"--n: got '{given}', expected different whole numbers from 1 to {MOST_POINTS:,}")
@@ -70,13 +70,13 @@ def write_relations(config: str, points: Sequence[int], directory: Path) -> tupl
         try:
             load_relation(str(file))
         except UsageError as error:
-            # What the user wrote is another file than the one that is read.
+            # The user's file is another one than the file that is read.
             raise UsageError(str(error).replace(str(file), f"{path} with {PLACE} = {n}")) from error
     return tuple(map(str, files))
 
 
 def describe(config: str, pairs: int, draws: int, relations: Mapping[int, str]) -> Table:
-    """Return ``experiment.json`` as it is before the run: what was asked; ``relations`` names the one of each n."""
+    """Return ``experiment.json`` as it is before the run: its settings; ``relations`` names that of each n."""
     return {
         "schema": 1,
         "experiment": NAME,
@@ -87,15 +87,15 @@ def describe(config: str, pairs: int, draws: int, relations: Mapping[int, str]) 
     }
 
 
-def tabulate(asked: Mapping[str, Any], summary: Mapping[str, Any]) -> Table:
-    """Return the whole ``experiment.json``: what was asked, and one row for each n of what came out."""
+def tabulate(experiment: Mapping[str, Any], summary: Mapping[str, Any]) -> Table:
+    """Return the whole ``experiment.json``: the settings, and a row of results for each n."""
     named = summary["relations"]
-    rows = [_row(int(n), name, named[name]) for n, name in asked["relations"].items() if name in named]
-    return {**{k: v for k, v in asked.items() if k != "rows"}, "rows": rows}
+    rows = [_row(int(n), name, named[name]) for n, name in experiment["relations"].items() if name in named]
+    return {**{k: v for k, v in experiment.items() if k != "rows"}, "rows": rows}
 
 
 def read_experiment(directory: Path) -> Table | None:
-    """Return what :func:`describe` or :func:`tabulate` left in a results directory, None when it is of another run."""
+    """Return the ``experiment.json`` of a results directory; None if it has none."""
     path = directory / FILE
     if not path.is_file():
         return None
@@ -109,7 +109,7 @@ def write_experiment(directory: Path, table: Table) -> None:
 
 
 def categories(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the categories of a table: all, the paper's, then whatever else the stack names."""
+    """Return the categories of a table: all, the paper's, then other classes of the stack."""
     seen = {name for row in rows for name in row["counts"]}
     return [c for c in CATEGORIES if c in seen] + sorted(seen - set(CATEGORIES))
 
@@ -121,9 +121,9 @@ def _row(n: int, name: str, relation: Mapping[str, Any]) -> Table:
 
 
 def _arm(arm: Mapping[str, Any]) -> Table:
-    taken = ("decided", "violated", "rate", "ci95", "ci95_method", "frames", "drives", "pairs_lost", "pairs_gained")
+    columns = ("decided", "violated", "rate", "ci95", "ci95_method", "frames", "drives", "pairs_lost", "pairs_gained")
     counts = {c: {s: cells[s] for s in SIGNS} for c, cells in arm["counts"].items()}
-    return {**{k: arm[k] for k in taken}, "p_sign": arm["p_counts"], "counts": counts}
+    return {**{k: arm[k] for k in columns}, "p_sign": arm["p_counts"], "counts": counts}
 
 
 def _published(n: int) -> Table | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that is made from journal and summary: at the end of a run, and by ``mt report`` anew."""
+"""Files that are made from journal and summary: at the end of a run, and again by ``mt report``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import Waiver, load_waivers, marked
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
-from mt_nodes.report.evidence_view import keep_views
-from mt_nodes.report.html import read_told, write_report
+from mt_nodes.report.evidence_view import write_views
+from mt_nodes.report.html import read_contents, write_report
 from mt_nodes.report.junit import write_junit
 
 Summary = dict[str, Any]
@@ -36,16 +36,16 @@ def write_files(
     Args:
         out: results directory with ``result.jsonl``.
         summary: as :func:`mt_nodes.engine.summary.summary.summarise` makes it.
-        lines: of the journal, read once; of a long one do not keep them, hand on what reads them.
-        drives: pairs of drives that the report shows beside violated ones, or ``all``.
-        pairs: violated pairs that it shows with pictures beside the worst ones.
+        lines: of the journal, read once; pass an iterator, a long journal need not fit into memory.
+        drives: pairs of drives to show beside violated ones, or ``all``.
+        pairs: violated pairs to show with pictures beside the worst ones.
     """
     write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
-    told = read_told(out, lines, {name: r["requirement"] for name, r in summary["relations"].items()})
-    write_pairs_csv(out / "pairs.csv", told.rows)
-    write_pairs_parquet(out / "pairs.parquet", told.rows)
+    journal = read_contents(out, lines, {name: r["requirement"] for name, r in summary["relations"].items()})
+    write_pairs_csv(out / "pairs.csv", journal.rows)
+    write_pairs_parquet(out / "pairs.parquet", journal.rows)
     write_junit(out / "junit.xml", summary)
-    return write_report(out, drives, pairs, told)
+    return write_report(out, drives, pairs, journal)
 
 
 def remake(
@@ -54,12 +54,10 @@ def remake(
     drives: Collection[str] = (),
     pairs: Collection[str] = (),
 ) -> Summary:
-    """Make the files of a run anew and return its summary; ``waivers`` replace those of the run.
+    """Make the files of a run again and return its summary; ``waivers`` replace those of the run.
 
-    ``drives`` are pairs of drives that the report shows beside violated ones, or ``all``; ``pairs`` violated pairs
-    that it shows with pictures beside the worst ones.
-
-    A run that was killed has no summary: one is made of what had been judged by then.
+    ``drives`` and ``pairs`` are as in :func:`write_files`. A run that was killed has no summary: one is made from what
+    it had judged.
 
     Raises:
         MtError: it has no journal, or journal or summary are damaged.
@@ -68,24 +66,24 @@ def remake(
     summary = read_summary(out) if (out / "summary.json").exists() else summary_of_a_killed_run(out)
     if waivers is not None:
         summary = marked(summary, read_journal(journal), waivers)
-    keep_views(out, pairs)
+    write_views(out, pairs)
     write_files(out, summary, read_journal(journal), drives, pairs)
     return summary
 
 
 def summary_of_a_killed_run(out: Path) -> Summary:
-    """Sum up what a run that nobody could end had judged.
+    """Make the summary of a run that was killed.
 
     Raises:
-        MtError: it has no journal, or there is no telling what was asked of it.
+        MtError: it has no journal, or no run.json.
     """
     journal = out / "result.jsonl"
     first = next(read_journal(journal), {})
     record = read_record(out)
     offered: Sequence[str] = first.get("relations", [])
     infos = [RelationInfo.of(r) for r in record["relations"] if r["id"] in offered]
-    cut_off = f"the run was cut off before its end; `mt replay --resume {out}` goes on with it"
-    summary = summarise(chain(read_journal(journal), read_scores(out)), infos, infrastructure=cut_off)
+    killed = f"the run was killed before its end; `mt replay --resume {out}` goes on"
+    summary = summarise(chain(read_journal(journal), read_scores(out)), infos, infrastructure=killed)
     if waivers := record["request"].get("waivers"):
         summary = marked(summary, read_journal(journal), load_waivers(Path(record["directory"]) / waivers))
     return summary
@@ -95,16 +93,16 @@ def read_summary(out: Path) -> Summary:
     """Return the ``summary.json`` of a results directory.
 
     Raises:
-        InfrastructureError: it is missing, damaged or something else.
+        InfrastructureError: it is missing, damaged or no summary.
     """
     path = out / "summary.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InfrastructureError(
-            f"{path}: cannot be read: {error}; expected a results directory of a run; "
-            "of one that was killed `mt report` makes a summary"
+            f"{path}: cannot be read: {error}; expected a results directory of a run; of a killed run `mt report` "
+            "makes the summary"
         ) from error
     if not isinstance(data, dict) or "relations" not in data:
-        raise InfrastructureError(f"{path}: got no summary of a run; expected a results directory of a run")
+        raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
     return data

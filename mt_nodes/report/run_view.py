@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as its results directory tells it while it is being written; needs no ROS and no running process."""
+"""Progress of a run, from the results directory alone; needs no ROS."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
 Summary = dict[str, Any]
-#: Violated pairs that are remembered.
+#: Violated pairs that are kept.
 LAST = 5
-#: The pace is that of the last so many looks that found something.
+#: The pace is measured over the last so many reads that found new lines.
 LOOKS = 20
 
 
 class WatchedRun:
-    """What is known so far of a run; :meth:`look` reads on.
+    """A run in progress; :meth:`look` reads on.
 
     Attributes:
         condition: first line of the journal, empty before it is written.
@@ -31,14 +31,14 @@ class WatchedRun:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Look at a results directory.
+        """Open a results directory.
 
         Raises:
             UsageError: there is no such directory.
         """
         if not directory.is_dir():
             raise UsageError(
-                f"no results directory {directory}; type `mt replay BAG`, or name another with `mt watch DIR`"
+                f"no results directory {directory}; begin a run with `mt replay BAG`, or name one with `mt watch DIR`"
             )
         self.directory = directory
         self.condition: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class WatchedRun:
 
     @property
     def finished(self) -> bool:
-        """Whether the summary was written after the last line of the journal (a resumed run goes on after it)."""
+        """Whether the summary is newer than the last line of the journal (a resumed run appends lines)."""
         journal, summary = self.directory / "result.jsonl", self.directory / "summary.json"
         try:
             return summary.stat().st_mtime_ns >= journal.stat().st_mtime_ns
@@ -64,14 +64,14 @@ class WatchedRun:
 
     @property
     def pairs_per_s(self) -> float | None:
-        """Pace over the last looks, None before two of them found something."""
+        """Pace over the last reads; None before two of them found new lines."""
         if len(self._looks) < 2:
             return None
         (began_s, first), (now_s, last) = self._looks[0], self._looks[-1]
         return (last - first) / (now_s - began_s)
 
     def look(self) -> bool:
-        """Read what was appended; say whether there was anything.
+        """Read new lines; return whether there were any.
 
         Raises:
             InfrastructureError: a line is damaged.
@@ -90,14 +90,14 @@ class WatchedRun:
         return bool(lines)
 
     def summary(self) -> Summary:
-        """Return the run's own summary once it is finished, before that one of the verdicts so far."""
+        """Return the run's summary; while it is in progress, one of the verdicts so far."""
         if self.finished:
-            made: Summary = json.loads((self.directory / "summary.json").read_text(encoding="utf-8"))
-            return made
+            summary: Summary = json.loads((self.directory / "summary.json").read_text(encoding="utf-8"))
+            return summary
         return summarise([*self._deaths, *self._verdicts], self._relations())
 
     def _relations(self) -> list[RelationInfo]:
-        """What a relation is stands in ``run.json``; a journal that was copied without it tells the names."""
+        """Return the relations from ``run.json``; only their names where a journal was copied without it."""
         try:
             rows = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))["relations"]
         except (OSError, ValueError, KeyError):

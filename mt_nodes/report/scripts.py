@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts of a report, and the policy by which a browser runs these and no others."""
+"""Scripts of a report, and the content security policy that allows these and no others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TEMPLATES = Path(__file__).parent / "templates"
-#: Files of the script that shows pairs, in the order in which they build on each other.
+#: Files of the script that shows pairs, in order of dependency.
 _PAIRS = ("unpacking.js", "cloud_view.js", "pair_views.js", "pairs.js")
 
 
 class PageScript(NamedTuple):
-    """A script, and the source by which a content security policy lets it and no other run."""
+    """A script, and its source in a content security policy."""
 
     text: str
     source: str
@@ -23,7 +23,7 @@ class PageScript(NamedTuple):
 
 @lru_cache
 def script_of(*names: str) -> PageScript:
-    """Return files of the templates as one script."""
+    """Return files of the templates folder as one script."""
     text = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
     return PageScript(text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'")
 

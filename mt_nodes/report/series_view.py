@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a verdict over a sequence was judged by, over time: read from its table, drawn."""
+"""Outputs of both arms over a sequence, over time: read from their table, and drawn."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SeriesView:
-    """What both arms said over N instants.
+    """Outputs of both arms over N instants.
 
     Attributes:
         time_s: (N,) since the first instant.
-        stretch: (N,) numbers; between two of them the arms settled.
-        changed: (N,) whether a follow-up went out.
-        told: by name, (N,) of the source and of the follow-up arm, NaN where nothing was told.
+        stretch: (N,) number of the uninterrupted part; between two parts the arms settled.
+        changed: (N,) whether a follow-up was sent.
+        outputs: name -> (N,) of the source and of the follow-up arm, NaN where there is none.
     """
 
     time_s: Floats
     stretch: Floats
     changed: Floats
-    told: Mapping[str, tuple[Floats, Floats]]
+    outputs: Mapping[str, tuple[Floats, Floats]]
 
 
 def read_series(path: Path) -> SeriesView:
-    """Read the table of a sequence; where no number was told it has ``answered`` (0 or 1) in their place.
+    """Read the table of a sequence; without any output it has ``answered`` (0 or 1).
 
     Raises:
         InfrastructureError: the table cannot be read.
@@ -49,29 +49,20 @@ def read_series(path: Path) -> SeriesView:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         time_s = np.array([int(row["stamp_ns"]) - int(rows[0]["stamp_ns"]) for row in rows], dtype=np.float64) * 1e-9
-        told = {n: _columns(rows, n) for n in (*COMMANDED, ANSWER_MS) if rows and f"source_{n}" in rows[0]}
-        shown = {name: arms for name, arms in told.items() if any(np.isfinite(arm).any() for arm in arms)}
+        outputs = {n: _columns(rows, n) for n in (*COMMANDED, ANSWER_MS) if rows and f"source_{n}" in rows[0]}
+        shown = {name: arms for name, arms in outputs.items() if any(np.isfinite(arm).any() for arm in arms)}
         stretch, changed = (np.array([float(row[name]) for row in rows]) for name in ("stretch", "changed"))
         return SeriesView(time_s, stretch, changed, shown or {"answered": _columns(rows, "answered")})
     except (OSError, ValueError, KeyError) as error:
         raise InfrastructureError(f"{path}: cannot be read as the table of a sequence: {error}") from error
 
 
-def draw_stretches(path: Path) -> str:
-    """Return a picture of a table as a data URI, as :func:`draw_series` does.
-
-    Raises:
-        InfrastructureError: the table cannot be read.
-    """
-    return draw_series(read_series(path))
-
-
 def draw_series(view: SeriesView) -> str:
-    """Return a picture as a data URI: each number over time, of both arms; grey where the arms settled."""
-    figure = Figure(figsize=(7.5, 0.7 + 1.5 * len(view.told)), layout="constrained")
+    """Return a picture as a data URI: each output of both arms over time; grey where the arms settled."""
+    figure = Figure(figsize=(7.5, 0.7 + 1.5 * len(view.outputs)), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(len(view.told), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (name, arms) in zip(panels, view.told.items(), strict=True):
+    panels = figure.subplots(len(view.outputs), 1, sharex=True, squeeze=False)[:, 0]
+    for axes, (name, arms) in zip(panels, view.outputs.items(), strict=True):
         _panel(axes, name, view, arms)
     panels[-1].set_xlabel("time (s)")
     return data_uri(figure)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which obstacle a verdict is about: its class and its range, as far as the check told of it."""
+"""The obstacle that a verdict is about: its class and its range, as far as the check names them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from mt_nodes.data.polar_cells import JUDGED_IN
 from mt_nodes.data.verdict import OBJECTS, OBJECTS_BY
 
-#: What checks write into the detail of a verdict: rows [x m, y m, class]; the first that has any counts.
+#: Keys of a verdict's detail with rows [x m, y m, class]; the first that has any counts.
 _PLACES = ("lost_at", "gained_at", "changed_at")
-#: The same in a camera's picture, rows [x0, y0, x1, y1, class] in pixels, which tell no range.
+#: The same in a camera image, rows [x0, y0, x1, y1, class] in pixels, which have no range.
 _BOXES = ("lost_px", "gained_px")
 
 
 class VerdictObstacle(NamedTuple):
-    """Classes of the obstacles, sorted and joined by ``;``, empty where not told; range of the nearest in m, or None.
+    """Classes of the obstacles, sorted and joined by ``;``, empty if unknown; range of the nearest in m, or None.
 
     Ranges are from the origin of the frame that the check judges in.
     """
@@ -26,11 +26,11 @@ class VerdictObstacle(NamedTuple):
     range_m: float | None = None
 
 
-def concerned(detail: Mapping[str, Any]) -> VerdictObstacle:
-    """Return whom a verdict is about, from its ``detail``.
+def obstacle_of(detail: Mapping[str, Any]) -> VerdictObstacle:
+    """Return the obstacle that a verdict is about, from its ``detail``.
 
-    That is who was lost, else gained, else changed; where objects were added, those that were not found, else all.
-    Of a pair that holds there may be no more than the classes that were judged.
+    That is the lost one, else the gained, else the changed one; where objects were added, those that were not found,
+    else all. A pair that holds may have only the classes that were judged.
     """
     if rows := _first(detail, _PLACES):
         return VerdictObstacle(

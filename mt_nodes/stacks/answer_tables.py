@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what people's models return: lists of mappings or objects, mappings of arrays, structured arrays, tensors.
+"""Reads the return values of models: lists of mappings or objects, mappings of arrays, structured arrays, tensors.
 
-Every detector has its own names for the same columns. Those are taken that can mean one thing only; what cannot is
-refused with the user's own first row beside what is expected.
+Every detector has its own names for the same columns. Unambiguous names are accepted; others are refused, with the
+user's first row and the expected names in the error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXPECTED = (
     "of the box, or for each box in an image box: [x0, y0, x1, y1] in pixels; and where there are any score, label, "
     "track_id and velocity"
 )
-#: What a column may be called.
+#: Accepted names of columns.
 CENTER = ("center_m", "center", "centre", "position", "location", "xyz")
 SIZE = ("size_m", "size", "lwh")
 AXES = (("x", "y", "z"), ("cx", "cy", "cz"))
@@ -42,9 +42,9 @@ TRACK = ("track_id", "tracking_id", "id")
 VELOCITY = ("velocity_mps", "velocity")
 BOXES_3D = ("boxes_3d", "pred_boxes", "boxes_lidar", "boxes", "box")
 BOXES_2D = ("box_px", "boxes", "box", "bbox", "xyxy")
-#: Names that stand together in nuScenes' boxes.
+#: Names that occur together in nuScenes' boxes.
 NUSCENES = ("translation", "size", "rotation")
-#: Names that say that a number means something else here.
+#: Names whose values have another meaning.
 OTHER_CONVENTIONS = {
     "rotation_y": "KITTI's angle about the camera's axis and its bottom centre: write boxes: kitti_camera and "
     "boxes_frame: (the camera's frame) into the stack file, or convert to x y z length width height yaw",
@@ -58,25 +58,25 @@ OTHER_CONVENTIONS = {
 
 
 def is_table(said: Any) -> bool:
-    """Tell whether something is a table by names, or a list of rows with names, and no plain array."""
+    """Return whether something is a table with named columns, or a list of rows with names, not a plain array."""
     if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None):
         return True
     return isinstance(said, (list, tuple)) and len(said) > 0 and _has_names(said[0])
 
 
 def plain_array(value: Any) -> Any:
-    """Return a tensor as an array, wherever it lies; anything else as it is."""
+    """Return a tensor as an array, from any device; anything else unchanged."""
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
 def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -> Output:
-    """Return what is said in a table as an output: detections, or boxes in an image.
+    """Return a table as an output: detections, or boxes in an image.
 
     Args:
-        convention: of boxes, see :mod:`~mt_nodes.stacks.box_conventions`; they are returned as they are said.
+        convention: of boxes, see :mod:`~mt_nodes.stacks.box_conventions`; it is not converted.
 
     Raises:
-        InfrastructureError: it cannot be understood; says what the first row is and what is expected.
+        InfrastructureError: it cannot be read; the text has the first row and the expected names.
     """
     try:
         table = _columns(said)
@@ -119,7 +119,7 @@ def _place(table: Table, order: Sequence[int]) -> Floats:
     """Return boxes (M, 7) as x y z length width height yaw, or (M, 4) as x0 y0 x1 y1.
 
     Args:
-        order: where these are in a column that has all seven.
+        order: their positions in a column that has all seven.
     """
     boxes = _numbers(_column(table, BOXES_3D))
     if boxes is not None and boxes.ndim == 2 and boxes.shape[1] >= 7:
@@ -161,10 +161,10 @@ def _triple(table: Table, names: Sequence[str], axes: Sequence[Sequence[str]]) -
 
 
 def _column(table: Table, names: Sequence[str]) -> Any:
-    """Return the column that has one of some names, None where none has.
+    """Return the column with one of these names; None without.
 
     Raises:
-        ValueError: several have.
+        ValueError: several columns have.
     """
     found = [name for name in names if name in table]
     if len(found) > 1:
@@ -173,7 +173,7 @@ def _column(table: Table, names: Sequence[str]) -> Any:
 
 
 def _refuse_near_misses(table: Table, score: Any, label: Any) -> None:
-    """Refuse a column that is likely meant for a score or class: without it every score would be 1."""
+    """Refuse a column that looks like a score or class under another name: ignored, every score would be 1."""
     for known, parts, names in ((score, ("scor", "conf", "prob"), SCORE), (label, ("label", "class"), LABEL)):
         near = [name for name in table if known is None and any(part in str(name).lower() for part in parts)]
         if near:
@@ -219,7 +219,7 @@ def _text(value: Any) -> str:
 
 
 def _first(said: Any) -> str:
-    """Return the first row as it is, cut to a line."""
+    """Return the first row, cut to a line."""
     first = said if isinstance(said, Mapping) else said[0]
     text = repr(first if isinstance(first, (Mapping, np.void)) else _row(first))
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes as people's models say them: by their bottom, or in a camera's frame as KITTI has them."""
+"""Conventions of boxes: by the centre, by the centre of the bottom, or KITTI's in a camera frame."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.transforms import TransformTree, UnknownTransform, move
 
-#: What ``boxes`` of a stack file may say. ``kitti_camera``: x right, y down, z ahead, the middle of the bottom, and
-#: rotation_y about the axis that leads down, 0 along x; arrays have the order x y z length height width rotation_y,
+#: Values of ``boxes`` in a stack file. ``kitti_camera``: x right, y down, z ahead, the centre of the bottom, and
+#: rotation_y about the axis that points down, 0 along x; arrays have the order x y z length height width rotation_y,
 #: that of OpenPCDet's ``boxes_camera`` and of mmdetection3d's camera boxes.
 CENTRE, BOTTOM, KITTI = "centre", "bottom_centre", "kitti_camera"
 CONVENTIONS = (CENTRE, BOTTOM, KITTI)
-#: The place of length, width, height among the columns of such an array.
+#: Order in which the columns of such an array are x y z length width height yaw.
 KITTI_ORDER = (0, 1, 2, 3, 5, 4, 6)
 
 
-def by_centres(said: Detections, convention: str, camera_frame: str, transforms: TransformTree) -> Detections:
-    """Return boxes by their centres, in the frame that they are said to be in, z up.
+def by_centres(boxes: Detections, convention: str, camera_frame: str, transforms: TransformTree) -> Detections:
+    """Return boxes by their centres, in their ``frame_id``, z up.
 
     Args:
-        said: boxes as :data:`CONVENTIONS` has them; of ``kitti_camera`` the yaw is rotation_y.
-        camera_frame: in which those of ``kitti_camera`` are.
+        boxes: in one of :data:`CONVENTIONS`; for ``kitti_camera`` the yaw is rotation_y.
+        camera_frame: frame of ``kitti_camera`` boxes.
 
     Raises:
-        InfrastructureError: no transform leads from there to the frame of the boxes.
+        InfrastructureError: there is no transform from that frame to the frame of the boxes.
     """
-    if convention == CENTRE or not len(said):
-        return said
-    height = said.size_m[:, 2]
+    if convention == CENTRE or not len(boxes):
+        return boxes
+    height = boxes.size_m[:, 2]
     if convention == BOTTOM:
-        return replace(said, center_m=said.center_m + height[:, None] * (0.0, 0.0, 0.5))
+        return replace(boxes, center_m=boxes.center_m + height[:, None] * (0.0, 0.0, 0.5))
     try:
-        matrix = transforms.lookup(said.frame_id, camera_frame)
+        matrix = transforms.lookup(boxes.frame_id, camera_frame)
     except UnknownTransform as error:
         raise InfrastructureError(
-            f"boxes: kitti_camera: no transform from '{camera_frame}' (boxes_frame) to '{said.frame_id}': {error}"
+            f"boxes: kitti_camera: no transform from '{camera_frame}' (boxes_frame) to '{boxes.frame_id}': {error}"
         ) from error
-    center = move(matrix, said.center_m - height[:, None] * (0.0, 0.5, 0.0))
-    along = np.stack([np.cos(said.yaw_rad), np.zeros(len(said)), -np.sin(said.yaw_rad)], axis=1) @ matrix[:3, :3].T
-    return replace(said, center_m=center, yaw_rad=np.arctan2(along[:, 1], along[:, 0]))
+    center = move(matrix, boxes.center_m - height[:, None] * (0.0, 0.5, 0.0))
+    along = np.stack([np.cos(boxes.yaw_rad), np.zeros(len(boxes)), -np.sin(boxes.yaw_rad)], axis=1) @ matrix[:3, :3].T
+    return replace(boxes, center_m=center, yaw_rad=np.arctan2(along[:, 1], along[:, 0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts a stack that is a Python callable: what it is given, and what is made of what it returns."""
+"""Hosts a stack that is a Python callable: converts its inputs and its return values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy.typing as npt
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
-from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
 from mt_nodes.stacks.answer_tables import EXPECTED, is_table, plain_array, read_table
 from mt_nodes.stacks.box_conventions import CENTRE, KITTI, KITTI_ORDER, by_centres
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import Stack
 
-#: What a callable of several inputs calls those of a role.
-BY_ROLE = {"lidar": "points", "camera": "image", "camera_info": "camera_info", **{role: role for role in TOLD_TYPES}}
+#: Keys of the inputs of a callable, by role.
+BY_ROLE = {"lidar": "points", "camera": "image", "camera_info": "camera_info", **{role: role for role in WORLD_TYPES}}
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class CallableHost:
 
     The callable takes points (N, 4) float32 ``x y z intensity`` (or an image (H, W, 3) uint8: red, green, blue,
     whatever its encoding) and, if it has a parameter ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time
-    (None from an arm that does not tell it). It returns :class:`Detections`, :class:`Control`, :class:`ImageBoxes`,
+    (None from an arm without one). It returns :class:`Detections`, :class:`Control`, :class:`ImageBoxes`,
     several of these as an :class:`Output`, an array (M, 7…9) of ``x y z length width height yaw [score [class
     number]]``, or a table with names: see :mod:`mt_nodes.stacks.answer_tables`.
 
     A callable whose stack file has several inputs takes a mapping of one instant instead: ``points``, ``image`` and
     ``camera_info`` (:class:`CameraInfo`), as far as the file has them, each a tuple where it has several topics of one
-    role, in its order. What a world tells comes under its role: ``objects`` (:class:`Detections`), ``odometry``
+    role, in its order. World inputs come under their role: ``objects`` (:class:`Detections`), ``odometry``
     (:class:`~mt_nodes.data.messages.Odometry`), ``route`` (:class:`~mt_nodes.data.outputs.Path`), ``signals``
     (:class:`~mt_nodes.data.messages.SignalStates`) and ``lanes`` (:class:`~mt_nodes.data.lanes.Lanes`).
     """
@@ -60,30 +60,30 @@ class CallableHost:
     def __call__(
         self, sensor: Message | Mapping[str, Message], transforms: TransformTree, now_ns: int | None = None
     ) -> Output:
-        """Return what the callable says of one message (or of one instant, by topic of the stack), stamped.
+        """Return the output of the callable for one message (or for one instant, by topic of the stack), stamped.
 
-        What has no frame is in that of the leading sensor.
+        An output without a frame is in the frame of the leading sensor.
         """
         lead = sensor[self.stack.leading_topic] if isinstance(sensor, Mapping) else sensor
         frame = self.stack.points_frame or lead.frame_id
         data = self._by_role(sensor, transforms) if isinstance(sensor, Mapping) else self._data(sensor, transforms)
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
-        said = as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes)
-        if said.detections is not None:
-            by_centres_of = (self.stack.boxes, self.stack.boxes_frame, transforms)
-            said = replace(said, detections=by_centres(said.detections, *by_centres_of))
-        output = said.renamed(self.stack.classes)
+        output = as_output(self.function(data, **extra), frame, lead.stamp_ns, self.stack.boxes)
+        if output.detections is not None:
+            convention = (self.stack.boxes, self.stack.boxes_frame, transforms)
+            output = replace(output, detections=by_centres(output.detections, *convention))
+        output = output.renamed(self.stack.classes)
         lacking = [role for role in self.stack.answers if getattr(output, role) is None]
         if lacking and not output.silent:
             raise InfrastructureError(
-                f"stack '{self.stack.name}': the callable said no {', '.join(lacking)}, which outputs in the stack "
-                "file promise; return them, or name what it returns under outputs"
+                f"stack '{self.stack.name}': the callable returned no {', '.join(lacking)}, which the stack file has "
+                "under outputs; return them, or correct outputs"
             )
         return output
 
     def _by_role(self, sensors: Mapping[str, Message], transforms: TransformTree) -> dict[str, Any]:
-        """Return what a callable of several inputs is given: one value a role, a tuple where the role has several."""
+        """Return the inputs of a callable with several: one value per role, a tuple for several topics of a role."""
         given: dict[str, Any] = {}
         for role, topics in self.stack.topics.items():
             values = tuple(self._data(sensors[topic], transforms) for topic in topics)
@@ -97,13 +97,13 @@ class CallableHost:
             return sensor.stamped
         if not isinstance(sensor, Image):
             return sensor
-        from mt_nodes.data.images.codecs import decode  # OpenCV is for stacks with cameras
+        from mt_nodes.data.images.codecs import decode  # imports OpenCV
 
         return decode(sensor).rgb8()
 
 
 def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
-    """Return a cloud as (N, 4) float32 x, y, z, intensity in the frame given (intensity 0 where there is none)."""
+    """Return a cloud as (N, 4) float32 x, y, z, intensity in the frame given (intensity 0 if it has none)."""
     points = np.empty((len(cloud), 4), dtype=np.float32)
     # Column by column: NumPy takes ten times as long over rows of three.
     for i, name in enumerate("xyz"):
@@ -111,7 +111,7 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     if frame != cloud.frame_id:
         matrix = transforms.lookup(frame, cloud.frame_id)
         if np.array_equal(matrix[:3, :3], np.eye(3)):
-            with np.errstate(invalid="ignore", over="ignore"):  # points that are not finite stay so
+            with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinite points stay
                 for i in range(3):
                     points[:, i] += matrix[i, 3].astype(np.float32)
         else:
@@ -121,31 +121,31 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     return points
 
 
-def as_output(said: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:
-    """Turn what a callable returned into an :class:`Output`; ``boxes`` is its convention, see :mod:`box_conventions`.
+def as_output(value: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:
+    """Turn a return value into an :class:`Output`; ``boxes`` is its convention, see :mod:`box_conventions`.
 
     Raises:
-        InfrastructureError: it is nothing that can be understood.
+        InfrastructureError: it cannot be read.
     """
-    if isinstance(said, Detections):
-        said = Output(detections=said)
-    elif isinstance(said, Control):
-        said = Output(control=said)
-    elif isinstance(said, ImageBoxes):
-        said = Output(boxes=said)
-    elif said is None:
-        said = Output()
-    if isinstance(said, Output):
-        return _stamped(said, frame, stamp_ns)
-    said = plain_array(said)
-    if is_table(said):
-        return read_table(said, frame, stamp_ns, boxes)
+    if isinstance(value, Detections):
+        value = Output(detections=value)
+    elif isinstance(value, Control):
+        value = Output(control=value)
+    elif isinstance(value, ImageBoxes):
+        value = Output(boxes=value)
+    elif value is None:
+        value = Output()
+    if isinstance(value, Output):
+        return _stamped(value, frame, stamp_ns)
+    value = plain_array(value)
+    if is_table(value):
+        return read_table(value, frame, stamp_ns, boxes)
     try:
-        rows = np.asarray(said, dtype=np.float64)
+        rows = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        text = repr(said) if len(repr(said)) <= 200 else f"{repr(said)[:200]}…"
+        text = repr(value) if len(repr(value)) <= 200 else f"{repr(value)[:200]}…"
         raise InfrastructureError(
-            f"the callable returned {type(said).__name__} {text}, which is no array of numbers; {EXPECTED}"
+            f"the callable returned {type(value).__name__} {text}, which is no array of numbers; {EXPECTED}"
         ) from error
     if rows.size == 0:
         return Output(detections=Detections.none(frame, stamp_ns))
@@ -165,12 +165,12 @@ def as_output(said: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Outp
     return Output(detections=Detections.make(frame, stamp_ns, rows[:, :3], rows[:, 3:6], rows[:, 6], label, score))
 
 
-def _stamped(said: Output, frame: str, stamp_ns: int) -> Output:
-    """A callable says what it sees; which instant that is, its host knows."""
+def _stamped(output: Output, frame: str, stamp_ns: int) -> Output:
+    """Return an output with the stamp of its input, and a frame where it has none."""
     placed = {
         role: replace(part, stamp_ns=stamp_ns, frame_id=part.frame_id or frame)
         for role in ("detections", "path", "boxes")
-        if (part := getattr(said, role)) is not None
+        if (part := getattr(output, role)) is not None
     }
-    control = None if said.control is None else replace(said.control, stamp_ns=stamp_ns)
-    return replace(said, control=control, **placed)
+    control = None if output.control is None else replace(output.control, stamp_ns=stamp_ns)
+    return replace(output, control=control, **placed)

@@ -21,7 +21,7 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
     """Return the stack with faults planted; only the package's own reference stacks take them.
 
     Raises:
-        UsageError: it takes none, there is no such fault, or it is one of stacks with another sensor.
+        UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
     """
     if not faults:
         return stack
@@ -40,9 +40,9 @@ def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
 
 
 def load_callable(stack: Stack) -> Callable[..., Any]:
-    """Import a stack's callable; classes, and functions that take the given params, are called to make it.
+    """Import a stack's callable; classes, and functions if the stack has params, are called to make it.
 
-    The directory of work and that of the stack file are on the path, so that a module there is found.
+    The working directory and that of the stack file are on the module path.
 
     Raises:
         UsageError: it cannot be imported, is not callable, or refuses its params.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One command out of those of several topics: what one leaves open another may tell."""
+"""Merges the commands of several topics into one: each may have a part of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mt_nodes.stacks.topic_sync import Joiner
 class MergedCommand:
     """A command, and the messages that it was read from, the leading one first."""
 
-    said: Control
+    control: Control
     wires: tuple[Wire, ...]
 
 
@@ -27,41 +27,42 @@ class _Part:
 
 
 class CommandMerger:
-    """Gives a command as soon as every topic has told its part of it, near enough to the leading one in time.
+    """Yields a command as soon as every topic has its part, near enough in time to the leading one.
 
-    Of several the nearest is taken, and each once; see :class:`~mt_nodes.stacks.topic_sync.Joiner`. Times are the
-    messages' stamps or, where one of the types has none, those of their arrival.
+    Of several messages the nearest is used, and each once; see :class:`~mt_nodes.stacks.topic_sync.Joiner`. Times are
+    the messages' stamps or, where one of the types has none, those of their arrival.
 
     Args:
-        topics: the leading one first, whose stamp the command bears.
-        within_ns: how far from the leading message the others may be.
-        by_arrival: whether time is that of arrival.
+        topics: the leading one first, whose stamp the command has.
+        within_ns: largest time between the leading message and another one.
+        by_arrival: whether times are those of arrival.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int, by_arrival: bool) -> None:
         self._topics, self._within_ns, self._by_arrival = tuple(topics), within_ns, by_arrival
         self.forget()
 
-    def take(self, topic: str, said: Control, wire: Wire, arrived_ns: int) -> MergedCommand | None:
-        """Take a message in; return the command that it completes, None when it completes none."""
-        stamp_ns = arrived_ns if self._by_arrival or said.stamp_ns is None else said.stamp_ns
-        instant = self._joiner.take(topic, _Part(stamp_ns, MergedCommand(said, (wire,))))
+    def take(self, topic: str, control: Control, wire: Wire, arrived_ns: int) -> MergedCommand | None:
+        """Take a message; return the command that it completes, or None."""
+        stamp_ns = arrived_ns if self._by_arrival or control.stamp_ns is None else control.stamp_ns
+        instant = self._joiner.take(topic, _Part(stamp_ns, MergedCommand(control, (wire,))))
         if instant is None:
             return None
         parts = [instant[name].command for name in self._topics]
         return MergedCommand(
-            merged([part.said for part in parts]), tuple(wire for part in parts for wire in part.wires)
+            merged([part.control for part in parts]), tuple(wire for part in parts for wire in part.wires)
         )
 
     def forget(self) -> None:
-        """Forget what waits for its other parts: the stack was restarted."""
+        """Forget incomplete commands: the stack was restarted."""
         self._joiner = Joiner[_Part](self._topics, self._within_ns)
 
 
 def merged(commands: Sequence[Control]) -> Control:
-    """Return the first command with what it leaves open filled in by the next that tells it."""
-    made = commands[0]
+    """Return the first command, its missing values filled in from the next that has them."""
+    command = commands[0]
     for other in commands[1:]:
-        told = {f.name: getattr(other, f.name) for f in fields(Control) if f.name != "stamp_ns"}
-        made = replace(made, **{name: value for name, value in told.items() if math.isnan(getattr(made, name))})
-    return made
+        values = {f.name: getattr(other, f.name) for f in fields(Control) if f.name != "stamp_ns"}
+        missing = {name: value for name, value in values.items() if math.isnan(getattr(command, name))}
+        command = replace(command, **missing)
+    return command

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stack file that names a network's file means: the callable that runs it, and what such a stack is."""
+"""Stack files that name a network's file: the callable that runs it, and the defaults of such a stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAKER = "mt_nodes.stacks.networks.network_stack:network_stack"
 
 
 def read_network(value: Any, where: str) -> dict[str, Any]:
-    """Read ``network``; what is in it is checked where the network is loaded.
+    """Read ``network``; its contents are checked when the network is loaded.
 
     Raises:
         UsageError: it is no mapping.
@@ -26,25 +26,25 @@ def read_network(value: Any, where: str) -> dict[str, Any]:
 
 
 def with_network(rows: dict[str, Any], folder: Path, where: str) -> dict[str, Any]:
-    """Return what a stack file says, with the callable of the network that it names, if it names one.
+    """Return the settings of a stack file, with the callable of its network, if it has one.
 
-    What the file does not say is what holds for a network: it remembers nothing, and knows no map.
+    Defaults are those of a network: it is stateless, and knows no map.
 
     Args:
-        folder: that of the stack file, where the network's file is looked for.
+        folder: that of the stack file, to which the network's file is relative.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.
     """
     if rows.get("callable") == _MAKER:
-        return rows  # saved, and read back
+        return rows  # read back from run.json
     kinds = [kind for kind in KINDS if rows.get(kind)]
     if not kinds:
         if rows.get("network"):
-            raise UsageError(f"{where}: network: got it without a file, expected onnx: or torchscript: beside it")
+            raise UsageError(f"{where}: network: got no file, expected onnx: or torchscript: with it")
         return rows
     if len(kinds) > 1 or any(rows.get(key) for key in ("callable", "command", "start", "params")):
-        raise UsageError(f"{where}: {kinds[0]}: a network is all that is started; take out what else starts something")
+        raise UsageError(f"{where}: {kinds[0]}: a network starts alone; leave out callable, command, start, params")
     (kind,), file, network = kinds, rows[kinds[0]], rows.get("network")
     if not isinstance(file, str) or not isinstance(network, Mapping):
         raise UsageError(
@@ -52,7 +52,7 @@ def with_network(rows: dict[str, Any], folder: Path, where: str) -> dict[str, An
         )
     from mt_nodes.stacks.networks.network_stack import roles_of
 
-    taken, said = roles_of(str(network.get("output", "")))
-    usual = {"inputs": taken, "outputs": said, "stateless": True, "map_free": True, "reset": "none"}
+    inputs, outputs = roles_of(str(network.get("output", "")))
+    defaults = {"inputs": inputs, "outputs": outputs, "stateless": True, "map_free": True, "reset": "none"}
     params = {**network, "file": str((folder / file).resolve()), "kind": kind}
-    return {**usual, **rows, "callable": _MAKER, "params": params}
+    return {**defaults, **rows, "callable": _MAKER, "params": params}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects from one process to another: their bytes go through shared memory, the sizes of these through a socket."""
+"""Sends objects between two processes: their bytes through shared memory, the sizes through a socket."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-#: Buffers of so many bytes go beside the pickle, which saves a copy.
-_APART_BYTES = 4096
-_ALIGNED_BYTES = 64
-#: More than the sizes of a message ever take: a datagram is read whole or not at all.
+#: Buffers of at least this size are sent beside the pickle, which saves a copy.
+_OUT_OF_BAND_BYTES = 4096
+_ALIGNMENT_BYTES = 64
+#: Longest datagram: more than the sizes of any message.
 _MESSAGE_BYTES = 1 << 17
-#: Packages whose classes a message to a wary end may name.
-_KNOWN = ("mt_nodes", "numpy", "builtins", "collections")
+#: Packages whose classes a restricted end accepts.
+_TRUSTED = ("mt_nodes", "numpy", "builtins", "collections")
 
 
 class SharedChannel:
-    """One end. Each side sends only when it has received the answer to what it sent before.
+    """One end of a channel. Each side sends only after it has received the reply to its last message.
 
-    A message is whole or does not come: a sender that dies in the middle leaves none.
+    A message arrives whole or not at all, even if the sender dies in the middle.
     """
 
-    def __init__(self, end: socket.socket, outgoing: int, incoming: int, *, wary: bool = False) -> None:
+    def __init__(self, end: socket.socket, outgoing: int, incoming: int, *, restricted: bool = False) -> None:
         """Take over a socket of datagrams, and descriptors of shared memory to write to and to read from.
 
-        A ``wary`` end receives the types of this package alone, so that it never imports the other side's code.
+        A ``restricted`` end accepts only types of this package, so that it never imports the other side's code.
         """
         self._end = end
-        self._unpickler = _Wary if wary else pickle.Unpickler
+        self._unpickler = _RestrictedUnpickler if restricted else pickle.Unpickler
         self._outgoing, self._incoming = _Memory(outgoing), _Memory(incoming)
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when a message has come, or the other side is gone."""
+        """Return the descriptor that is readable when a message has arrived, or the other side is gone."""
         return self._end.fileno()
 
     def send(self, value: Any) -> None:
@@ -51,20 +51,20 @@ class SharedChannel:
 
         def in_band(buffer: pickle.PickleBuffer) -> bool:
             raw = buffer.raw()
-            if raw.nbytes >= _APART_BYTES:
+            if raw.nbytes >= _OUT_OF_BAND_BYTES:
                 parts.append(raw)
-            return raw.nbytes < _APART_BYTES
+            return raw.nbytes < _OUT_OF_BAND_BYTES
 
         body = pickle.dumps(value, protocol=5, buffer_callback=in_band)
         sizes = self._outgoing.write([body, *parts])
         self._end.send(struct.pack(f"<{len(sizes)}Q", *sizes))
 
     def receive(self) -> Any:
-        """Wait for an object and return it; its arrays are its own.
+        """Wait for an object and return it; its arrays are copies.
 
         Raises:
             EOFError: the other side is gone.
-            pickle.UnpicklingError: this end is wary, and it names a class of another package.
+            pickle.UnpicklingError: this end is restricted, and the object has a class of another package.
         """
         try:
             message = self._end.recv(_MESSAGE_BYTES)
@@ -75,13 +75,13 @@ class SharedChannel:
         body, *parts = self._incoming.read(struct.unpack(f"<{len(message) // 8}Q", message))
         return self._unpickler(io.BytesIO(body), buffers=parts).load()
 
-    def hang_up(self) -> None:
-        """Say that nothing more comes."""
+    def close_socket(self) -> None:
+        """Close the socket: nothing more is sent."""
         self._end.close()
 
     def close(self) -> None:
-        """Hang up and free the memory, once."""
-        self.hang_up()
+        """Close the socket and free the memory, once."""
+        self.close_socket()
         for memory in (self._outgoing, self._incoming):
             memory.close()
 
@@ -133,12 +133,12 @@ class _Memory:
         return self._map
 
 
-class _Wary(pickle.Unpickler):
+class _RestrictedUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        if module.partition(".")[0] not in _KNOWN:
+        if module.partition(".")[0] not in _TRUSTED:
             raise pickle.UnpicklingError(f"it holds a {module}.{name}, expected the package's own types")
         return super().find_class(module, name)
 
 
 def _aligned(size: int) -> int:
-    return -(-size // _ALIGNED_BYTES) * _ALIGNED_BYTES
+    return -(-size // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ from mt_nodes.data.stack_topics import (
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
     LEADING_ROLES,
-    TOLD_TYPES,
+    WORLD_TYPES,
     Input,
     OutputTopic,
-    ToldTopic,
+    WorldTopic,
     read_inputs,
     read_outputs,
     read_topic,
@@ -34,114 +34,122 @@ from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_envir
 
 @dataclass(frozen=True)
 class Stack:
-    """One stack file. Exactly one of ``callable``, ``command``, ``start: external`` and a network's file starts it."""
+    """A stack file. Exactly one of ``callable``, ``command``, ``start: external`` and a network's file starts it."""
 
-    name: str = param("", help="name shown in results")
+    name: str = param("", help="name in results")
     summary: str = param("", help="one line for `mt list stacks`")
-    callable: str = param("", help="package.module:name of a Python callable; hosted by the package as a node")
-    params: dict[str, Any] = param({}, help="keyword arguments when the callable is a class or factory")
-    onnx: str = param("", help="file of a network, beside this file; it is the whole stack, and needs mt_nodes[onnx]")
-    torchscript: str = param("", help="the same of PyTorch; needs mt_nodes[models]")
+    callable: str = param("", help="package.module:name of a Python callable, which a node of this package hosts")
+    params: dict[str, Any] = param({}, help="keyword arguments for a callable that is a class or factory")
+    onnx: str = param("", help="file of a network, relative to this file, as the whole stack; needs mt_nodes[onnx]")
+    torchscript: str = param("", help="the same for PyTorch; needs mt_nodes[models]")
     network: dict[str, Any] = param(
         {},
         convert=read_network,
-        help="output: what it says, by name; picture or cloud: what it takes; labels, …",
+        help="output: name of its output format; picture or cloud: its input; labels, …",
     )
-    directory: str = param("", help="where the callable's module may be, beside the directory of work; the file's own")
-    points_frame: str = param("", help="frame the points are moved to before a callable sees them; empty: the cloud's")
+    directory: str = param(
+        "", help="folder of the callable's module (default that of this file), besides the working directory"
+    )
+    points_frame: str = param("", help="frame to which points are transformed for a callable; empty: the cloud's")
     command: tuple[str, ...] = param((), help="program and arguments; {arm}, {domain} and {remap} are filled in")
-    start: str = param("", choices=("", "external"), help="external: somebody else starts it, in the domains given")
+    start: str = param("", choices=("", "external"), help="external: you start it yourself, in the domains of domain")
     env: dict[str, str] = param(
-        {}, convert=read_environment, help="environment variables for command and callable; not ROS_DOMAIN_ID"
+        {}, convert=read_environment, help="environment variables for command and callable, except ROS_DOMAIN_ID"
     )
-    domain: dict[str, int] = param({}, convert=read_domains, help="fixed ROS domains of the arms; otherwise free ones")
+    domain: dict[str, int] = param({}, convert=read_domains, help="fixed ROS domains of the arms; default: free ones")
     isolation: str = param(
-        "domain", choices=("domain", "remap"), help="remap: both arms in one domain, topics prefixed"
+        "domain", choices=("domain", "remap"), help="remap: both arms in one domain, with a prefix on their topics"
     )
     inputs: dict[str, Input] = param(
         {"lidar": DEFAULT_INPUTS["lidar"]},
         convert=read_inputs,
-        help="topic that the stack subscribes, by role; a list of several, the leading one first; topic and type of "
-        "what a world tells",
+        help="subscribed topics by role; a list for several, the leading one first; topic and type for inputs of a "
+        "simulated world",
     )
     outputs: dict[str, OutputTopic] = param(
         {"detections": OutputTopic(**DEFAULT_OUTPUTS["detections"])},
         convert=read_outputs,
-        help="topic and type that the stack publishes, by role; params of its adapter, or fields: paths in any type; "
-        "of control a list of several, which tell parts of it",
+        help="published topics and types by role; params of the adapter, or fields: paths in any message type; for "
+        "control a list of topics with parts of it",
     )
     camera: dict[str, Any] = param(
         {},
         convert=read_camera,
-        help="the camera that a world has for it: width, height, field_of_view_deg, forward_m, height_m; what is not "
-        "said is as behind a windscreen, 1280 by 720 pixels and 70 degrees",
+        help="simulated camera: width, height, field_of_view_deg, forward_m, height_m; default: behind a windscreen, "
+        "1280 by 720 pixels and 70 degrees",
     )
-    needs: tuple[str, ...] = param((), help="other topics of the bag that it must get, such as /tf")
-    answer: tuple[str, ...] = param(
-        (), help="outputs that together are the answer to a bundle; empty: all but diagnostics"
-    )
+    needs: tuple[str, ...] = param((), help="other topics of the bag that it needs, such as /tf")
+    answer: tuple[str, ...] = param((), help="outputs that form the answer to a bundle; empty: all but diagnostics")
     match: str = param(
         "stamp",
         choices=("stamp", "order", "arrival"),
-        help="how an answer finds its input: its stamp, its turn, or (live) when it comes",
+        help="how an answer is matched to its input: by stamp, by order, or (live) by arrival",
     )
-    stateless: bool = param(False, help="an answer depends on its own bundle alone: follow-ups are fanned out")
-    map_free: bool = param(False, help="no map, localisation or other knowledge of the place decides what is seen")
-    full_360: bool = param(False, help="looks all around the ego, not only at a part of it")
+    stateless: bool = param(
+        False, help="an answer depends on its own bundle alone, so that several follow-ups can share a source"
+    )
+    map_free: bool = param(False, help="detections use no map, localisation or other knowledge of the place")
+    full_360: bool = param(False, help="detects all around the ego vehicle, not only in a part of it")
     scores: dict[str, Thresholds] = param(
         {},
         convert=read_thresholds,
-        help="by output, detections or boxes: from which score on what it sees is demanded (high) and answers (low); "
-        "unless said, 0.5 and 0.3 of detections, 0.9 and 0.5 of boxes",
+        help="score thresholds of detections or boxes: source objects from high on are demanded, follow-up objects "
+        "from low on match them; default 0.5 and 0.3 for detections, 0.9 and 0.5 for boxes",
     )
     classes: dict[str, str] = param(
         {},
         convert=read_classes,
-        help="what its classes (names or numbers) are called here, {1: car, 2: pedestrian}, '*' all others; or a list "
-        "of those it reports, [car]: an added object of another class is not demanded",
+        help="names of its classes (names or numbers), {1: car, 2: pedestrian}, '*' all others; or a list of those "
+        "that it reports, [car]: an added object of another class is not demanded",
     )
     boxes: str = param(
         CENTRE,
         choices=CONVENTIONS,
-        help="where a callable's obstacles are said to be: by their middles; by the middles of their bottoms; or as "
-        "KITTI has them in a camera's frame, arrays as x y z length height width rotation_y",
+        help="position of a callable's boxes: their centre; the centre of their bottom; or KITTI's in a camera frame, "
+        "arrays as x y z length height width rotation_y",
     )
     boxes_frame: str = param("", help="the camera's optical frame, for boxes: kitti_camera")
-    tracks: bool = param(False, help="obstacles bear the id of their track")
-    publishes_when_empty: bool = param(True, help="says so when it sees nothing; otherwise silence means nothing")
+    tracks: bool = param(False, help="detections have track ids")
+    publishes_when_empty: bool = param(
+        True, help="publishes an empty message if it detects nothing; false: it is silent then"
+    )
     reset: str = param(
         "restart",
         convert=read_reset,
-        help="how it forgets: restart, none for a stateless one, or (external) its service, std_srvs Trigger or Empty",
+        help="how its state is reset: restart, none if stateless, or (external) its service, std_srvs Trigger or Empty",
     )
-    deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time within which an answer is expected")
-    ready_timeout_s: float = param(60.0, low=0.1, high=3600.0, unit="s", help="time to subscribe and advertise")
-    stop_timeout_s: float = param(5.0, low=0.1, high=60.0, unit="s", help="time to end after SIGINT, and after SIGTERM")
+    deadline_s: float = param(10.0, low=0.01, high=600.0, unit="s", help="wall time limit for an answer")
+    ready_timeout_s: float = param(
+        60.0, low=0.1, high=3600.0, unit="s", help="time limit for it to subscribe and advertise"
+    )
+    stop_timeout_s: float = param(
+        5.0, low=0.1, high=60.0, unit="s", help="time limit to end after SIGINT, and after SIGTERM"
+    )
     sync_s: float = param(
         0.02,
         low=0.0,
         high=1.0,
         unit="s",
-        help="how far apart the inputs of one instant may be for a callable of several, and the topics of one command",
+        help="largest time between the inputs of one instant of a callable, and between the topics of one command",
     )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
-    nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed when it is external")
+    nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed if it is external")
     allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
 
     @property
     def traits(self) -> OutputTraits:
-        """What is known of its detections and boxes."""
+        """Thresholds and classes of its detections and boxes."""
         return OutputTraits(self.scores, tuple(dict.fromkeys(self.classes.values())))
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How what it publishes is read: see :class:`~mt_nodes.nodes.output_listener.OutputListener`."""
-        # Of a callable the host has renamed the classes.
+        """How its outputs are read: see :class:`~mt_nodes.nodes.output_listener.OutputListener`."""
+        # The host of a callable has renamed the classes already.
         return {"within_ns": self.sync_ns, "classes": {} if self.callable else self.classes}
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """Roles that together are the answer."""
+        """Roles of the outputs that form the answer."""
         return self.answer or tuple(role for role in self.outputs if role != DIAGNOSTICS)
 
     @property
@@ -151,12 +159,12 @@ class Stack:
 
     @property
     def external(self) -> bool:
-        """Whether somebody else starts and stops it."""
+        """Whether the user starts and stops it."""
         return self.start == "external"
 
     @property
     def forgets(self) -> bool:
-        """Whether we can make it forget: by starting it anew, or by the service that its file names."""
+        """Whether its state can be reset: by a restart, or by the service of its file."""
         return not self.external or self.reset.startswith("/")
 
     @property
@@ -165,25 +173,25 @@ class Stack:
         return {role: topics_of(given) for role, given in self.inputs.items()}
 
     @property
-    def told(self) -> dict[str, ToldTopic]:
-        """What only a world tells it, by role."""
-        return {role: given for role, given in self.inputs.items() if isinstance(given, ToldTopic)}
+    def world_inputs(self) -> dict[str, WorldTopic]:
+        """Its inputs that only a simulated world has, by role."""
+        return {role: given for role, given in self.inputs.items() if isinstance(given, WorldTopic)}
 
     @property
-    def said(self) -> tuple[OutputTopic, ...]:
-        """Every topic that it says something on."""
+    def published(self) -> tuple[OutputTopic, ...]:
+        """All topics that it publishes."""
         return tuple(row for leading in self.outputs.values() for row in leading.rows)
 
     @property
     def output_topics(self) -> dict[str, str]:
-        """Topic by role of output, the leading one where several tell of one command."""
+        """Topic by role of output, the leading one of several with one command."""
         return {role: output.topic for role, output in self.outputs.items()}
 
     @property
     def message_types(self) -> dict[str, str]:
-        """Topic -> message type, of what it says, and of the transforms that it must get."""
+        """Topic -> message type, of its outputs, and of the transforms that it needs."""
         transforms = {topic: "tf2_msgs/msg/TFMessage" for topic in ("/tf", "/tf_static") if topic in self.needs}
-        return transforms | {row.topic: row.type for row in self.said}
+        return transforms | {row.topic: row.type for row in self.published}
 
     @property
     def joins(self) -> bool:
@@ -192,22 +200,22 @@ class Stack:
 
     @property
     def leading_input(self) -> str:
-        """Role of what a bundle follows: a sensor, or the objects of a world."""
+        """Role of the input that bundles follow: a sensor, or the objects of a world."""
         return next(role for role in LEADING_ROLES if role in self.inputs)
 
     @property
     def fault_kinds(self) -> tuple[str, ...]:
-        """Kinds of faults that it takes when it is one of the package's own; see ``reference.faults.base.Fault``."""
+        """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
         if {"lidar", "camera"} <= set(self.inputs):
             return ("lidar", "camera", "fusion")
-        if self.told:
-            return ("planner",) if self.leading_input in self.told else (self.leading_input, "planner")
+        if self.world_inputs:
+            return ("planner",) if self.leading_input in self.world_inputs else (self.leading_input, "planner")
         drives = self.leading_input == "lidar" and "control" in self.outputs
         return (self.leading_input, "driver") if drives else (self.leading_input,)
 
     @property
     def leading_topic(self) -> str:
-        """Topic of the sensor that a bundle follows, the first of its role."""
+        """Topic of the sensor that bundles follow, the first of its role."""
         return self.topics[self.leading_input][0]
 
 
@@ -215,8 +223,8 @@ def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
 
     Args:
-        name: of either, or ``file.py:callable`` (``drive`` unless named).
-        settings: what is to stand in place of what the file says, by ``key`` or ``key.part``.
+        name: of either, or ``file.py:callable`` (default ``drive``).
+        settings: values that override those of the file, by ``key`` or ``key.part``.
 
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
@@ -238,10 +246,10 @@ def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def _driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return what a Python file as a stack comes to, ``file.py`` or ``file.py:name``: a driver of the closed loop.
+    """Return the stack of a Python file, ``file.py`` or ``file.py:name``: a driver for the closed loop.
 
     Raises:
-        UsageError: there is no such file, or it is no module's name.
+        UsageError: there is no such file, or its name is no module name.
     """
     file, _, attribute = name.partition(":")
     path = Path(file)
@@ -250,67 +258,63 @@ def _driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
     if not path.is_file():
         raise UsageError(f"no file {path}")
     if not path.stem.isidentifier():
-        raise UsageError(f"{path}: got '{path.stem}', expected letters, digits and _, for it is imported as a module")
+        raise UsageError(
+            f"{path}: got '{path.stem}', expected letters, digits and _, because it is imported as a module"
+        )
     module = {"callable": f"{path.stem}:{attribute or 'drive'}", "directory": str(path.parent.resolve())}
-    return path, {**module, "inputs": dict.fromkeys(TOLD_TYPES), "outputs": {"control": None}}
+    return path, {**module, "inputs": dict.fromkeys(WORLD_TYPES), "outputs": {"control": None}}
 
 
-def refuse_told(stack: Stack) -> None:
-    """Refuse a stack that takes what nothing but a world tells.
+def refuse_world_inputs(stack: Stack) -> None:
+    """Refuse a stack with inputs that only a simulated world has.
 
     Raises:
-        UsageError: naming what that is.
+        UsageError: naming these inputs.
     """
-    if stack.told:
+    if stack.world_inputs:
         raise UsageError(
-            f"stack '{stack.name}' takes {', '.join(stack.told)}, which a world tells and neither a bag nor a live "
-            "system: drive it with `mt scenario`, or take out these inputs"
+            f"stack '{stack.name}' takes {', '.join(stack.world_inputs)}, which only a simulated world has, not a bag "
+            "or a live system: drive it with `mt scenario`, or remove these inputs"
         )
 
 
 def _consistent(stack: Stack, where: str) -> None:
-    ways = [bool(stack.callable), bool(stack.command), stack.external]
-    if sum(ways) != 1:
-        raise UsageError(
-            f"{where}: got {sum(ways)} ways to start, expected one of callable, command, start: external, "
-            "onnx, torchscript"
-        )
-    if stack.callable and ":" not in stack.callable:
-        raise UsageError(f"{where}: callable: got {stack.callable!r}, expected package.module:name")
-    if stack.boxes != CENTRE and not stack.callable:
-        raise UsageError(
-            f"{where}: boxes: {stack.boxes} is for a callable; of messages the adapter says where boxes are"
-        )
-    if (stack.boxes == KITTI) != bool(stack.boxes_frame):
-        raise UsageError(
-            f"{where}: boxes_frame: got '{stack.boxes_frame}' with boxes: {stack.boxes}; {KITTI} alone needs it"
-        )
-    if stack.callable and any(row.beside for row in stack.outputs.values()):
-        raise UsageError(f"{where}: outputs.control: got several topics; a callable says its command on one")
-    if stack.callable and any(row.fields for row in stack.outputs.values()):
-        raise UsageError(f"{where}: outputs: fields say how a message is read; a callable needs types that are written")
-    if not set(LEADING_ROLES) & set(stack.inputs):
-        raise UsageError(
-            f"{where}: inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
-        )
-    if stack.external and not (stack.domain and stack.nodes):
-        raise UsageError(
-            f"{where}: an external stack needs domain: {{source: …, followup: …}} and nodes: [/its, /nodes]"
-        )
-    if stack.domain and "source" not in stack.domain:
-        raise UsageError(f"{where}: domain: got {stack.domain}, expected one for source (and one for followup)")
     for i, topic in enumerate(stack.needs):
         read_topic(topic, f"{where}: needs[{i}]")
     refuse_unknown(dict.fromkeys(stack.answer), stack.outputs, f"{where}: answer")
-    if DIAGNOSTICS in stack.answer or not stack.answers:
-        raise UsageError(f"{where}: answer: diagnostics answer no input; expected another of the outputs")
-    if DIAGNOSTICS in stack.outputs and stack.outputs[DIAGNOSTICS].fields:
-        raise UsageError(f"{where}: outputs.diagnostics: got fields; only diagnostic_msgs/msg/DiagnosticArray is read")
-    if not stack.stateless and stack.reset == "none":
-        raise UsageError(f"{where}: reset: none is only for a stateless stack; write reset: restart")
-    if stack.reset.startswith("/") and not stack.external:
-        raise UsageError(
-            f"{where}: reset: got service {stack.reset}, which is for start: external; write reset: restart"
-        )
-    if stack.isolation == "remap" and stack.command and not any("{remap}" in part for part in stack.command):
-        raise UsageError(f"{where}: isolation: remap needs {{remap}} in command, where the remap rules go")
+    for contradictory, text in _contradictions(stack):
+        if contradictory:
+            raise UsageError(f"{where}: {text}")
+
+
+def _contradictions(stack: Stack) -> Iterator[tuple[bool, str]]:
+    """Yield whether settings contradict each other, and what to write instead."""
+    ways = sum((bool(stack.callable), bool(stack.command), stack.external))
+    text = f"got {ways} ways to start, expected one of callable, command, start: external, onnx, torchscript"
+    yield ways != 1, text
+    called, outputs = bool(stack.callable), stack.outputs.values()
+    yield called and ":" not in stack.callable, f"callable: got {stack.callable!r}, expected package.module:name"
+    text = f"boxes: {stack.boxes} is for a callable; for messages the adapter has the convention"
+    yield stack.boxes != CENTRE and not called, text
+    text = f"boxes_frame: got '{stack.boxes_frame}' with boxes: {stack.boxes}; only {KITTI} takes it, and needs it"
+    yield (stack.boxes == KITTI) != bool(stack.boxes_frame), text
+    yield called and any(row.beside for row in outputs), "outputs.control: got several topics; a callable has one"
+    text = "outputs: got fields, which are for reading messages; a callable needs types that can be written"
+    yield called and any(row.fields for row in outputs), text
+    text = f"inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
+    yield not set(LEADING_ROLES) & set(stack.inputs), text
+    text = "an external stack needs domain: {source: …, followup: …} and nodes: [/its, /nodes]"
+    yield stack.external and not (stack.domain and stack.nodes), text
+    text = f"domain: got {stack.domain}, expected one for source (and one for followup)"
+    yield "source" not in (stack.domain or ("source",)), text
+    text = "answer: diagnostics answer no input; expected another of the outputs"
+    yield DIAGNOSTICS in stack.answer or not stack.answers, text
+    diagnostics = stack.outputs.get(DIAGNOSTICS)
+    text = "outputs.diagnostics: got fields; only diagnostic_msgs/msg/DiagnosticArray can be read"
+    yield bool(diagnostics and diagnostics.fields), text
+    text = "reset: none is only for a stateless stack; write reset: restart"
+    yield not stack.stateless and stack.reset == "none", text
+    text = f"reset: got service {stack.reset}, which is for start: external; write reset: restart"
+    yield stack.reset.startswith("/") and not stack.external, text
+    text = "isolation: remap needs {remap} in command, where the remap rules go"
+    yield stack.isolation == "remap" and bool(stack.command) and "{remap}" not in " ".join(stack.command), text

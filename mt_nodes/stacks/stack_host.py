@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the process of an in-process stack does: it makes the callable and answers inputs until nobody asks any more."""
+"""The process of an in-process stack: makes the callable and answers requests until the channel closes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
 
-#: Where memory runs out, the kernel is to end the stack rather than the process that tells of it.
+#: If memory runs out, the kernel kills the stack rather than the suite.
 _OOM_SCORE = "500"
-#: Where code lies that is not the user's: ours, Python's and that of installed packages.
-_NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
+#: Folders of code that is not the user's: ours, Python's and that of installed packages.
+_FOREIGN_CODE = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
 
 
 @dataclass(frozen=True)
-class ProcessPlace:
-    """What the process takes over from the one that asks: its environment, directories and module path."""
+class ProcessContext:
+    """Environment, directories and module path that the process takes over from the suite."""
 
     env: Mapping[str, str]
     directory: str
@@ -43,22 +43,22 @@ class ProcessPlace:
     plugins: tuple[Path, ...]
 
     @classmethod
-    def here(cls) -> ProcessPlace:
-        """Return that of this process."""
+    def here(cls) -> ProcessContext:
+        """Return the context of this process."""
         return cls(dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
 
 
 @dataclass(frozen=True)
 class Make:
-    """Asks for the callable to be made, anew where there is one."""
+    """Request to make the callable, again if there is one."""
 
     stack: Stack
-    place: ProcessPlace
+    context: ProcessContext
 
 
 @dataclass(frozen=True)
 class StackCall:
-    """Asks for the callable's answer; fields: see :class:`~mt_nodes.stacks.callable_host.CallableHost`."""
+    """Request to call the callable; fields: see :class:`~mt_nodes.stacks.callable_host.CallableHost`."""
 
     sensor: Message | Mapping[str, Message]
     transforms: TransformTree
@@ -67,10 +67,10 @@ class StackCall:
 
 @dataclass(frozen=True)
 class StackReply:
-    """What came of it: the output and how long that took, or an error by kind.
+    """The reply: the output and the time it took, or an error.
 
     Attributes:
-        error: the text, None where there is none.
+        error: its text; None without.
         kind: of the error; ``InfrastructureError`` is one of the stack.
     """
 
@@ -81,21 +81,21 @@ class StackReply:
 
 
 def serve(channel: SharedChannel) -> None:
-    """Do what is asked until the other side is gone."""
-    _settle_in()
+    """Answer requests until the other side is gone."""
+    _set_up()
     host = _Host()
     while True:
         try:
-            asked = channel.receive()
+            request = channel.receive()
         except EOFError:
             return
-        reply = host.do(asked)
+        reply = host.do(request)
         try:
             channel.send(reply)
         except OSError:
             return
         except Exception as error:  # noqa: BLE001 - what a callable returned may hold anything
-            why = f"stack '{host.name}' returned what cannot be handed over: {type(error).__name__}: {error}"
+            why = f"stack '{host.name}' returned an object that cannot be sent: {type(error).__name__}: {error}"
             channel.send(StackReply(error=why))
 
 
@@ -105,10 +105,10 @@ class _Host:
     name = ""
     _callable: CallableHost | None = None
 
-    def do(self, asked: Make | StackCall) -> StackReply:
-        """Return what comes of it, or the error: that of a stack which wants to exit, too, is its own and not ours."""
+    def do(self, request: Make | StackCall) -> StackReply:
+        """Return the reply; any exception of the stack, even SystemExit, becomes an error."""
         try:
-            return self._make(asked) if isinstance(asked, Make) else self._call(asked)
+            return self._make(request) if isinstance(request, Make) else self._call(request)
         except (UnknownTransform, UsageError, InfrastructureError) as error:
             kind = next(k for k in (UnknownTransform, UsageError, InfrastructureError) if isinstance(error, k))
             return StackReply(error=str(error), kind=kind)
@@ -116,37 +116,37 @@ class _Host:
             traceback.print_exc()
             return StackReply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}{_raised_at(error)}")
 
-    def _make(self, asked: Make) -> StackReply:
-        self.name, self._callable = asked.stack.name, None  # what is replaced is freed before there is another
-        _move_to(asked.place, asked.stack)
-        self._callable = CallableHost.make(asked.stack)
+    def _make(self, request: Make) -> StackReply:
+        self.name, self._callable = request.stack.name, None  # the old one is freed first
+        _enter(request.context, request.stack)
+        self._callable = CallableHost.make(request.stack)
         return StackReply()
 
-    def _call(self, asked: StackCall) -> StackReply:
-        assert self._callable is not None, "asked before it was made"
+    def _call(self, request: StackCall) -> StackReply:
+        assert self._callable is not None, "called before it was made"
         began_s = time.monotonic()
-        output = self._callable(asked.sensor, asked.transforms, asked.now_ns)
+        output = self._callable(request.sensor, request.transforms, request.now_ns)
         return StackReply(output, time.monotonic() - began_s)
 
 
 def _raised_at(error: BaseException) -> str:
-    """Return file and line of the user's code that an exception came through last; nothing if it came through none."""
+    """Return file and line of the last frame of the user's code in an exception; empty without."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_file()]
-    own = [f for f in frames if not any(Path(f.filename).is_relative_to(place) for place in _NOT_THE_USERS)]
+    own = [f for f in frames if not any(Path(f.filename).is_relative_to(folder) for folder in _FOREIGN_CODE)]
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
-def _settle_in() -> None:
+def _set_up() -> None:
     faulthandler.enable()
     keep_freed_memory()
-    np.random.seed()  # forked processes begin with one state, and two arms would draw the same noise
+    np.random.seed()  # forks share the state, and two arms would draw the same noise
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
 
-def _move_to(place: ProcessPlace, stack: Stack) -> None:
+def _enter(context: ProcessContext, stack: Stack) -> None:
     os.environ.clear()
-    os.environ.update({**place.env, **stack.env})
-    os.chdir(place.directory)
-    sys.path[:] = [*place.path, *(p for p in sys.path if p not in place.path)]
-    plugins.add_directories(place.plugins)
+    os.environ.update({**context.env, **stack.env})
+    os.chdir(context.directory)
+    sys.path[:] = [*context.path, *(p for p in sys.path if p not in context.path)]
+    plugins.add_directories(context.plugins)

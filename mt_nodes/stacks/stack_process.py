@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process of an in-process stack, from outside: asked, waited for, and found out when it dies or hangs."""
+"""The process of an in-process stack, seen from outside: sends requests, waits, and detects death and hangs."""
 
 from __future__ import annotations
 
@@ -21,62 +21,62 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.base.processes import Child, Process, how_it_ended, is_stopped, tail_of, uninterrupted
 from mt_nodes.stacks.shared_channel import SharedChannel, shared_memory
 from mt_nodes.stacks.stack import Stack
-from mt_nodes.stacks.stack_host import Make, ProcessPlace, StackCall, StackReply
+from mt_nodes.stacks.stack_host import Make, ProcessContext, StackCall, StackReply
 from mt_nodes.stacks.stack_server import MESSAGE_BYTES
 
-#: How often a process that says nothing is looked at, and how long one that closed its channel may take to be gone.
-LOOK_EVERY_S, GONE_S = 0.5, 5.0
+#: Interval at which a silent process is checked, and time for a process that closed its channel to end.
+CHECK_EVERY_S, GONE_S = 0.5, 5.0
 
 
 class StackProcess:
-    """A process that makes and calls a stack's callable, so that it dies, hangs and exits by itself.
+    """A process that makes and calls a stack's callable, so that it can die, hang and exit without the suite.
 
     Args:
-        name: of the process, for people. stack: whose callable. log: file that its output goes to.
+        name: of the process, for error texts. stack: its stack. log: file for its output.
     """
 
     def __init__(self, name: str, stack: Stack, log: Path) -> None:
         own_time_s.keep_looking()
         self._name, self._stack, self._log = name, stack, log
         self._offset = log.stat().st_size if log.is_file() else 0
-        self._asked_s: float | None = None
+        self._request_s: float | None = None
         self._limit_s, self._limit = 0.0, ""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        to, of = shared_memory("to_stack"), shared_memory("of_stack")
+        to, from_ = shared_memory("to_stack"), shared_memory("from_stack")
         with theirs, log.open("ab") as output:
             module = stack.callable.partition(":")[0]
             self._server = _server(log)
-            self._pid, self._handle = self._server.fork(module, (theirs.fileno(), of, to, output.fileno()))
-        self._channel = SharedChannel(ours, to, of, wary=True)
+            self._pid, self._handle = self._server.fork(module, (theirs.fileno(), from_, to, output.fileno()))
+        self._channel = SharedChannel(ours, to, from_, restricted=True)
         self._close = weakref.finalize(self, _close, self._channel, self._handle)
         self.make()
 
     @property
     def over(self) -> bool:
-        """Whether it has ended and is known to have."""
+        """Whether its end was noticed."""
         return not self._close.alive
 
     def make(self) -> None:
-        """Have the callable made, anew where there is one; :meth:`reply` waits for it."""
+        """Have the callable made, again if there is one; :meth:`reply` waits for it."""
         limit_s = self._stack.ready_timeout_s
         self._ask(
-            Make(self._stack, ProcessPlace.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
+            Make(self._stack, ProcessContext.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
         )
 
     def call(self, call: StackCall) -> None:
-        """Have the callable called; :meth:`reply` waits for what it says."""
+        """Have the callable called; :meth:`reply` waits for its output."""
         limit_s = self._stack.deadline_s
         self._ask(call, limit_s, f"has not answered within {limit_s:g} s (deadline_s)")
 
     def reply(self) -> StackReply:
-        """Wait for what comes of the last thing that was asked.
+        """Wait for the reply to the last request.
 
         Raises:
-            StackError: the process died, or has not answered in time and was ended.
+            StackError: the process died, or did not answer in time and was killed.
         """
-        assert self._asked_s is not None, "nothing was asked"
-        until_s = self._asked_s + self._limit_s
-        while not self._readable(self._channel.fileno(), min(LOOK_EVERY_S, until_s - own_time_s())):
+        assert self._request_s is not None, "there is no request"
+        until_s = self._request_s + self._limit_s
+        while not self._readable(self._channel.fileno(), min(CHECK_EVERY_S, until_s - own_time_s())):
             if self._dead():
                 raise self._died()
             if own_time_s() >= until_s:
@@ -86,23 +86,23 @@ class StackProcess:
         except EOFError:
             raise self._died() from None
         except pickle.UnpicklingError as error:
-            raise StackError(f"{self._name} returned what cannot be taken over: {error}") from error
-        self._asked_s = None
+            raise StackError(f"{self._name} returned an object that cannot be read: {error}") from error
+        self._request_s = None
         assert isinstance(reply, StackReply)
         return reply
 
     def stop(self) -> None:
-        """End it; one that is idle ends by itself, as a program does.
+        """Stop the process; an idle one exits by itself.
 
         Raises:
-            StackError: it has died since it last answered.
+            StackError: it has died since its last reply.
         """
         if self.over:
             return
-        if self._asked_s is None and self._dead():
+        if self._request_s is None and self._dead():
             raise self._died()
-        patience_s = 0.0 if self._asked_s is not None else self._stack.stop_timeout_s
-        self._channel.hang_up()
+        patience_s = 0.0 if self._request_s is not None else self._stack.stop_timeout_s
+        self._channel.close_socket()
         self._end(patience_s)
 
     def _ask(self, what: Make | StackCall, limit_s: float, limit: str) -> None:
@@ -111,10 +111,10 @@ class StackProcess:
             self._channel.send(what)
         except OSError:
             raise self._died() from None
-        self._asked_s = own_time_s()
+        self._request_s = own_time_s()
 
     def _readable(self, number: int, timeout_s: float) -> bool:
-        """Tell whether something can be read, or the process has ended; wait so long for either."""
+        """Return whether the descriptor is readable; wait for that or for the end of the process."""
         waiting = select.poll()
         for each in {number, self._handle}:
             waiting.register(each, select.POLLIN)
@@ -124,7 +124,7 @@ class StackProcess:
         return self._readable(self._handle, within_s)
 
     def _died(self) -> StackError:
-        """Return what its end is told as."""
+        """Return the error for its death."""
         how = "" if self._dead(GONE_S) else "closed its connection and "
         code = self._end(0.0)
         return StackError(f"{self._name} {how}{how_it_ended(code)}; {self._tail()}")
@@ -133,12 +133,12 @@ class StackProcess:
         stopped = ": it was stopped (SIGSTOP)" if is_stopped(self._pid) else ""
         self._end(0.0)
         return StackError(
-            f"{self._name} {self._limit}{stopped} and was ended; raise that limit in the stack file if it needs "
+            f"{self._name} {self._limit}{stopped} and was killed; raise that limit in the stack file if it needs "
             f"longer; {self._tail()}"
         )
 
     def _end(self, patience_s: float) -> int:
-        """Wait for its end, then enforce it, with all of its process group; return how it ended."""
+        """Wait for its end, then kill it and its process group; return the exit code."""
         if not self._dead(patience_s):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
             self._dead(GONE_S)
@@ -153,10 +153,10 @@ class StackProcess:
 
 
 class _Server:
-    """The process that forks those of stacks; see :mod:`mt_nodes.stacks.stack_server`."""
+    """The process that forks the processes of stacks; see :mod:`mt_nodes.stacks.stack_server`."""
 
     def __init__(self, log: Path) -> None:
-        self.of = os.getpid()
+        self.owner = os.getpid()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             number = theirs.fileno()
@@ -167,27 +167,27 @@ class _Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
-        return self.of == os.getpid() and self._child.code is None
+        """Whether it can take requests."""
+        return self.owner == os.getpid() and self._child.code is None
 
     def fork(self, module: str, descriptors: tuple[int, int, int, int]) -> tuple[int, int]:
         """Start a process with these descriptors; return its id, and a descriptor that is readable when it ends."""
-        data, handles = self._asked({"module": module}, descriptors)
+        data, handles = self._request({"module": module}, descriptors)
         return int(data), handles[0]
 
     def code(self, pid: int) -> int:
         """Return how a process ended: exit code, or (negative) the signal."""
-        return int(self._asked({"pid": pid})[0])
+        return int(self._request({"pid": pid})[0])
 
     def close(self) -> None:
-        """End it, with all that it forked; what was forked of this process itself has no say in that."""
-        if self.of == os.getpid():
+        """Stop it and all processes that it forked; does nothing in a fork of this process."""
+        if self.owner == os.getpid():
             self._control.close()
             self._child.stop(GONE_S)
 
-    def _asked(self, what: dict[str, Any], descriptors: tuple[int, ...] = ()) -> tuple[Any, list[int]]:
+    def _request(self, what: dict[str, Any], descriptors: tuple[int, ...] = ()) -> tuple[Any, list[int]]:
         data, handles = b"", list[int]()
-        with contextlib.suppress(OSError), uninterrupted():  # question and answer stay together
+        with contextlib.suppress(OSError), uninterrupted():  # request and reply stay together
             socket.send_fds(self._control, [json.dumps(what).encode()], descriptors)
             data, handles, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
         if not data:
@@ -200,7 +200,7 @@ _servers: list[_Server] = []
 
 
 def _server(log: Path) -> _Server:
-    """Return this process's server, another one where there is none that lives."""
+    """Return the server of this process; start one if there is none alive."""
     if not (_servers and _servers[0].alive):
         _servers[:] = [_Server(log)]
         atexit.register(_servers[0].close)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forks the processes of in-process stacks: ``python -m mt_nodes.stacks.stack_server DESCRIPTOR``.
 
-It has imported what every such stack needs, runs no code of a stack and has no threads of its own, so that a process
-forked of it is there within milliseconds and is as good as a new one. Of each it tells how it ended.
+It has imported what every such stack needs, runs no code of a stack and has no threads, so that a process forked from
+it starts within milliseconds and is as good as a new one. It reports the exit code of each.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from mt_nodes.stacks.stack_host import serve
 MESSAGE_BYTES = 1 << 16
 #: Descriptors that come with a request: end of the channel, memory to write to, memory to read from, log.
 DESCRIPTORS = 4
-#: Only what is the package's own is imported here; users' code belongs to its own process.
+#: Only modules of the package are imported here; users' code is imported in its own process.
 OURS = "mt_nodes."
 
 
 def main(number: int) -> None:
-    """Do what is asked through a socket until its other end is closed; return in each process that was forked, too."""
+    """Serve requests from a socket until its other end is closed; also returns in each forked process."""
     control = socket.socket(fileno=number)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when nobody can ask any more
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the other end of its socket
     codes: dict[int, int | None] = {}
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, MESSAGE_BYTES, DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
         if not data:
             return None
-        asked = json.loads(data)
+        request = json.loads(data)
         _reap(codes)
-        if "pid" in asked:
-            control.send(json.dumps(codes.pop(asked["pid"])).encode())
+        if "pid" in request:
+            control.send(json.dumps(codes.pop(request["pid"])).encode())
             continue
-        if asked["module"].startswith(OURS):
-            importlib.import_module(asked["module"])
+        if request["module"].startswith(OURS):
+            importlib.import_module(request["module"])
         pid = os.fork()
         if not pid:
             control.close()
@@ -52,7 +52,7 @@ def main(number: int) -> None:
 
 
 def _reap(codes: dict[int, int | None]) -> None:
-    """Take in how processes ended."""
+    """Collect the exit codes of ended processes."""
     for pid in [pid for pid, code in codes.items() if code is None]:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
@@ -60,7 +60,7 @@ def _reap(codes: dict[int, int | None]) -> None:
 
 
 def _host(end: int, outgoing: int, incoming: int, log: int) -> None:
-    """Be the process of a stack."""
+    """Run as the process of a stack."""
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for output in (1, 2):

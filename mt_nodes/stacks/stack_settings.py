@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads values of a stack file that are more than a number or a text."""
+"""Reads the structured values of a stack file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_environment(value: Any, where: str) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{MODEL: small}}")
     if "ROS_DOMAIN_ID" in value:
-        raise UsageError(f"{where}: ROS_DOMAIN_ID is what tells the arms apart; fix it with domain: instead")
+        raise UsageError(f"{where}: ROS_DOMAIN_ID distinguishes the arms; set it with domain: instead")
     for name, text in value.items():
         if not isinstance(name, str) or isinstance(text, bool) or not isinstance(text, (str, int, float)):
             raise UsageError(f"{where}.{name}: got {text!r}, expected a text (quote it) or a number")
@@ -71,7 +71,7 @@ def read_reset(value: Any, where: str) -> str:
     raise UsageError(f"{where}: got {value!r}, expected restart, none, or the name of a service such as /tracker/reset")
 
 
-#: What a stack file may say of the camera that a world has for it, and between which bounds; whole numbers are pixels.
+#: Settings of the simulated camera, with their bounds; whole numbers are pixels.
 CAMERA: dict[str, tuple[float, float]] = {
     "width": (16, 4096),
     "height": (16, 4096),
@@ -82,7 +82,7 @@ CAMERA: dict[str, tuple[float, float]] = {
 
 
 def with_setting(rows: Mapping[str, Any], keys: Sequence[str], value: Any, where: str) -> dict[str, Any]:
-    """Return a mapping with one value, perhaps in mappings within it, replaced or added."""
+    """Return a mapping with one value, at any depth, replaced or added."""
     first, *more = keys
     if not more:
         return {**rows, first: value}

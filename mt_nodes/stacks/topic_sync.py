@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the messages of several topics together that are of one instant: for callables that take more than one."""
+"""Joins the messages of several topics that belong to one instant, for callables with several inputs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Generic, Protocol, TypeVar
 from mt_nodes.data.messages import Message
 from mt_nodes.stacks.stack import Stack
 
-#: Stamps a topic that are kept while the others of their instant may still come.
-KEPT = 16
+#: Messages per topic that wait for the others of their instant.
+MAX_WAITING = 16
 
 
 class StampedMessage(Protocol):
-    """Anything with a stamp."""
+    """A message with a stamp."""
 
     @property
     def stamp_ns(self) -> int:
@@ -25,69 +25,69 @@ M = TypeVar("M", bound=StampedMessage)
 
 
 class Joiner(Generic[M]):
-    """Gives an instant as soon as every topic has a message near enough to the leading one's.
+    """Yields an instant as soon as every topic has a message near enough to the leading one's.
 
-    Of several the nearest is taken, and each once; what is older is forgotten. Of two with one stamp the later counts.
-    A leading stamp that goes back by more than the bound begins anew, as an episode does. Two messages of one topic
-    must be further apart than twice the bound, or it would be chance which of them is taken.
+    The nearest message is used, and each once; older ones are dropped. Of two with one stamp the later one counts. If a
+    leading stamp goes back by more than the bound, all waiting messages are dropped: a new episode begins. Two messages
+    of one topic must be further apart than twice the bound, else it would be chance which one is used.
 
     Args:
         topics: the leading one first.
-        within_ns: how far from the leading message's stamp the others' may be.
+        within_ns: largest difference from the leading message's stamp.
     """
 
     def __init__(self, topics: Sequence[str], within_ns: int) -> None:
         self._lead, self._within_ns = topics[0], within_ns
-        self._kept: dict[str, dict[int, M]] = {topic: {} for topic in topics}
+        self._waiting: dict[str, dict[int, M]] = {topic: {} for topic in topics}
 
     def take(self, topic: str, message: M) -> dict[str, M] | None:
-        """Take a message in; return the instant that it completes, by topic, None when it completes none."""
-        if topic == self._lead and message.stamp_ns < max(self._kept[topic], default=0) - self._within_ns:
-            for kept in self._kept.values():
-                kept.clear()
-        kept = self._kept[topic]
-        kept[message.stamp_ns] = message
-        if len(kept) > KEPT:
-            del kept[min(kept)]
-        instants = (self._instant(stamp_ns) for stamp_ns in sorted(self._kept[self._lead]))
+        """Take a message; return the instant that it completes, by topic, or None."""
+        if topic == self._lead and message.stamp_ns < max(self._waiting[topic], default=0) - self._within_ns:
+            for waiting in self._waiting.values():
+                waiting.clear()
+        waiting = self._waiting[topic]
+        waiting[message.stamp_ns] = message
+        if len(waiting) > MAX_WAITING:
+            del waiting[min(waiting)]
+        instants = (self._instant(stamp_ns) for stamp_ns in sorted(self._waiting[self._lead]))
         instant = next((found for found in instants if found is not None), None)
         if instant is not None:
             for name, used in instant.items():
-                for stamp_ns in [s for s in self._kept[name] if s <= used.stamp_ns]:
-                    del self._kept[name][stamp_ns]
+                for stamp_ns in [s for s in self._waiting[name] if s <= used.stamp_ns]:
+                    del self._waiting[name][stamp_ns]
         return instant
 
     def _instant(self, lead_ns: int) -> dict[str, M] | None:
         instant = {}
-        for topic, kept in self._kept.items():
-            nearest = min(kept, key=lambda stamp_ns: abs(stamp_ns - lead_ns), default=None)
+        for topic, waiting in self._waiting.items():
+            nearest = min(waiting, key=lambda stamp_ns: abs(stamp_ns - lead_ns), default=None)
             if nearest is None or abs(nearest - lead_ns) > self._within_ns:
                 return None
-            instant[topic] = kept[nearest]
+            instant[topic] = waiting[nearest]
         return instant
 
 
 def lacking(stack: Stack, inputs: Mapping[str, str], messages: Iterable[Message]) -> str | None:
-    """Say why no answer to an input can be expected, None when one can.
+    """Return why no answer to an input can be expected; None if one can.
 
-    Every stack needs its leading input, for that is what a bundle follows; a callable of several needs all of them,
-    near enough to each other.
+    Every stack needs its leading input, which bundles follow; a callable with several inputs needs all of them, near
+    enough to each other.
 
     Args:
-        stack: what is under test.
+        stack: the stack under test.
         inputs: topic of a bag -> topic of the stack.
         messages: every decoded message of the input.
     """
-    there = {inputs[message.topic]: message for message in messages if message.topic in inputs}
+    present = {inputs[message.topic]: message for message in messages if message.topic in inputs}
     lead = stack.leading_topic
     needed = [t for topics in stack.topics.values() for t in topics] if stack.callable and stack.joins else [lead]
-    if missing := [topic for topic in (lead, *needed) if topic not in there]:
+    if missing := [topic for topic in (lead, *needed) if topic not in present]:
         return f"no message of {missing[0]} in this input, which stack '{stack.name}' needs for an answer"
     for topic in needed:
-        off_s = (there[topic].stamp_ns - there[lead].stamp_ns) / 1e9
+        off_s = (present[topic].stamp_ns - present[lead].stamp_ns) / 1e9
         if abs(off_s) > stack.sync_s:
             return (
-                f"{there[topic].topic} is {off_s:+.3f} s off {there[lead].topic}, expected within {stack.sync_s:g} s "
-                f"(sync_s of stack '{stack.name}')"
+                f"{present[topic].topic} is {off_s:+.3f} s off {present[lead].topic}, expected within "
+                f"{stack.sync_s:g} s (sync_s of stack '{stack.name}')"
             )
     return None

@@ -72,7 +72,7 @@ def test_the_summary_tells_of_topics_and_the_terminal_a_line_each() -> None:
     told = {"/a": {"added_ms": {"p50": 100.0, "p95": 101.0, "p99": 102.5, "max": 110.0, "count": 3}}}
     summary = summarise([], [], topics=told)
     assert summary["topics"] == told and "topics" not in summarise([], [])
-    assert added(summary) == ["/a: 100.0 ms later to our instance (p50), p99 102.5 ms, at most 110.0 ms"]
+    assert added(summary) == ["/a: reaches our instance 100.0 ms later (p50), p99 102.5 ms, at most 110.0 ms"]
     assert added(summarise([], [])) == []
 
 

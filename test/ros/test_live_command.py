@@ -153,7 +153,7 @@ def test_a_run_that_has_ended_answers_nobody(
     (tmp_path / "live.json").write_text('{"control": 77}')
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 0, "null\n", ""))
     assert main(["live", "status", str(tmp_path)]) == 4
-    assert "mt: no run answers in ROS domain 77; it has ended" in capsys.readouterr().err
+    assert "mt: no run answers in ROS domain 77: it has ended" in capsys.readouterr().err
 
 
 def test_a_live_run_is_watched_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,4 +249,4 @@ def test_without_a_terminal_it_is_said_once_that_something_is_waited_for(
     told = capsys.readouterr()
     said, silent = (told.err, told.out) if aside else (told.out, told.err)
     assert "results go to out" in said and not silent, "of --json the summary alone goes to standard output"
-    assert said.splitlines()[-2:] == ["waiting for input, for 3 s", "it is there"]
+    assert said.splitlines()[-2:] == ["waiting for input, for 3 s", "it has arrived"]

@@ -397,7 +397,7 @@ def test_a_case_is_told_in_words(failed: Path, capsys: pytest.CaptureFixture[str
 def test_runs_are_driven_again_bit_for_bit(failed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key = next(iter(MoralJournal.load(failed).runs))
     assert main(["reproduce", str(failed), key]) == 0
-    assert "1 of 1 runs came again bit for bit" in capsys.readouterr().out
+    assert "1 of 1 runs are the same bit for bit" in capsys.readouterr().out
     edited = tmp_path / "edited"
     shutil.copytree(failed, edited)
     lines = [{**line, **({"sha256": "0" * 64} if line.get("run") == key else {})} for line in _lines(failed)]

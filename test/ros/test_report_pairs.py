@@ -38,8 +38,8 @@ from mt_nodes.report.csv_pairs import pair_rows
 from mt_nodes.report.html import write_report
 from mt_nodes.report.packed_pairs import packed_pairs
 from mt_nodes.report.page_data import coded, packed
-from mt_nodes.report.pair_views import MOST_POINTS, packed_view
-from mt_nodes.report.verdict_obstacle import VerdictObstacle, concerned
+from mt_nodes.report.pair_views import MAX_POINTS, packed_view
+from mt_nodes.report.verdict_obstacle import VerdictObstacle, obstacle_of
 
 RELATIONS = [RelationInfo(name, "expected", 20, "x") for name in ("noise", "fog", "steer")]
 DTYPES = {
@@ -103,7 +103,7 @@ def test_values_go_by_number(values: list[str]) -> None:
     ],
 )
 def test_whom_a_verdict_is_about(detail: dict[str, Any], classes: str, range_m: float | None) -> None:
-    assert concerned(detail) == VerdictObstacle(classes, range_m)
+    assert obstacle_of(detail) == VerdictObstacle(classes, range_m)
 
 
 def arrays(**more: Any) -> dict[str, Any]:
@@ -133,10 +133,10 @@ def test_points_are_told_apart_to_a_step() -> None:
 
 
 def test_a_large_cloud_is_thinned_and_says_so() -> None:
-    cloud = np.random.default_rng(1).uniform(-30, 30, (MOST_POINTS + 500, 3)).astype(np.float32)
+    cloud = np.random.default_rng(1).uniform(-30, 30, (MAX_POINTS + 500, 3)).astype(np.float32)
     told = unpacked(packed_view(PairView.of(arrays(source_xyz=cloud, followup_xyz=cloud, added_xyz=np.empty((0, 3))))))
-    assert len(told["kept"]) == 3 * MOST_POINTS
-    assert told["left_out"] == told["counts"]["kept"] - MOST_POINTS > 450
+    assert len(told["kept"]) == 3 * MAX_POINTS
+    assert told["left_out"] == told["counts"]["kept"] - MAX_POINTS > 450
 
 
 # --- a run made by hand
@@ -494,7 +494,7 @@ def test_a_picture_from_evidence_is_the_one_that_the_run_took(
         assert (before == after).all() if before.dtype.kind in "US" else np.allclose(before, after), name
     assert len(now.source_boxes) and len(now.region) and len(now.lost_at)
     assert main(["report", str(run), "--pair", "0/0/identity/7"]) == 2
-    assert "nothing was kept of pair '0/0/identity/7'" in capsys.readouterr().err
+    assert "pair '0/0/identity/7' cannot be shown, it has no evidence" in capsys.readouterr().err
 
 
 def test_evidence_says_of_every_topic_what_it_holds(judged: Path) -> None:

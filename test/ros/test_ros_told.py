@@ -23,7 +23,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control
-from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
@@ -133,4 +133,4 @@ def is_numbers(row: Any) -> bool:
 def test_a_type_that_nobody_writes_is_refused_by_name() -> None:
     message = told_bundle().told[1]
     with pytest.raises(UsageError, match="no adapter reads odometry from nav_msgs/msg/Path"):
-        told_to_message(message, TOLD_TYPES["route"])
+        told_to_message(message, WORLD_TYPES["route"])

@@ -192,7 +192,7 @@ def test_a_plugin_that_exits_does_not_pass(bag: Path, tmp_path: Path, call: str,
     ended = mt("replay", str(bag), "--transport", "inprocess", *named)
     assert ended.returncode == 4, ended.stdout + ended.stderr
     if call != "sys.exit(0)":
-        assert f"mt: its process ended with exit code {call[-2]} before the command had come to its end" in ended.stderr
+        assert f"mt: the process ended with exit code {call[-2]} before the command was done" in ended.stderr
         assert not (tmp_path / "out" / "summary.json").exists()
 
 

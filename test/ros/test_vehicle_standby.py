@@ -84,7 +84,7 @@ def test_a_standby_takes_over_without_loss_within_a_frame_and_changes_nothing(
     bench.all_in_order()
     assert summary["takeovers"] == [{"why": why, "in_doubt": 0} for _, why, _ in rounds]
     assert summary["restarts"]["relay"] == len(rounds) and "standby" not in summary["restarts"]
-    assert "let the switch go" in inline.said and "no relay stands by yet" in inline.said
+    assert "let the switch go" in inline.said and "no standby relay yet" in inline.said
 
 
 def offers(inline: Inline) -> int:

@@ -186,7 +186,7 @@ def test_methods_that_need_a_model_are_not_run_without_one_and_it_says_so(
     ("words", "why"),
     [
         (["--stack", "reference_detector"], "no control: only speed and steering are judged"),
-        (["--stack", "reference_planner"], "which a world tells"),
+        (["--stack", "reference_planner"], "which only a simulated world has"),
         (["--stack", "nobody"], "nobody"),
         (["--stack", "reference_camera", "--model", "m"], "MT_LLM_URL is not set"),
         (["--stack", "reference_camera", "--fact", "roads=moon"], "no road 'moon'"),

@@ -346,7 +346,7 @@ def test_what_a_stack_file_cannot_say_is_refused_when_it_is_read(tmp_path: File,
 def test_a_hosted_callable_needs_types_that_are_written(tmp_path: File) -> None:
     outputs = "{control: {type: a/msg/B, fields: {speed_mps: a}}}"
     assert load_stack(str(stack_file(tmp_path, outputs))).outputs["control"].fields == {"speed_mps": "a"}
-    with pytest.raises(UsageError, match="a callable needs types that are written"):
+    with pytest.raises(UsageError, match="a callable needs types that can be written"):
         load_stack(str(stack_file(tmp_path, outputs, "callable: a:b")))
     with pytest.raises(UsageError, match="can be read but not published for a callable"):
         ByFields("detections", TYPE, OBJECTS).encode(SAID)

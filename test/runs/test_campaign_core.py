@@ -117,7 +117,7 @@ def test_the_commands_for_results_take_a_cell(whole: Path, tmp_path: Path, capsy
     assert main(["report", str(cell)]) == 0
     assert main(["compare", str(cell), str(whole / CELLS / CELL.format(1))]) in (0, 1)
     assert main(["reproduce", str(cell), pair]) == 0
-    assert "the same judgement as in the run" in capsys.readouterr().out
+    assert "the judgement is the same as in the run" in capsys.readouterr().out
     assert main(["shrink", str(whole), pair]) == 2
     assert f"expected one of its cells: {whole / CELLS / CELL.format(0)}" in capsys.readouterr().err
 
@@ -628,7 +628,7 @@ def test_the_command_prints_and_resumes(
         assert code == 3
         assert "2 items left" in capsys.readouterr().out
         assert main(["watch", "night"]) == 0
-        assert "0 of 2 items over" in capsys.readouterr().out
+        assert "0 of 2 items finished" in capsys.readouterr().out
         code = main(["campaign", "--resume", "night"])
         told = capsys.readouterr().out
         assert "2 done" in told

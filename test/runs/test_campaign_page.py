@@ -171,7 +171,7 @@ def test_the_page_fits_small_screens_and_dark_ones(page: Browser, width: int) ->
 
 def test_what_lies_beside_it_is_linked(campaign: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(campaign, tmp_path / "night"))
-    assert "Beside this page" not in (out / "report.html").read_text()
+    assert "See also" not in (out / "report.html").read_text()
     pages = [Path("trend.html"), Path("cells/first-seed0/review/review.html")]
     for page in pages:
         (out / page).parent.mkdir(exist_ok=True)
@@ -190,7 +190,7 @@ def test_it_is_made_anew(campaign: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (campaign / "report.html").read_text() == before
     assert capsys.readouterr().out.strip() == str(campaign / "report.html")
     assert main(["report", str(campaign), "--pair", "0/0/noise/0"]) == 2
-    assert "go with one of" in capsys.readouterr().err
+    assert "are for one of its cells" in capsys.readouterr().err
     (tmp_path / "campaign.sqlite").touch()
     assert main(["report", str(tmp_path)]) == 4
     assert f"mt campaign --resume {tmp_path} --minutes 0" in capsys.readouterr().err

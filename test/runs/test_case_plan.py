@@ -252,7 +252,7 @@ def test_a_bag_is_cut_into_cases_and_the_plan_is_frozen(
     assert case.why.startswith("chosen: of ") and read.made_by["rounds"] == 2 and read.made_by["reference"] == 1
     assert str(tmp_path) not in plan.read_text(), "a plan names no place of the machine that made it"
     before = plan.read_text()
-    assert mt(*words) == 2 and "a plan stays as it is" in capsys.readouterr().err
+    assert mt(*words) == 2 and "exists already; choose another name" in capsys.readouterr().err
     assert plan.read_text() == before
 
 
@@ -300,7 +300,7 @@ def test_cases_that_none_applies_to_are_kept_with_the_reason(drive: Path, tmp_pa
         (("--frames", 9), "--frames 9: got 5 frames in the longest bag, less than one case"),
         (("--frames", 2, "--reference", 2), "--reference: got 2, expected 0 to 1"),
         (("--frames", 2, "--frame", 1), "leave one out"),
-        (("--rounds", 2), "are of whole bags; give --frames N or --plan FILE"),
+        (("--rounds", 2), "are for whole bags; give --frames N or --plan FILE"),
         (("--frames", 0), "expected a whole number of at least 1"),
         (("--frames", 2, "--stack", "reference_drive"), "did you mean 'reference_driver'"),
         (("more.mcap",), "got 2 bags, expected one"),

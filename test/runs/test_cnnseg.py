@@ -158,4 +158,4 @@ def test_evaluations_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "evaluate-detector", "reference_detector", "--clouds", "1"]) == 0
     assert "recall" in capsys.readouterr().out
     assert main(["models", "evaluate-detector", "reference_camera"]) == 2
-    assert "takes a LiDAR alone" in capsys.readouterr().err
+    assert "from a point cloud alone" in capsys.readouterr().err

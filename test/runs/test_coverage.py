@@ -226,4 +226,4 @@ def test_on_the_command_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFi
     capsys.readouterr()
     assert main(["report", str(run), str(run)]) == 2 == main(["report", "--coverage", str(run), "--pair", "0/1/x/0"])
     several, beside = capsys.readouterr().err.splitlines()
-    assert "go with --coverage" in several and "takes no --waivers" in beside
+    assert "need --coverage" in several and "takes no --waivers" in beside

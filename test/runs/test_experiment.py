@@ -131,7 +131,7 @@ def test_a_whole_experiment(drive: Path, tmp_path: Path, capsys: pytest.CaptureF
     fault = ("--fault", "point_buffer_cap")
     assert experiment(drive, out, "--n", "10,1000", "--pairs", "5", *fault) == 1
     printed = capsys.readouterr().out
-    assert "335" in printed and "2 times, with other draws" in printed and "cluster-robust over 3 frames" in printed
+    assert "335" in printed and "2 times, with different draws" in printed and "cluster-robust over 3 frames" in printed
     table, summary = (json.loads((out / name).read_text()) for name in ("experiment.json", "summary.json"))
     assert [row["n"] for row in table["rows"]] == [10, 1000]
     for row in table["rows"]:

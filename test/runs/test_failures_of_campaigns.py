@@ -112,7 +112,7 @@ def test_a_campaign_leaves_each_of_its_violated_pairs_once(
     assert {(case.seed, str(case.pair)) for case in before} == wanted and len(before) == len(wanted)
     assert {Path(case.bag).name: case.bag_sha256 for case in before}.keys() == {"d0", "d1"}
     assert main(["failures", "add", str(campaign / "night"), *map(str, cells)]) == 0
-    assert f"0 new cases kept in mt_failures.sqlite, {len(wanted)} known before" in capsys.readouterr().out
+    assert f"0 new cases stored in mt_failures.sqlite, {len(wanted)} known before" in capsys.readouterr().out
     assert [case.key for case in kept()] == [case.key for case in before]
     (place / "mt_failures.sqlite").unlink()
     assert main(["failures", "add", str(cells[0]), "--json"]) == 0
@@ -191,7 +191,7 @@ def test_a_case_whose_plugin_is_gone_has_expired(place: Path, capsys: pytest.Cap
         (["replay", "--failures", "--seed", "3"], "leave --seed out"),
         (["replay", "--failures", "--pace", "realtime"], "leave --pace out"),
         (["replay", "--failures", "--failures-file", "nowhere.sqlite"], "`mt replay failures add DIR` makes it"),
-        (["failures", "add"], "expected one or more results directories"),
+        (["failures", "add"], "expected results directories of runs"),
         (["failures", "add", "nowhere"], "no result.jsonl"),
         (["failures", "add", "made_again"], "give the run that it is of"),
         (["failures", "add", "beside"], "holds no replay of bags"),

@@ -14,7 +14,7 @@ from mt_nodes.relations.mutations.lidar.range_errors import RangeBiased
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.report.image_picture import changed_pictures
 from mt_nodes.report.mutation_picture import draw, title
-from mt_nodes.report.pictures.frame_inspection import MutatedFrame, look
+from mt_nodes.report.pictures.frame_inspection import MutatedFrame, inspect
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -25,7 +25,7 @@ def street() -> list[Bundle]:
 
 
 def seen(mutation: Any) -> MutatedFrame:
-    return look(street(), [mutation], "it", "it", 0, 0)
+    return inspect(street(), [mutation], "it", "it", 0, 0)
 
 
 def panels(found: MutatedFrame) -> list[str]:

@@ -348,9 +348,9 @@ def stack_file(folder: Path, **rows: Any) -> Path:
         ({"onnx": "net.onnx", "network": {"output": "yolov8", "labls": ["a"]}}, "unknown parameter 'labls'"),
         ({"onnx": "net.onnx", "network": {"output": "yolov8", "picture": {"fit": "best"}}}, "network.picture.fit"),
         ({"onnx": "net.onnx", "network": {"output": "centerpoint", "picture": {}}}, "unknown parameter 'picture'"),
-        ({"onnx": "net.onnx", "network": {"output": "yolov8"}, "command": ["x"]}, "a network is all that is started"),
-        ({"callable": "a:b", "network": {"output": "yolov8"}}, "got it without a file"),
-        ({"onnx": "net.onnx", "torchscript": "n.pt", "network": {"output": "yolov8"}}, "is all that is started"),
+        ({"onnx": "net.onnx", "network": {"output": "yolov8"}, "command": ["x"]}, "a network starts alone"),
+        ({"callable": "a:b", "network": {"output": "yolov8"}}, "network: got no file"),
+        ({"onnx": "net.onnx", "torchscript": "n.pt", "network": {"output": "yolov8"}}, "a network starts alone"),
     ],
 )
 def test_a_stack_file_that_is_wrong_says_what_to_write(rows: dict[str, Any], says: str, tmp_path: Path) -> None:

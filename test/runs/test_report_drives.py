@@ -366,7 +366,7 @@ def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     plays, pairs = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts)
     assert page.policy.endswith(f"script-src 'sha256-{plays}' 'sha256-{pairs}'") and page.scripts[0] == script()[0]
     assert "measured 1 collisions, bound 0" in text and f"0/-/{CHILD}/0" in text
-    assert text.count('class="controls" hidden') == 1 and "more drives are violated" not in text
+    assert text.count('class="controls" hidden') == 1 and "more violated drives" not in text
     assert "No picture" not in text
 
 
@@ -398,7 +398,7 @@ def test_of_many_the_worst_are_shown_and_the_rest_is_counted(whole: Path, monkey
     monkeypatch.setattr("mt_nodes.report.episodes.SHOWN", 0)
     text = write_report(whole).read_text("utf-8")
     assert Page(text).data == [] and len(Page(text).scripts) == 1 and script().text not in text
-    assert "1 more drives are violated" in write_report(whole, [f"0/-/{MOVED}/0"]).read_text("utf-8")
+    assert "1 more violated drives" in write_report(whole, [f"0/-/{MOVED}/0"]).read_text("utf-8")
 
 
 def test_the_same_run_makes_the_same_page(whole: Path) -> None:
@@ -552,10 +552,10 @@ def test_words_measure_what_they_say() -> None:
         "source: ended by time after 1.0 s and 10.0 m; 10.0 to 10.0 m/s; hit nobody, nearest walker at"
     )
     assert followup == (
-        "follow-up: ended by time after 1.0 s and 8.0 m; 8.0 to 8.0 m/s, braked by 2.5 m/s² at most (at 0.3 s), 2 of "
+        "follow-up: ended by time after 1.0 s and 8.0 m; 8.0 to 8.0 m/s, braked by at most 2.5 m/s² (at 0.3 s), 2 of "
         "11 instants without an answer; hit walker (adult) with its left at 1.02 s, 4.2 m/s, fatal 1 %"
     )
-    assert apart == "apart by 2.00 m at most (at 1.0 s)"
+    assert apart == "at most 2.00 m apart (at 1.0 s)"
 
 
 @pytest.mark.parametrize(
@@ -563,7 +563,7 @@ def test_words_measure_what_they_say() -> None:
     [
         (["7/-/nobody/0"], "no verdict of pair"),
         ([str(VIOLATED), "--frame", "3"], "--frame is for a frame of a bag"),
-        ([str(VIOLATED), "--bag", "my_bag"], "leave it or PAIR out"),
+        ([str(VIOLATED), "--bag", "my_bag"], "got --bag and PAIR, expected one of them"),
         (["17"], "got pair '17'"),
     ],
 )

@@ -119,7 +119,7 @@ def test_everything_is_printed(done: Path, tmp_path: Path, capsys: pytest.Captur
     assert main(["reproduce", str(done), pair, "--out", str(tmp_path / "out")]) == 0
     out = capsys.readouterr().out
     sha256 = find_followup(done, Pair.parse(pair))["sha256"]
-    assert out.count(sha256) == 3 and "the same judgement as in the run" in out
+    assert out.count(sha256) == 3 and "the judgement is the same as in the run" in out
     assert lines(done)[pair]["reason"] in out and str(tmp_path / "out") in out
 
 
@@ -140,7 +140,7 @@ def test_other_draws_are_not_the_same(copy: Path, capsys: pytest.CaptureFixture[
     np.savez(file, **changed)
     assert main(["reproduce", str(copy), pair]) == 1
     out = capsys.readouterr().out
-    assert "DIFFERS" in out and "could not be made again bit for bit" in out and not (copy / "reproduced").exists()
+    assert "DIFFERS" in out and "is not the same bit for bit" in out and not (copy / "reproduced").exists()
     assert find_followup(copy, Pair.parse(pair))["sha256"] in out
 
 
@@ -211,7 +211,7 @@ def test_a_changed_world_is_told(copy: Path, capsys: pytest.CaptureFixture[str])
         "pace: realtime",
         f"relation {NAME} has been edited: because\n",
     ):
-        assert f"mt: warning: not as in the run: {piece}" in err
+        assert f"mt: warning: differs from the run: {piece}" in err
     assert "stack" not in err
 
 

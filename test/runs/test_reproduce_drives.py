@@ -86,7 +86,7 @@ def test_everything_is_printed_and_lies_beside_the_run(done: Path, capsys: pytes
     out = capsys.readouterr().out
     (line,) = episode_lines(done, [Pair.parse(VIOLATED)]).values()
     assert out.count(line["sha256"]) == out.count(line["source"]["sha256"]) == 2
-    assert "the same judgement as in the run" in out and "DIFFERS" not in out and line["sha256"] in out
+    assert "the judgement is the same as in the run" in out and "DIFFERS" not in out and line["sha256"] in out
     again = done / "reproduced" / VIOLATED.replace("/", "_")
     assert (again / "report.html").is_file() and str(again) in out
     code, told = reproduce(capsys, again, VIOLATED)
@@ -134,7 +134,7 @@ def test_a_stack_that_answers_otherwise_is_told(
     assert f"same until 1.0 s; {otherwise}" in source["why"] and f"same until 0.0 s; {otherwise}" in followup["why"]
     assert main(["reproduce", str(done), VIOLATED]) == 1
     out = capsys.readouterr().out
-    assert out.count("DIFFERS") == 2 and otherwise in out and "could not be driven again bit for bit" in out
+    assert out.count("DIFFERS") == 2 and otherwise in out and "the drives are not the same bit for bit" in out
 
 
 def test_a_world_that_goes_another_way_is_told(

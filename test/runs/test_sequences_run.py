@@ -26,7 +26,7 @@ from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.noise_floor import PairMeasure, noise_floor
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.run_files import remake
-from mt_nodes.report.series_view import draw_stretches
+from mt_nodes.report.series_view import draw_series, read_series
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
 
@@ -127,7 +127,7 @@ def test_a_violated_sequence_leaves_what_both_arms_said(done: Path) -> None:
 
 def test_the_report_draws_it_and_tells_the_noise_floor(done: Path, tmp_path: Path) -> None:
     page = (done / "report.html").read_text()
-    assert page.count('alt="What both arms said over the whole sequence') == 2
+    assert page.count('alt="Outputs of both arms over the whole sequence') == 2
     assert "Noise floor" in page and "evidence/0_-_throughout_0.csv" in page
     floor = summary(done)["relations"]["speed"]["measured"]
     assert floor["unit"] == "m/s" and floor["bound"] == 2.0
@@ -138,7 +138,7 @@ def test_the_report_draws_it_and_tells_the_noise_floor(done: Path, tmp_path: Pat
     remake(broken)
     assert "cannot be read as the table of a sequence" in (broken / "report.html").read_text()
     with pytest.raises(InfrastructureError, match="cannot be read as the table"):
-        draw_stretches(broken / "evidence" / "0_-_throughout_0.csv")
+        draw_series(read_series(broken / "evidence" / "0_-_throughout_0.csv"))
 
 
 def test_a_run_that_was_cut_off_comes_to_the_same(done: Path, tmp_path: Path) -> None:

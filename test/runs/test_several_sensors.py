@@ -43,7 +43,7 @@ from mt_nodes.relations.relation import JOINT_SHAM
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack, load_stack
-from mt_nodes.stacks.topic_sync import KEPT, Joiner
+from mt_nodes.stacks.topic_sync import MAX_WAITING, Joiner
 
 TOPICS = {
     **{topic: Topic(codec.POINT_CLOUD, 3, ()) for topic in LIDARS},
@@ -246,7 +246,7 @@ def test_what_waits_is_bounded() -> None:
     joiner = Joiner[Stamped](["a", "b"], 0)
     for i in range(1000):
         joiner.take("b", Stamped(i))
-    assert [joiner.take("a", Stamped(i)) is not None for i in (999 - KEPT, 1000 - KEPT)] == [False, True]
+    assert [joiner.take("a", Stamped(i)) is not None for i in (999 - MAX_WAITING, 1000 - MAX_WAITING)] == [False, True]
 
 
 # --- a callable that takes several inputs

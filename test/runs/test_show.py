@@ -32,7 +32,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.mutation_picture import draw, title, write_picture
 from mt_nodes.report.pictures.before_after import RANGE_M, before_after
 from mt_nodes.report.pictures.cloud_diff import compare
-from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, MutatedFrame, look, look_into
+from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, MutatedFrame, inspect, inspect_bag
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -49,7 +49,7 @@ LONG = [replace(b, stamp_ns=b.cloud().stamp_ns) for b in LONG]
 def seen(
     bundles: list[Bundle], *mutations: Any, frame: int = 1, name: str = "it", relation: str = RELATION
 ) -> MutatedFrame:
-    return look(bundles, mutations, name, relation, frame, 0)
+    return inspect(bundles, mutations, name, relation, frame, 0)
 
 
 def moved(cloud: Cloud, factors: np.ndarray) -> Cloud:
@@ -128,7 +128,7 @@ def test_every_mutation_can_be_looked_at(name: str) -> None:
     told = title(found)
     assert told.startswith(name) and "frame 1" in told and "seed 0" in told
     if found.change is None or found.of_times:
-        assert "sent in place of it" in told
+        assert "sent in its place" in told
         return
     assert ("nothing changed" in told) == (MUTATIONS[name].role == "control" or "stream" in MUTATIONS[name].__module__)
     shown = before_after(found, found.change)
@@ -143,7 +143,7 @@ def test_the_frame_is_that_of_a_mutated_bag(name: str, tmp_path: Path) -> None:
     write_bundles(tmp_path / "drive", DRIVE)
     mutate_bag(tmp_path / "drive", [MUTATIONS[name]()], tmp_path / "changed", seed=3)
     asked: dict[str, Any] = {"name": name, "relation": RELATION, "frame": 2, "seed": 3}
-    found = look_into(tmp_path / "drive", {}, None, [MUTATIONS[name]()], **asked)
+    found = inspect_bag(tmp_path / "drive", {}, None, [MUTATIONS[name]()], **asked)
     with BagSource(tmp_path / "changed") as source:
         wanted = list(source)[2]
     assert found.derived.followup.first.cloud().raw.tobytes() == wanted.cloud().raw.tobytes()
@@ -160,7 +160,7 @@ def test_a_relation_is_drawn_as_in_its_run() -> None:
 def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
     relation = load_relation(name)
     asked: dict[str, Any] = {"name": name, "relation": name, "frame": 2, "seed": 0, "baseline": relation.baseline}
-    found = look(DRIVE, relation.mutate, **asked)
+    found = inspect(DRIVE, relation.mutate, **asked)
     run = MutationPipeline(relation.mutate, 0, name, relation.baseline)
     wanted = [run.derive(bundle) for bundle in DRIVE[:3]][2]
     assert wanted.baseline is not None and found.change is not None
@@ -171,8 +171,8 @@ def test_a_relation_with_a_baseline_is_compared_with_that(name: str) -> None:
     assert len(shown.before) == len(found.change.old) and len(shown.after) == len(found.change.new)
     told = title(found).replace("\u00a0", " ")
     milder, more = (plugins.name_of(type(m)) for m in (*relation.baseline, *relation.mutate))
-    assert f"before is the relation's baseline, {milder}: " in told and f"\n{more}: " in told
-    plain = look(DRIVE, relation.mutate, **{**asked, "baseline": ()})
+    assert f"before: the relation's baseline, {milder}: " in told and f"\n{more}: " in told
+    plain = inspect(DRIVE, relation.mutate, **{**asked, "baseline": ()})
     assert "baseline" not in title(plain) and len(plain.change.removed) > len(found.change.removed)
 
 
@@ -194,7 +194,7 @@ def test_frames_far_from_the_beginning_keep_what_began_there(frame: int) -> None
     found = seen(LONG, Remembers(), frame=frame)
     assert found.derived.draws == [{"began": 0, "earlier": 2}]
     assert [s.frame for s in found.sources] == list(range(frame - BEFORE, frame + AFTER + 1))
-    beside = look(LONG, [Remembers()], "it", RELATION, frame, 0, [Remembers()]).derived.baseline
+    beside = inspect(LONG, [Remembers()], "it", RELATION, frame, 0, [Remembers()]).derived.baseline
     assert beside is not None and beside.draws == found.derived.draws
 
 
@@ -228,9 +228,9 @@ def test_damage_matters_before_the_frame_only() -> None:
         yield from DRIVE[:2]
         raise InfrastructureError("torn here")
 
-    assert look(torn(), [Identity()], "it", RELATION, 1, 0).source is DRIVE[1]
+    assert inspect(torn(), [Identity()], "it", RELATION, 1, 0).source is DRIVE[1]
     with pytest.raises(InfrastructureError, match="torn here"):
-        look(torn(), [Identity()], "it", RELATION, 2, 0)
+        inspect(torn(), [Identity()], "it", RELATION, 2, 0)
 
 
 def test_times_are_looked_at_where_nothing_else_differs() -> None:
@@ -310,7 +310,7 @@ def test_the_command_draws_and_says_where(
     assert {"added": 10, "removed": 0, "picture": "x.png"}.items() <= json.loads(capsys.readouterr().out).items()
     assert (tmp_path / "x.png").stat().st_size
     assert main(["show", "range_reduced_monotone", "--bag", str(bag), "--range-m", "20"]) == 0
-    assert "before is the relation's baseline, range_reduced: " in capsys.readouterr().out
+    assert "before: the relation's baseline, range_reduced: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -342,6 +342,6 @@ def test_a_recorded_frame_is_looked_at() -> None:
     if not KITTI.is_dir():
         pytest.skip(f"no recorded drive at {KITTI}")
     asked: dict[str, Any] = {"name": "it", "relation": RELATION, "frame": 5, "seed": 0}
-    found = look_into(KITTI, {}, None, [MUTATIONS["points_dropped"]()], **asked)
+    found = inspect_bag(KITTI, {}, None, [MUTATIONS["points_dropped"]()], **asked)
     assert len(found.change.removed) == found.derived.effects.numbers["points_removed"] > 10_000
     assert not len(found.change.added)

@@ -140,7 +140,7 @@ def test_what_cannot_be_said_of_the_last_version_is_not_green(runs: list[Path], 
     assert found(short, short, short)["exit_code"] == 3
     broken = made_run(tmp_path / "broken", verdicts("noise"), NOISE, infrastructure="the stack died")
     told = found(runs[0], broken)
-    assert told["exit_code"] == 3 and "did not come to its end: infrastructure: the stack died" in told["exit_why"]
+    assert told["exit_code"] == 3 and "is incomplete: infrastructure: the stack died" in told["exit_why"]
 
 
 def test_other_instants_are_tested_as_other_pairs(runs: list[Path], tmp_path: Path) -> None:

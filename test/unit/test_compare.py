@@ -79,7 +79,7 @@ def test_a_run_that_did_not_come_to_its_end_shows_nothing(
     rows = [*verdicts("noise"), *verdicts("fog")]
     broken = made_run(tmp_path / "broken", rows, NOISE, FOG, **trouble)
     found = compared(runs["clean"], broken)
-    assert found["exit_code"] == 3 and "did not come to its end" in found["exit_why"]
+    assert found["exit_code"] == 3 and "is incomplete" in found["exit_why"]
     assert compared(broken, runs["clean"])["exit_code"] == 0
 
 
@@ -137,7 +137,7 @@ def test_other_instants_are_other_pairs(runs: dict[str, Path]) -> None:
 def test_what_differs_beside_is_told(tmp_path: Path, runs: dict[str, Path]) -> None:
     broken = made_run(tmp_path / "broken", verdicts("noise"), NOISE, infrastructure="the stack died")
     (note,) = compared(runs["clean"], broken)["notes"]
-    assert "the run after did not come to its end: infrastructure: the stack died" in note
+    assert "the run after is incomplete: infrastructure: the stack died" in note
     assert compared(runs["clean"], runs["noisy"])["notes"] == []
 
 

@@ -41,7 +41,9 @@ def steering(stamp_ns: int | None, rad: float = 0.1) -> tuple[str, Control, Wire
 
 
 def told(command: MergedCommand | None) -> tuple[int | None, float, float] | None:
-    return None if command is None else (command.said.stamp_ns, command.said.speed_mps, command.said.steering_rad)
+    return (
+        None if command is None else (command.control.stamp_ns, command.control.speed_mps, command.control.steering_rad)
+    )
 
 
 def test_what_one_leaves_open_the_next_tells() -> None:

@@ -84,7 +84,7 @@ def test_summary_and_report_tell_recall_of_the_relation_alone(tmp_path: Any) -> 
     rows += [verdict(i, relation="plain") for i in range(24)]
     run = made_run(tmp_path / "run", rows, SEEN, PLAIN)
     page = write_report(run).read_text(encoding="utf-8")
-    section = page[page.index("Added objects found") : page.index("What became of every pair")]
+    section = page[page.index("Recall of added objects") : page.index("Outcomes of all pairs")]
     for told in ("class pedestrian, by range", "15 / 24", "62.5 %", "0 to 10 m", "10 / 10", "10 to 20 m", "5 / 10"):
         assert told in section, told
     assert "all classes" not in section and "plain" not in section
@@ -93,4 +93,4 @@ def test_summary_and_report_tell_recall_of_the_relation_alone(tmp_path: Any) -> 
 
 def test_a_run_without_objects_has_no_such_section(tmp_path: Any) -> None:
     run = made_run(tmp_path / "run", [verdict(i, relation="plain") for i in range(3)], PLAIN)
-    assert "Added objects found" not in write_report(run).read_text(encoding="utf-8")
+    assert "Recall of added objects" not in write_report(run).read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def test_variants_that_differ_in_one_number_are_one_chart_a_stack() -> None:
     assert xs == sorted(xs) and LEFT < xs[0] < xs[-1] < RIGHT
     assert (xs[2] - xs[1]) / (xs[1] - xs[0]) == pytest.approx(2.0, rel=0.02), "values are not taken for ranks"
     assert ys == sorted(ys) and ys[0] >= TOP and ys[-1] <= BOTTOM, "a smaller rate is farther down"
-    assert "b-seed0, visibility_m 50: 10 of 20 violated" in [dot.told for dot in second.dots]
+    assert "b-seed0, visibility_m 50: 10 of 20 violated" in [dot.title for dot in second.dots]
     for dot in first.dots:
         assert dot.interval is not None and dot.interval[0] > dot.y > dot.interval[1]
 
@@ -67,7 +67,7 @@ def test_where_nothing_is_varied_there_is_no_chart(names: dict[str, int]) -> Non
 def test_what_was_not_decided_is_not_drawn() -> None:
     cells = {"a-seed0": {"fog~d_1": relation(1), "fog~d_2": relation(0, 0), "fog~d_3": relation(2)}, "b-seed0": {}}
     (chart,) = charts(cells, CELLS)
-    assert [dot.told.split(":")[0] for dot in chart.dots] == ["a-seed0, d 1", "a-seed0, d 3"]
+    assert [dot.title.split(":")[0] for dot in chart.dots] == ["a-seed0, d 1", "a-seed0, d 3"]
 
 
 def test_a_wide_range_of_values_goes_by_its_logarithm() -> None:

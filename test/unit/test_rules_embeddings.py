@@ -251,6 +251,6 @@ def test_the_command_line_finds_what_is_near_and_keeps_the_vectors(
         assert main([*words[:6], "--embed", name, *words[8:], "--json"]) == 0, "from the file, without a server"
         assert json.loads(capsys.readouterr().out) == rows
     assert main([*words[:4], "--embed", "tester"]) == 2
-    assert "say to what by --find WORDS" in capsys.readouterr().err
+    assert "near in meaning to --find WORDS" in capsys.readouterr().err
     assert main([*words[:5], "a cat", *words[6:]]) == 2
     assert "MT_LLM_URL is not set" in capsys.readouterr().err, "who has to ask needs a server"

@@ -106,9 +106,11 @@ def test_a_command_may_be_told_on_several_topics(write: Any) -> None:
         {"topic": "/s", "type": "a/msg/C", "fields": {"steering_rad": "x"}},
     )
     stack = load_stack(write({"command": ["x"], "inputs": "lidar", "outputs": {"control": [speed, angle]}}))
-    assert [row.topic for row in stack.outputs["control"].rows] == [row.topic for row in stack.said] == ["/v", "/s"]
+    assert (
+        [row.topic for row in stack.outputs["control"].rows] == [row.topic for row in stack.published] == ["/v", "/s"]
+    )
     assert stack.message_types == {"/v": "a/msg/B", "/s": "a/msg/C"} and stack.answers == ("control",)
-    assert stack.said[1].fields == {"steering_rad": "x"}
+    assert stack.published[1].fields == {"steering_rad": "x"}
     assert load_stack(write(plain(stack), "saved.yaml")) == stack
     alone = load_stack(write({**MINE, "outputs": {"control": [speed]}}))
     assert alone.outputs["control"].rows == (alone.outputs["control"],)
@@ -140,7 +142,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no command": ({**MINE, "outputs": {"control": []}}, "control: got .*expected a topic"),
     "one output twice": ({"command": ["x"], "outputs": {"control": ["/a", "/a"]}}, "control: got /a more than once"),
-    "command of a callable": ({**MINE, "outputs": {"control": ["/a", "/b"]}}, "a callable says its command on one"),
+    "command of a callable": ({**MINE, "outputs": {"control": ["/a", "/b"]}}, "a callable has one"),
     "mistake in a list": ({"command": ["x"], "outputs": {"control": ["/a", {"tpic": "/b"}]}}, r"control\[1\]: unknown"),
     "answer": ({**MINE, "answer": ["control"]}, "answer: unknown .*'control'"),
     "reset": ({**MINE, "stateless": False, "reset": "none"}, "reset: none is only for a stateless stack"),
@@ -153,7 +155,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "remap without rules": ({"command": ["x"], "isolation": "remap"}, "isolation: remap needs {remap} in command"),
     "environment list": ({**MINE, "env": ["A=1"]}, "env: got .*expected a mapping such as"),
     "environment flag": ({**MINE, "env": {"A": True}}, "env.A: got True, expected a text"),
-    "arms in one domain": ({**MINE, "env": {"ROS_DOMAIN_ID": 0}}, "env: ROS_DOMAIN_ID .*fix it with domain:"),
+    "arms in one domain": ({**MINE, "env": {"ROS_DOMAIN_ID": 0}}, "env: ROS_DOMAIN_ID .*set it with domain:"),
     "one topic twice": ({**MINE, "inputs": {"lidar": ["/p", "/q"], "camera": "/p"}}, "inputs: got /p more than once"),
     "no topic": ({**MINE, "inputs": {"lidar": ["/p", "q"]}}, r"inputs.lidar\[1\]: got 'q', expected an absolute topic"),
     "no sensor": ({**MINE, "inputs": {"camera_info": "/i"}}, "got camera_info, expected lidar or camera among them"),
@@ -305,7 +307,7 @@ def test_arrays_of_another_shape_are_refused(said: Any) -> None:
 
 
 def test_a_callable_must_say_what_its_stack_file_promises() -> None:
-    with pytest.raises(InfrastructureError, match="stack 's': the callable said no detections"):
+    with pytest.raises(InfrastructureError, match="stack 's': the callable returned no detections"):
         host(lambda p: Control(None))(cloud(0), tree())
 
 

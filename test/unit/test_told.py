@@ -22,7 +22,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
-from mt_nodes.data.stack_topics import TOLD_TYPES, ToldTopic
+from mt_nodes.data.stack_topics import WORLD_TYPES, WorldTopic
 from mt_nodes.engine import ledger
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.callable_arm import CallableArm
@@ -71,10 +71,10 @@ def arm_of(made: Stack) -> CallableArm:
 
 def test_a_role_alone_takes_topic_and_type_as_usual_and_both_may_be_others(stack: Callable[..., Stack]) -> None:
     made = stack({"objects": None, "odometry": "/odom", "route": {"type": "a/msg/Way"}})
-    assert made.told == {
-        "objects": ToldTopic("/perception/ground_truth/objects", "visualization_msgs/msg/MarkerArray"),
-        "odometry": ToldTopic("/odom", "nav_msgs/msg/Odometry"),
-        "route": ToldTopic("/planning/route", "a/msg/Way"),
+    assert made.world_inputs == {
+        "objects": WorldTopic("/perception/ground_truth/objects", "visualization_msgs/msg/MarkerArray"),
+        "odometry": WorldTopic("/odom", "nav_msgs/msg/Odometry"),
+        "route": WorldTopic("/planning/route", "a/msg/Way"),
     }
     assert (made.leading_input, made.leading_topic) == ("objects", "/perception/ground_truth/objects")
     assert made.topics["odometry"] == ("/odom",) and made.joins
@@ -109,7 +109,7 @@ def test_what_a_stack_cannot_take_is_refused(stack: Callable[..., Stack], inputs
 
 @pytest.mark.parametrize(("name", "more"), [("reference_planner", ", lanes"), ("reference_pilot", "")])
 def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str, more: str) -> None:
-    told = f"'{name}' takes .*odometry, route, signals{more}, which a world tells"
+    told = f"'{name}' takes .*odometry, route, signals{more}, which only a simulated world has"
     with pytest.raises(UsageError, match=told):
         check_request(ReplayRequest(("bag",), stack=name), load_stack(name))
     with pytest.raises(UsageError, match=told):
@@ -174,7 +174,7 @@ def test_messages_have_the_usual_types_and_stamps() -> None:
     wires = {wire.topic: wire for wire in wires_of_bundle(bundle)}
     for message in bundle.told:
         wire = wires[message.topic]
-        assert wire.type == TOLD_TYPES[message.role]
+        assert wire.type == WORLD_TYPES[message.role]
         read = codec.decode(wire.type, wire.cdr)
         header = read.markers[0].header if hasattr(read, "markers") else read.header
         assert (codec.stamp_ns_of(header), header.frame_id) == (bundle.stamp_ns, message.frame_id)

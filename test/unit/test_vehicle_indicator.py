@@ -31,7 +31,7 @@ def event(ambiguous: int = 0, replaced: int = 0, **more: Any) -> dict[str, Any]:
 
 
 def shown(capsys: pytest.CaptureFixture[str], *events: dict[str, Any]) -> list[str]:
-    line = inline_command._Shown(aside=False)
+    line = inline_command._StateLine(on_stderr=False)
     for each in events:
         line.show(each)
     return [said.split(" ", 1)[1] for said in capsys.readouterr().out.splitlines()]
@@ -48,12 +48,12 @@ def test_a_topic_that_cannot_be_changed_is_not_said_to_be(capsys: pytest.Capture
     """As a bag that is played again and again: each stamp comes again."""
     said = shown(capsys, event(0, 3), event(5, 3), event(10, 3), event(10, 8), event(11, 9))
     assert said[0] == said[2] == "INPUT IS CHANGED" and len(said) == 3
-    assert said[1].startswith(f"INPUT IS CHANGED (but not {TOPIC}: its messages bear no stamp")
+    assert said[1].startswith(f"INPUT IS CHANGED (but not {TOPIC}: its messages have no stamp")
 
 
 def test_where_no_topic_is_relayed_yet_nothing_is_said_to_be_changed(capsys: pytest.CaptureFixture[str]) -> None:
     (said,) = shown(capsys, event(topics={}, waiting_for=["/lidar/points_raw"]))
-    assert said == "forwarding only: there is nothing to change (nobody publishes /lidar/points_raw)"
+    assert said == "forwarding only: there is nothing to change (no publisher for /lidar/points_raw)"
 
 
 def test_counts_of_another_relay_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +85,6 @@ def test_the_table_tells_what_was_not_replaced_and_who_took_over(capsys: pytest.
     inline_command._print(json.loads(json.dumps(summary)), Path("out"))
     said = capsys.readouterr().out
     assert f"{TOPIC}: 1 message could not be replaced" in said
-    assert "it died" in said and "gave no sign of life" in said and "did not send what" in said
-    assert "the relay was followed by another 3 times" in said
-    assert "the mutator was followed by another 1 time\n" in said
+    assert "which died" in said and "sent no heartbeat" in said and "did not forward messages" in said
+    assert "the relay was restarted 3 times" in said
+    assert "the mutator was restarted 1 time\n" in said

@@ -61,7 +61,7 @@ def test_a_run_that_was_not_begun_is_waited_for(tmp_path: Path, capsys: pytest.C
     watched = WatchedRun(tmp_path)
     assert not watched.look() and not watched.finished and watched.pairs_per_s is None
     assert main(["watch", str(tmp_path)]) == 0
-    assert "nothing was judged yet" in capsys.readouterr().out
+    assert "nothing is judged yet" in capsys.readouterr().out
 
 
 def test_appended_lines_are_followed_and_torn_ones_waited_for(tmp_path: Path) -> None:
@@ -118,14 +118,14 @@ def test_a_snapshot_tells_rates_violations_and_latency(tmp_path: Path, capsys: p
     append(tmp_path, CONDITION, CONTROL, verdict(0), verdict(1, violated=True))
     assert main(["watch", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    for words in ("reference_detector on drive", RELATION, "1/2", "FAIL", "lost car 1", "3 pairs: 2 HOLDS", "goes on"):
+    for words in ("reference_detector on drive", RELATION, "1/2", "FAIL", "lost car 1", "3 pairs: 2 HOLDS", "running"):
         assert words in said
     watched = WatchedRun(tmp_path)
     watched.look()
     finish(tmp_path, watched)
     assert main(["watch", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "p50 9.5 ms" in said and "exit code 1" in said and "goes on" not in said
+    assert "p50 9.5 ms" in said and "exit code 1" in said and "running" not in said
 
 
 def test_a_run_that_was_resumed_goes_on(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes one MCAP file without a bag directory around it, quickly and small: what evidence is kept in."""
+"""Writes one small MCAP file without a bag directory, quickly: the format of evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONG_DISTANCE = {100: 1, 101: 27, 160: 1}
 
 
 class _Storage(McapWriter):
-    """One chunk holds the whole file when it is compressed: most of one arm's data is the other's, too.
+    """A compressed file is one chunk: most of one arm's data is also the other's.
 
     Halves size and time of zstd on two clouds and images that differ in a thousand points.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts recorded messages together that are of one instant."""
+"""Groups recorded messages by instant."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from mt_nodes.data.bags.reader import RecordedWire
 from mt_nodes.data.cdr import codec
 
-#: Farthest that a sensor's stamp may lie from the leading one's while the period is not known.
+#: Largest distance of a sensor's stamp from the leading one's while the period is unknown.
 JOIN_NS = 50_000_000
 Region = tuple[str, npt.NDArray[np.float64]]
 
 
 @dataclass(eq=False)
 class Moment:
-    """What belongs to one message of the leading sensor; ``at`` is its position in the bag."""
+    """The messages that belong to one message of the leading sensor; ``at`` is its position in the bag."""
 
     at: int
     stamp_ns: int
@@ -30,8 +30,8 @@ class Moment:
     wires: list[RecordedWire] = field(default_factory=list)
 
 
-class Gathering:
-    """Puts recorded messages together. A moment is complete when two later leading messages have been seen, so that
+class BundleAssembly:
+    """Groups recorded messages. A moment is complete after two later leading messages, so that
     other sensors may be recorded late by more than a period.
     """
 
@@ -45,7 +45,7 @@ class Gathering:
         self._previous_ns: int | None = None
 
     def take(self, wire: RecordedWire) -> Iterator[Moment]:
-        """Take in the next recorded message; yield a moment that became complete."""
+        """Take the next recorded message; yield a moment that it completes."""
         self._at += 1
         if wire.topic in self._sensors:
             stamp_ns = codec.header_stamp_ns(wire.cdr)
@@ -62,7 +62,7 @@ class Gathering:
             yield self._close()
 
     def rest(self) -> Iterator[Moment]:
-        """Yield the moments that are still open; the last one takes everything left."""
+        """Yield the moments that are still open; the last one gets all remaining messages."""
         while len(self._open) > 1:
             yield self._close()
         if self._open:

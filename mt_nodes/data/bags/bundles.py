@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
-from mt_nodes.data.bags.bundle_assembly import Gathering, Moment
+from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
 from mt_nodes.data.bags.reader import BagReader, RecordedWire, Topic
 from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
@@ -22,7 +22,7 @@ from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
 
 _SENSORS = ("lidar", "camera", "camera_info")
-#: Message type -> part of a bundle that it belongs to, and what reads it.
+#: Message type -> part of a bundle, and its decoder.
 DECODERS = {
     codec.POINT_CLOUD: ("clouds", codec.cloud_from_msg),
     codec.IMAGE: ("images", codec.image_from_msg),
@@ -33,14 +33,14 @@ DECODERS = {
 
 @dataclass(frozen=True, eq=False)
 class Unreadable:
-    """A bundle of which a required message cannot be understood: what is known of it, and what is wrong."""
+    """A bundle with a required message that cannot be decoded: its other parts, and the error."""
 
     bundle: Bundle
     error: MtError
 
 
 class Source(Protocol):
-    """Where the bundles of an episode come from, as often as one likes.
+    """The bundles of an episode; can be iterated again and again.
 
     Attributes:
         reader: the file. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
@@ -52,10 +52,10 @@ class Source(Protocol):
     lead: str
 
     def __iter__(self) -> Iterator[Bundle]:
-        """Yield every bundle; raises what keeps one from being understood."""
+        """Yield every bundle; raises the error of one that cannot be decoded."""
 
     def readings(self) -> Iterator[Bundle | Unreadable]:
-        """Yield every bundle, or what is wrong with it."""
+        """Yield every bundle, or its error."""
 
 
 class BagSource:
@@ -134,12 +134,12 @@ class BagSource:
             yield found
 
     def readings(self) -> Iterator[Bundle | Unreadable]:
-        """Yield every bundle, those that cannot be understood as such; numbers count both.
+        """Yield every bundle, also those that cannot be decoded; both are numbered.
 
         Raises:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
-        gathered = Gathering(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
+        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
         buffer = TransformBuffer(self._transforms)
         self._add_static(buffer)
         limit = self._limit
@@ -150,7 +150,7 @@ class BagSource:
             if index + 1 == limit:
                 return
 
-    def _moments(self, gathered: Gathering, buffer: TransformBuffer) -> Iterator[Moment]:
+    def _moments(self, gathered: BundleAssembly, buffer: TransformBuffer) -> Iterator[Moment]:
         damage: MtError | None = None
         try:
             for wire in self.reader.wires():
@@ -174,7 +174,7 @@ class BagSource:
         return None
 
     def _add_static(self, buffer: TransformBuffer) -> None:
-        """Static transforms hold from the start, wherever the recorder put them; the main pass reports damage."""
+        """Add static transforms, which hold from the start wherever they are; the main pass reports damage."""
         if self.info.get("/tf_static", Topic("", 0, ())).type != codec.TF:
             return
         with suppress(InfrastructureError):
@@ -226,7 +226,7 @@ class BagSource:
 
 
 def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> list[str]:
-    """Return those of some roles that a bag can fill or a topic is given for, in their order; all when there is none.
+    """Return the roles that a bag can fill or that have a given topic, in their order; all if there is none.
 
     Raises:
         UsageError: no such bag.

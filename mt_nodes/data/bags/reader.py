@@ -22,13 +22,13 @@ from mt_nodes.data.bags.salvage import TornMcap
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Wire
 
-#: What an unknown definition is hashed to: readers that care for it must know the type themselves.
+#: Hash of an unknown definition: readers that need it must know the type.
 UNKNOWN_HASH = "RIHS01_" + "0" * 64
 
 
 @dataclass(frozen=True)
 class Topic:
-    """What a bag says of one topic: ROS 2 type name, messages, offered QoS (empty where not recorded)."""
+    """A topic of a bag: ROS 2 type name, number of messages, offered QoS (empty if not recorded)."""
 
     type: str
     count: int
@@ -36,7 +36,7 @@ class Topic:
 
     @property
     def latched(self) -> bool:
-        """Whether somebody offered it to readers that come late (transient local)."""
+        """Whether a publisher offered it to late subscribers (transient local)."""
         return any(q.durability is QosDurability.TRANSIENT_LOCAL for q in self.qos)
 
 
@@ -67,7 +67,7 @@ class BagReader:
         self.path = path
         self.ros1 = path.suffix == ".bag"
         self._stack = ExitStack()
-        #: What is known to be wrong with the bag before it is read; empty: nothing.
+        #: Damage that is known before the bag is read; empty: none.
         self.damage = ""
         self._readers = self._open()
         self.connections: list[Connection] = [c for reader in self._readers for c in reader.connections]
@@ -152,11 +152,11 @@ class BagReader:
             if reader is not None:
                 return [reader]
             if self.path.is_dir():
-                self.damage = f"its metadata.yaml does not fit what there is: {why}"
+                self.damage = f"its metadata.yaml does not match the files: {why}"
         return self._salvage(why)
 
     def _opened(self, path: Path | TornMcap) -> tuple[Any, str]:
-        """Return an open reader, or None and why there is none."""
+        """Return an open reader, or None and the reason."""
         try:
             reader: Any = Reader1(self.path) if self.ros1 else Reader2(path)  # type: ignore[arg-type]
             return self._stack.enter_context(reader), ""

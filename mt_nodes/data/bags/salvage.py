@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes what is left of an MCAP file without its end readable: a recording that was killed, a full disk."""
+"""Makes an MCAP file without its end readable, after a killed recording or a full disk."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class TornMcap:
         return str(self._path)
 
     def exists(self) -> bool:
-        """Say what a path says."""
+        """As of a path."""
         return True
 
     def is_dir(self) -> bool:
-        """Say what a path says."""
+        """As of a path."""
         return False
 
     def open(self, *_: Any, **__: Any) -> BinaryIO:

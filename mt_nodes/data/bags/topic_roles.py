@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which topics of a bag play which part."""
+"""Roles of the topics of a bag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.bags.reader import Topic
 from mt_nodes.data.cdr import codec
 
-#: role -> message types that can play it
+#: role -> its message types
 ROLES = {
     "lidar": (codec.POINT_CLOUD,),
     "camera": (codec.IMAGE, codec.COMPRESSED_IMAGE),
@@ -21,7 +21,7 @@ Roles = dict[str, tuple[str, ...]]
 
 
 def candidates(role: str, topics: Mapping[str, Topic]) -> list[str]:
-    """Return the topics that can play a role and have messages."""
+    """Return the topics that fit a role and have messages."""
     return sorted(name for name, topic in topics.items() if topic.type in ROLES[role] and topic.count)
 
 

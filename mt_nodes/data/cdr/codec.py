@@ -20,7 +20,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
 from mt_nodes.data.rotations import quaternion_of
-from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
 POINT_CLOUD = "sensor_msgs/msg/PointCloud2"
@@ -151,7 +151,7 @@ def type_of(message: Message) -> str:
     if isinstance(message, CameraInfo):
         return CAMERA_INFO
     if isinstance(message, WorldMessage):
-        return TOLD_TYPES[message.role]
+        return WORLD_TYPES[message.role]
     return IMAGE if message.compressed is None else COMPRESSED_IMAGE
 
 

@@ -19,15 +19,15 @@ LINES = ((0, 1), (2, 1), (2, 1), (2, 3), (2, 3), (0, 3), (0, 3), (0, 1))
 OUTLINE = (1.0, 0.75, 0.0)
 
 
-def encode_boxes(said: ImageBoxes) -> bytes:
+def encode_boxes(output: ImageBoxes) -> bytes:
     """Return the CDR bytes of one ``ImageMarker``: four lines a box, in pixels."""
     types = codec.typestore().types
     point, colour = types["geometry_msgs/msg/Point"], types["std_msgs/msg/ColorRGBA"]
-    boxes, scores = said.box_px.tolist(), said.score.tolist()
+    boxes, scores = output.box_px.tolist(), output.score.tolist()
     colours = [colour(**dict(zip("rgb", OUTLINE, strict=True)), a=score) for score in scores for _ in LINES]
     message = types[IMAGE_MARKER](
-        header=codec.header_of(said.frame_id, said.stamp_ns or 0),
-        ns=",".join(said.label.tolist()),
+        header=codec.header_of(output.frame_id, output.stamp_ns or 0),
+        ns=",".join(output.label.tolist()),
         id=0,
         type=LINE_LIST,
         action=ADD,
@@ -43,10 +43,10 @@ def encode_boxes(said: ImageBoxes) -> bytes:
     return codec.encode(IMAGE_MARKER, message)
 
 
-def encode_path(said: Path) -> bytes:
+def encode_path(output: Path) -> bytes:
     """Return the CDR bytes of a ``Path`` on the ground, all poses in its frame and of its instant."""
     types = codec.typestore().types
-    header = codec.header_of(said.frame_id, said.stamp_ns or 0)
+    header = codec.header_of(output.frame_id, output.stamp_ns or 0)
 
     def pose(x: float, y: float, yaw: float) -> Any:
         turn = types["geometry_msgs/msg/Quaternion"](**dict(zip("xyzw", quaternion_of_yaw(yaw), strict=True)))
@@ -54,4 +54,4 @@ def encode_path(said: Path) -> bytes:
         placed = types["geometry_msgs/msg/Pose"](position=place, orientation=turn)
         return types["geometry_msgs/msg/PoseStamped"](header=header, pose=placed)
 
-    return codec.encode(PATH, types[PATH](header=header, poses=[pose(*row) for row in said.pose.tolist()]))
+    return codec.encode(PATH, types[PATH](header=header, poses=[pose(*row) for row in output.pose.tolist()]))

@@ -50,33 +50,33 @@ class Cube(NamedTuple):
     line_m: tuple[tuple[float, float], ...] = ()
 
 
-def cubes(said: Detections) -> Iterator[Cube]:
+def cubes(output: Detections) -> Iterator[Cube]:
     """Yield one cube an obstacle."""
-    for i in range(len(said)):
-        label = str(said.label[i])
+    for i in range(len(output)):
+        label = str(output.label[i])
         yield Cube(
             label,
-            tuple(said.center_m[i].tolist()),
-            quaternion_of_yaw(float(said.yaw_rad[i])),
-            tuple(said.size_m[i].tolist()),
+            tuple(output.center_m[i].tolist()),
+            quaternion_of_yaw(float(output.yaw_rad[i])),
+            tuple(output.size_m[i].tolist()),
             COLOURS.get(label, COLOURS["unknown"]),
-            " ".join(_notes(said, i)),
+            " ".join(_notes(output, i)),
         )
 
 
-def _notes(said: Detections, i: int) -> Iterator[str]:
-    yield f"score={float(said.score[i])!r}"
-    if said.track_id[i]:
-        yield f"track={said.track_id[i]}"
-    if np.isfinite(said.velocity_mps[i]).all():
-        yield f"velocity={','.join(map(repr, said.velocity_mps[i].tolist()))}"
-    if said.traits[i]:
-        yield str(said.traits[i])
+def _notes(output: Detections, i: int) -> Iterator[str]:
+    yield f"score={float(output.score[i])!r}"
+    if output.track_id[i]:
+        yield f"track={output.track_id[i]}"
+    if np.isfinite(output.velocity_mps[i]).all():
+        yield f"velocity={','.join(map(repr, output.velocity_mps[i].tolist()))}"
+    if output.traits[i]:
+        yield str(output.traits[i])
 
 
-def encode_detections(said: Detections) -> bytes:
+def encode_detections(output: Detections) -> bytes:
     """Return the CDR bytes of a ``MarkerArray``: a DELETEALL marker with the stamp, then one CUBE an obstacle."""
-    return encode_cubes(said.frame_id, said.stamp_ns, cubes(said))
+    return encode_cubes(output.frame_id, output.stamp_ns, cubes(output))
 
 
 def encode_cubes(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> bytes:
@@ -89,19 +89,19 @@ def encode_cubes(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> 
     return codec.encode(MARKERS, codec.typestore().types[MARKERS](markers=[clear, *boxes]))
 
 
-def encode_control(said: Control) -> bytes:
+def encode_control(output: Control) -> bytes:
     """Return the CDR bytes of a ``TwistStamped`` with speed and yaw rate; what the command does not hold is 0."""
     types = codec.typestore().types
-    speed, turn = _known(said.speed_mps), _known(said.yaw_rate_radps)
+    speed, turn = _known(output.speed_mps), _known(output.yaw_rate_radps)
     twist = types["geometry_msgs/msg/Twist"](linear=_vector((speed, 0.0, 0.0)), angular=_vector((0.0, 0.0, turn)))
-    return codec.encode(TWIST, types[TWIST](header=codec.header_of("", said.stamp_ns or 0), twist=twist))
+    return codec.encode(TWIST, types[TWIST](header=codec.header_of("", output.stamp_ns or 0), twist=twist))
 
 
 def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
-    """Return what a callable said as messages, on the topics that the stack file gives its outputs.
+    """Return the output of a callable as messages, on the topics of the stack file.
 
     Args:
-        output: what was said; a silent arm gives no message.
+        output: of the callable; a silent arm gives no message.
         topics: by role of output; a role without one gives no message.
         stamp_ns: of the input that was answered.
     """

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes out for a bundle: the bytes that were recorded, and those of messages that were changed or made."""
+"""Serialized messages of a bundle: recorded bytes, and those of changed or new messages."""
 
 from __future__ import annotations
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.world_messages import encode_told
+from mt_nodes.data.cdr.world_messages import encode_world_message
 from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Wire, WorldMessage
 
 
@@ -22,7 +22,7 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
     if isinstance(message, Image):
         return codec.encode_image(message)
     if isinstance(message, WorldMessage):
-        return encode_told(message)
+        return encode_world_message(message)
     return codec.encode_camera_info(message, like)
 
 
@@ -33,7 +33,7 @@ def wire_for(message: Message, wires: tuple[Wire, ...]) -> Wire | None:
 
 
 def wires_of_bundle(bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Wire, ...]:
-    """Return what goes out for a bundle: recorded bytes, except for topics in ``changed``, which are encoded anew.
+    """Return the serialized messages of a bundle: recorded bytes, except for topics in ``changed``, which are encoded.
 
     A decoded message that was never recorded (a generated drive) is encoded, too; such come after the others.
     """

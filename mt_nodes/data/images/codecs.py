@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images as pictures that can be changed, and pictures as the images they came from.
+"""Decodes images into arrays that can be changed, and encodes them again in the original encoding.
 
 Raw encodings keep the very bytes of every pixel that did not change, Bayer and YUV 4:2:2 included; a JPEG is coded
 again with the quality and colour sampling of the one it came from.
@@ -27,7 +27,7 @@ _JPEG_HEAD = b"\xff\xd8\xff"
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """What an image shows.
+    """A decoded image.
 
     Attributes:
         pixels: (H, W, 3), or (H, W) without colour; uint8 or uint16, in the machine's byte order. Read-only.
@@ -86,7 +86,7 @@ _decoded: WeakKeyDictionary[Image, Picture] = WeakKeyDictionary()
 
 
 def decode(image: Image) -> Picture:
-    """Return what an image shows; the same object for the same image.
+    """Decode an image; the same object for the same image.
 
     Raises:
         UsageError: an encoding that is none of light (depth, planar YUV…), or damaged compressed data.
@@ -131,7 +131,7 @@ def spread_px(image: Image) -> int:
 
 
 def lossy(image: Image) -> bool:
-    """Tell whether coding an unchanged picture again changes it."""
+    """Return whether encoding an unchanged picture again changes it."""
     return image.compressed is not None and image.compressed.startswith(_JPEG_HEAD)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was tried: range × bearing × class × weather, how often, how often violated, and what never was."""
+"""Coverage: pairs by range × bearing × class × weather, how many are violated, and what was never tried."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.ledger import read_ledger
 from mt_nodes.engine.results_dirs import results_of
 
-#: Every direction, from the rightmost on, behind the ego at both ends.
+#: All bearings; behind the ego vehicle at both ends.
 BEARINGS_DEG = tuple(range(-180, 180, BEARING_DEG))
-#: Of the ground, at least so much is asked about, whether anything was there or not.
+#: Smallest range of the maps, even if nothing was there.
 LEAST_RANGE_M = 40
-#: Rows [x, y, class] of a verdict's detail: whom a check names.
+#: Rows [x, y, class] in a verdict's detail: the obstacles that a check names.
 _NAMED_AT = ("lost_at", "gained_at", "changed_at")
-#: Mutations of the camera that are weather or light; all joint ones are.
+#: Camera mutations that are weather or light, as all joint ones are.
 _LIGHT = ("dusk", "low_sun", "night")
 _VOLUMES = ("added", "removed", "occluded")
 _VIOLATED = Outcome.VIOLATED.value
-#: Weather where a mutation leaves it as it was.
+#: Weather without such a mutation.
 AS_RECORDED = "as recorded"
 
 
 class CoverageCell(NamedTuple):
-    """One cell: place, class, and the weather that a relation made."""
+    """One cell: place, class, and weather of the follow-up."""
 
     range_m: int
     bearing_deg: int
@@ -51,7 +51,7 @@ class CellCount:
 
 @dataclass
 class Totals:
-    """Pairs of one weather: decided and violated, and those of them of which nobody told where they were."""
+    """Pairs of one weather: decided and violated, and those of them without a place."""
 
     decided: int = 0
     violated: int = 0
@@ -61,10 +61,10 @@ class Totals:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What some runs tried.
+    """Coverage of some runs.
 
     Attributes:
-        cells: that any pair concerns. A pair counts once in each of its cells.
+        cells: those that any pair concerns. A pair counts once in each of its cells.
         weathers: totals of pairs by weather; each pair counts once.
         undecided: pairs of relations that were offered and not decided.
     """
@@ -80,24 +80,24 @@ class Coverage:
 
     @property
     def ranges_m(self) -> list[int]:
-        """Near ends of the cells of range, up to the farthest that any pair concerns."""
+        """Near ends of the range cells, up to the farthest that any pair concerns."""
         farthest = max((cell.range_m + RANGE_M for cell in self.cells), default=0)
         return list(range(0, max(LEAST_RANGE_M, farthest), RANGE_M))
 
     def grid(self, label: str, weather: str) -> Iterator[tuple[CoverageCell, CellCount]]:
-        """Yield every cell of a class and a weather, those never tried with counts of 0."""
+        """Yield every cell of a class and a weather; cells that were never tried have counts of 0."""
         for near_m, bearing_deg in itertools.product(self.ranges_m, BEARINGS_DEG):
             cell = CoverageCell(near_m, bearing_deg, label, weather)
             yield cell, self.cells.get(cell, CellCount())
 
     @property
     def never(self) -> int:
-        """How many cells were never tried, of all classes and weathers that the runs know."""
+        """Number of cells that were never tried, over all classes and weathers of the runs."""
         grids = itertools.product(self.labels, self.weathers)
         return sum(not count.tried for label, weather in grids for _, count in self.grid(label, weather))
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what JSON holds: cells that were tried, totals, and how many never were."""
+        """Return plain data: the cells that were tried, totals, and the number of cells never tried."""
         return {
             "schema": SCHEMA,
             "range_m": RANGE_M,
@@ -113,12 +113,12 @@ class Coverage:
 
 
 def coverage(directories: Iterable[Path]) -> Coverage:
-    """Read what runs tried: pairs of relations that were decided; control and sham are not counted.
+    """Return the coverage of runs: their decided pairs, without control and sham.
 
-    Where a check tells whom it judged, those are the cells; else the volumes are that the mutation added, took away or
-    hid. A violated pair is violated in the cells of those whom the check names as lost, gained or changed, where it
-    names nobody in all of its cells. Range and bearing are from the origin of the frame that they are told in, which is
-    the ego's unless a relation says else.
+    The cells of a pair are those of the obstacles that its check judged, else those of the volumes that the mutation
+    added, removed or occluded. A violated pair is violated in the cells of the obstacles that the check names as lost,
+    gained or changed, in all of its cells if it names none. Range and bearing are from the origin of the frame of the
+    obstacles, which is the ego's unless a relation says otherwise.
 
     Args:
         directories: as :func:`results_of` takes them.
@@ -127,15 +127,15 @@ def coverage(directories: Iterable[Path]) -> Coverage:
         UsageError: one of them holds no results.
         InfrastructureError: a line is damaged.
     """
-    tried = CoverageCounter()
+    counter = CoverageCounter()
     for directory in itertools.chain.from_iterable(map(results_of, directories)):
-        for _ in tried.passing(directory, read_journal(directory / "result.jsonl")):
+        for _ in counter.passing(directory, read_journal(directory / "result.jsonl")):
             pass
-    return tried.coverage
+    return counter.coverage
 
 
 class CoverageCounter:
-    """Counts what runs tried while somebody else reads their lines."""
+    """Counts the pairs of runs while others read their journals."""
 
     def __init__(self) -> None:
         self._cells: dict[CoverageCell, CellCount] = defaultdict(CellCount)
@@ -144,18 +144,18 @@ class CoverageCounter:
 
     @property
     def coverage(self) -> Coverage:
-        """What was counted so far."""
+        """Coverage so far."""
         return Coverage(dict(self._cells), dict(self._weathers), self._undecided)
 
     def passing(self, directory: Path, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Yield the lines of a run's journal as they are, and count them.
+        """Yield the lines of a run's journal unchanged, and count them.
 
         Raises:
             InfrastructureError: a line of its ledger is damaged.
         """
-        weather_of, volumes = _made(directory)
+        weather_of, volumes = _followups(directory)
         for line in lines:
-            # Those of control and sham say ``@``.
+            # Pairs of control and sham have an ``@``.
             if line.get("type") == "verdict" and "@" not in line["pair"].rpartition("/")[2]:
                 self._take(line, weather_of.get(line["relation"], AS_RECORDED), volumes.get(line["pair"], set()))
             yield line
@@ -165,27 +165,27 @@ class CoverageCounter:
             self._undecided += 1
             return
         totals, detail, violated = self._weathers[weather], line.get("detail", {}), line["outcome"] == _VIOLATED
-        blamed = _blamed(detail) if violated else set()
+        violated_in = _violated_cells(detail) if violated else set()
         tried = set(cells_in(detail)) or volumes
-        # Nobody is blamed by name where an arm fell silent, or a command was wrong: then all of its cells are.
-        blamed = blamed or (tried if violated else set())
+        # A silent arm or a wrong command names no obstacle: then all cells of the pair are violated.
+        violated_in = violated_in or (tried if violated else set())
         totals.decided += 1
         totals.violated += violated
-        totals.decided_nowhere += not (tried | blamed)
-        totals.violated_nowhere += violated and not blamed
-        for label, place in tried | blamed:
+        totals.decided_nowhere += not (tried | violated_in)
+        totals.violated_nowhere += violated and not violated_in
+        for label, place in tried | violated_in:
             count = self._cells[CoverageCell(*place, label, weather)]
             count.tried += 1
-            count.violated += (label, place) in blamed
+            count.violated += (label, place) in violated_in
 
 
-def _blamed(detail: Mapping[str, Any]) -> set[tuple[str, Polar]]:
+def _violated_cells(detail: Mapping[str, Any]) -> set[tuple[str, Polar]]:
     rows = [row for name in _NAMED_AT for row in detail.get(name, ())]
     places = polar_of([row[:2] for row in rows]).tolist()
     return {(str(row[2]), Polar(*place)) for row, place in zip(rows, places, strict=True)}
 
 
-def _made(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Polar]]]]:
+def _followups(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Polar]]]]:
     """Return the weather of each relation, and of each pair the classes and cells of its volumes."""
     weather_of: dict[str, str] = {}
     volumes: dict[str, set[tuple[str, Polar]]] = {}
@@ -194,7 +194,7 @@ def _made(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Pol
         if line["type"] != "followup":
             continue
         if line["relation"] not in weather_of:
-            weather_of[line["relation"]] = weather([made["name"] for made in line["mutations"]])
+            weather_of[line["relation"]] = weather([mutation["name"] for mutation in line["mutations"]])
         named = [v for kind in _VOLUMES for v in line["effects"].get(kind, ())]
         if named:
             places = polar_of([v["center_m"][:2] for v in named]).tolist()
@@ -203,7 +203,7 @@ def _made(directory: Path) -> tuple[dict[str, str], dict[str, set[tuple[str, Pol
 
 
 def weather(mutations: Sequence[str]) -> str:
-    """Return the weather that mutations make, by their names: fog, night …, or ``as recorded``."""
+    """Return the weather that mutations make: their names, such as fog or night, or ``as recorded``."""
     found = [name for name in mutations if name in _LIGHT or _folder(name) == "joint"]
     return " + ".join(dict.fromkeys(found)) or AS_RECORDED
 

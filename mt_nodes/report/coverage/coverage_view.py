@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what was tried: a heat map of ranges and bearings for each class and weather, and a table for terminals."""
+"""Coverage as heat maps of range and bearing for each class and weather, and as a table for terminals."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ _STYLE = """<style>
 .mt-coverage th,.mt-coverage td{white-space:nowrap}
 .mt-coverage .never{background:repeating-linear-gradient(45deg,#8883 0 3px,transparent 3px 7px)}
 </style>"""
-#: Of the colours: never quite nothing, so that one pair can be seen.
+#: Opacities: a single pair is still visible.
 _FAINTEST, _STRONGEST = 0.15, 0.85
 
 
 def rows(coverage: Coverage) -> list[tuple[str, ...]]:
-    """Return the cells of a table, as :data:`COLUMNS` names them: a class and a weather each."""
-    made: list[tuple[str, ...]] = []
+    """Return a row for each class and weather, with the cells of :data:`COLUMNS`."""
+    table: list[tuple[str, ...]] = []
     for label, weather in _grids(coverage):
         counts = [count for _, count in coverage.grid(label, weather)]
         tried, violated = sum(c.tried > 0 for c in counts), sum(c.violated > 0 for c in counts)
-        made.append((label, weather, str(len(counts)), str(tried), str(violated), str(len(counts) - tried)))
-    return made
+        table.append((label, weather, str(len(counts)), str(tried), str(violated), str(len(counts) - tried)))
+    return table
 
 
 def summary(coverage: Coverage) -> list[str]:
-    """Return sentences about the pairs: how many were decided, and of how many nobody knows where."""
+    """Return sentences about the pairs: how many were decided, and how many have no place."""
     lines = []
     for weather, t in sorted(coverage.weathers.items()):
-        nowhere = f"; {t.decided_nowhere} of them tell no place" if t.decided_nowhere else ""
+        nowhere = f"; {t.decided_nowhere} of them without a place" if t.decided_nowhere else ""
         lines.append(f"{weather}: {t.violated} of {t.decided} pairs violated{nowhere}")
     return [*lines, f"{coverage.undecided} pairs were not decided"]
 
 
 def coverage_html(coverage: Coverage) -> str:
-    """Return a fragment of HTML, style included: a map a class and weather, and what the maps do not show."""
+    """Return an HTML fragment with its style: a map for each class and weather, and what the maps do not show."""
     most = max((count.tried for count in coverage.cells.values()), default=1)
     maps = [_map(coverage, label, weather, most) for label, weather in _grids(coverage)]
-    told = "".join(f"<li>{escape(line)}</li>" for line in summary(coverage))
+    items = "".join(f"<li>{escape(line)}</li>" for line in summary(coverage))
     key = (
-        f"Cells of {RANGE_M} m by {BEARING_DEG}°, seen from the ego: ahead in the middle, left on the left, far above. "
-        "Violated pairs / pairs; hatched: never tried."
+        f"Cells of {RANGE_M} m by {BEARING_DEG}°, seen from the ego vehicle: ahead in the middle, left on the left, "
+        "far at the top. Violated pairs / pairs; hatched: never tried."
     )
-    return f'{_STYLE}<div class="mt-coverage"><p>{key}</p><div>{"".join(maps)}</div><ul>{told}</ul></div>'
+    return f'{_STYLE}<div class="mt-coverage"><p>{key}</p><div>{"".join(maps)}</div><ul>{items}</ul></div>'
 
 
 def coverage_page(coverage: Coverage) -> str:
-    """Return a whole page with :func:`coverage_html`."""
+    """Return a page with :func:`coverage_html`."""
     head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Coverage</title>'
     scheme = '<meta name="color-scheme" content="light dark"></head>'
     return f"{head}{scheme}<body><h1>Coverage</h1>{coverage_html(coverage)}</body></html>\n"

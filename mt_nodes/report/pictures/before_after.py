@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a picture of a mutation shows: points before and after with their colours, volumes, and where to look."""
+"""Contents of a picture of a mutation: points before and after with their colours, volumes, and the window."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 
 Floats = npt.NDArray[np.float64]
 
-#: Half of what is seen along x when nothing says where to look, at most, and of what is local, at least.
+#: Half the window along x: by default, at most, and at least for a local change.
 RANGE_M, FARTHEST_M, NEAREST_M = 40.0, 120.0, 6.0
-#: What changed within so many metres is local: the picture shows its surroundings.
+#: A change within so many metres is local: the picture shows its surroundings.
 _LOCAL_M = 24.0
-#: Volumes may reach to the sky; the picture does not.
+#: The picture cuts off volumes that are taller.
 _TALLEST_M = 8.0
-#: Height over width of what is seen from above.
+#: Height over width of the window from above.
 _SHAPE = 0.6
-#: Shares of the returns that must have moved, or changed in intensity, for the colours to be about that.
+#: Share of the returns that must move, or change in intensity, for the colours to show that.
 _SOME = 0.02
-#: Returns that moved farther than this (median) are found again by the bearing that they had.
+#: Returns that move farther than this (median) are coloured by their former bearing.
 _FAR_M = 2.0
-#: Changes of intensity smaller than this share of the cloud's own span are not seen by comparing.
+#: Changes of intensity below this share of the cloud's span are shown as differences.
 _SLIGHT = 0.1
-#: What changed everywhere near the ego, in more than this share of the returns, is seen from nearer.
+#: A change of more than this share of the returns near the ego vehicle gets a smaller window.
 _DENSE, _DENSE_M = 0.08, 12.0
-#: How many arrows along x; fewer of long ones.
+#: Arrows along x; fewer for long ones.
 _ARROWS, _LONG_ARROWS = 24, 9
 
 
 @dataclass(frozen=True, eq=False)
 class PointColours:
-    """A number for each point before (N,) and after (M,), None for what is only grey by height, and what they mean."""
+    """A value for each point before (N,) and after (M,), None: grey by height only; and what the values mean."""
 
     label: str
     before: Floats | None
@@ -65,13 +65,13 @@ class BeforeAfter:
     """Everything in one frame: x forward, y left, z up, metres.
 
     Attributes:
-        frame_id: that frame, the ego's where it is known.
+        frame_id: that frame, the ego's where the transform is known.
         before, after, removed, added: points (N, 3); those removed or added are among the former.
         colours: of ``before`` and ``after``.
-        arrows: (K, 2, 3) from where to where some returns moved, drawn ``magnified`` times as long.
-        outlines: volumes that the mutation tells of.
-        regions: polygons (P, 2) that it was given.
-        window: x min, x max, y min, y max, z min, z max of what is shown.
+        arrows: (K, 2, 3) start and end of moved returns, drawn ``magnified`` times as long.
+        outlines: volumes in the effects of the mutation.
+        regions: polygons (P, 2) of its parameters.
+        window: x min, x max, y min, y max, z min, z max.
     """
 
     frame_id: str
@@ -88,20 +88,20 @@ class BeforeAfter:
 
     @property
     def side(self) -> tuple[float, float]:
-        """x min, x max of what is shown from the side: of a wide window a part, in which heights can be seen."""
+        """x min, x max of the view from the side: a part of a wide window, so that heights are visible."""
         x0, x1 = self.window[:2]
         return (x0, x1) if x1 - x0 < 2.0 * RANGE_M else (x0 + 0.375 * (x1 - x0), x0 + 0.875 * (x1 - x0))
 
 
-def before_after(look: MutatedFrame, change: CloudChange, range_m: float | None = None) -> BeforeAfter:
+def before_after(frame: MutatedFrame, change: CloudChange, range_m: float | None = None) -> BeforeAfter:
     """Prepare the picture of one frame.
 
     Args:
-        look: the frame.
-        change: what became of its first cloud.
-        range_m: half of what is seen along x, around the ego; by default whatever shows the change.
+        frame: the frame.
+        change: change of its first cloud.
+        range_m: half the window along x, around the ego vehicle; by default whatever shows the change.
     """
-    frame_id, matrix = _frame(look.source, change.old)
+    frame_id, matrix = _frame(frame.source, change.old)
     before, after, removed, added = (
         _placed(matrix, cloud, rows)
         for cloud, rows in (
@@ -111,7 +111,7 @@ def before_after(look: MutatedFrame, change: CloudChange, range_m: float | None 
             (change.new, change.added),
         )
     )
-    outlines = tuple(_outlines(look, frame_id))
+    outlines = tuple(_outlines(frame, frame_id))
     moved, nearer = change.moved_m > 0, _DENSE_M if change.reordered else None
     starts, ends = (
         _placed(matrix, c, rows[moved]) for c, rows in ((change.old, change.old_rows), (change.new, change.new_rows))
@@ -130,7 +130,7 @@ def before_after(look: MutatedFrame, change: CloudChange, range_m: float | None 
         arrows,
         magnified,
         outlines,
-        tuple(_regions(look, frame_id)),
+        tuple(_regions(frame, frame_id)),
         window,
     )
 
@@ -186,10 +186,10 @@ def _at_new(change: CloudChange, values: Floats) -> Floats:
 def _window(
     changed: Floats, before: Floats, outlines: tuple[Outline, ...], moved: bool, range_m: float | None
 ) -> tuple[float, float, float, float, float, float]:
-    """Return what to show: the surroundings of a local change, else the ego's, as far out as half of the change."""
+    """Return the window: around a local change, else around the ego vehicle, out to half of the change."""
     middle, half = (0.0, 0.0), range_m or RANGE_M
-    told = [o.above for o in outlines if o.what != "occluded"]
-    spots = np.concatenate(told) if told else changed[:, :2]
+    corners = [o.above for o in outlines if o.what != "occluded"]
+    spots = np.concatenate(corners) if corners else changed[:, :2]
     if range_m is None and len(spots) and not moved:
         low, high = np.percentile(spots, (2, 98), axis=0)
         if (high - low).max() < _LOCAL_M:
@@ -202,8 +202,8 @@ def _window(
     return x0, x1, y0, y1, *_heights(before, (x0, x1, y0, y1), outlines)
 
 
-def _heights(xyz: Floats, seen: tuple[float, ...], outlines: tuple[Outline, ...]) -> tuple[float, float]:
-    inside = (xyz[:, 0] >= seen[0]) & (xyz[:, 0] <= seen[1]) & (xyz[:, 1] >= seen[2]) & (xyz[:, 1] <= seen[3])
+def _heights(xyz: Floats, window: tuple[float, ...], outlines: tuple[Outline, ...]) -> tuple[float, float]:
+    inside = (xyz[:, 0] >= window[0]) & (xyz[:, 0] <= window[1]) & (xyz[:, 1] >= window[2]) & (xyz[:, 1] <= window[3])
     z = xyz[inside, 2]
     low, high = np.percentile(z, (1, 99)) if len(z) else (0.0, 3.0)
     tops = [min(o.side_z[1], low + _TALLEST_M) for o in outlines if o.what != "occluded"]
@@ -211,7 +211,7 @@ def _heights(xyz: Floats, seen: tuple[float, ...], outlines: tuple[Outline, ...]
 
 
 def _arrows(starts: Floats, ends: Floats, window: tuple[float, ...]) -> tuple[Floats, float]:
-    """Choose one move in each part of the picture, and a round factor that makes them seen."""
+    """Choose one move in each part of the picture, and a round factor that makes them visible."""
     x0, x1, y0, y1 = window[:4]
     inside = (starts[:, 0] >= x0) & (starts[:, 0] <= x1) & (starts[:, 1] >= y0) & (starts[:, 1] <= y1)
     starts, ends = starts[inside], ends[inside]
@@ -231,11 +231,11 @@ def _round(value: float) -> float:
     return float(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * 1.000001) * power)
 
 
-def _outlines(look: MutatedFrame, frame_id: str) -> Iterator[Outline]:
-    effects = look.derived.effects
+def _outlines(frame: MutatedFrame, frame_id: str) -> Iterator[Outline]:
+    effects = frame.derived.effects
     for what in ("added", "removed", "occluded"):
         for volume in getattr(effects, what):
-            yield _outline(what, volume, look.source.transforms.lookup(frame_id, volume.frame_id))
+            yield _outline(what, volume, frame.source.transforms.lookup(frame_id, volume.frame_id))
 
 
 def _outline(what: str, volume: Volume, matrix: Matrix) -> Outline:
@@ -252,13 +252,13 @@ def _outline(what: str, volume: Volume, matrix: Matrix) -> Outline:
     return Outline(what, volume.label, corners[: len(plan), :2], side_x, side_z)
 
 
-def _regions(look: MutatedFrame, frame_id: str) -> Iterator[Floats]:
-    for value in (v for mutation in look.mutations for v in vars(mutation).values() if isinstance(v, Region)):
+def _regions(frame: MutatedFrame, frame_id: str) -> Iterator[Floats]:
+    for value in (v for mutation in frame.mutations for v in vars(mutation).values() if isinstance(v, Region)):
         try:
-            region = value.resolve(look.source)
+            region = value.resolve(frame.source)
         except RegionUnavailable:
             continue
-        matrix = look.source.transforms.lookup(frame_id, region.frame_id)
+        matrix = frame.source.transforms.lookup(frame_id, region.frame_id)
         for polygon in region.polygon_m:
             corners = np.column_stack([np.array(polygon), np.zeros(len(polygon))])
             yield move(matrix, corners)[:, :2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each return of a cloud: found by comparing source and follow-up, whatever the mutation says."""
+"""Changes of the returns of a cloud, found by comparing source and follow-up, not from the effects."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from mt_nodes.relations.mutations.lidar.placement import empty_returns
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-#: Returns farther apart than this, as seen from the sensor, are not one and the same.
+#: Returns farther apart than this, seen from the sensor, are different ones.
 _SAME_BEAM_RAD = np.radians(0.05)
 _HARDLY_M, _FAR_M = 0.01, 0.5
 _SOME = 0.01
-#: Moves below this are of rounding.
+#: Moves below this are rounding errors.
 LEAST_MOVE_M = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class CloudChange:
-    """Two clouds of one topic, and which return of the one is which of the other.
+    """Two clouds of one topic, and which returns correspond.
 
     Attributes:
         old, new: the clouds.
-        old_rows, new_rows: (P,) rows of the same return in both, rising in ``old_rows``.
+        old_rows, new_rows: (P,) rows of corresponding returns, rising in ``old_rows``.
     """
 
     old: Cloud
@@ -41,23 +41,23 @@ class CloudChange:
 
     @cached_property
     def removed(self) -> Rows:
-        """Rows of the old cloud's returns that are gone."""
+        """Rows of the returns that only the old cloud has."""
         return np.setdiff1d(_returns(self.old), self.old_rows)
 
     @cached_property
     def added(self) -> Rows:
-        """Rows of the new cloud's returns that were not there."""
+        """Rows of the returns that only the new cloud has."""
         return np.setdiff1d(_returns(self.new), self.new_rows)
 
     @cached_property
     def moved_m(self) -> Floats:
-        """How far (P,) each return moved, in metres; 0 where it is only rounding."""
+        """Distance (P,) that each return moves, in metres; 0 for rounding errors."""
         moved = np.linalg.norm(_xyz(self.new, self.new_rows) - _xyz(self.old, self.old_rows), axis=1)
         return np.where(moved < LEAST_MOVE_M, 0.0, moved)
 
     @cached_property
     def brightened(self) -> Floats:
-        """By how much (P,) the intensity of each return grew, on the cloud's scale; zeros when it has none."""
+        """Increase (P,) of each return's intensity, on the cloud's scale; zeros without intensities."""
         name = self.old.intensity_field
         if name is None:
             return np.zeros(len(self.old_rows))
@@ -68,11 +68,11 @@ class CloudChange:
 
     @cached_property
     def reordered(self) -> bool:
-        """Whether returns that stayed come in another order; a few may have been taken for each other."""
+        """Whether corresponding returns come in another order; a few may be confused."""
         return bool(np.count_nonzero(np.diff(self.new_rows) < 0) > _SOME * len(self.new_rows))
 
     def counts(self) -> dict[str, Any]:
-        """Return the change in numbers; moves in metres, of those returns that moved."""
+        """Return the change in numbers; moves in metres, of the returns that move."""
         moved = self.moved_m[self.moved_m > 0]
         return {
             "points_before": len(self.old),
@@ -90,14 +90,14 @@ class CloudChange:
 def compare(
     old: Cloud, new: Cloud, added: npt.NDArray[Any] | None = None, transform: Matrix | None = None
 ) -> CloudChange:
-    """Find which return is which: by equal coordinates (unless the whole scene moved), else by row, else by the beam.
+    """Match returns: by equal coordinates (unless the whole scene moved), else by row, else by beam.
 
-    Rows tell where the numbers of points are equal, the nearest direction from the sensor where they are not.
+    Rows match if the numbers of points are equal, else the nearest directions from the sensor.
 
     Args:
         old, new: clouds of one sensor.
-        added: (N, 3) what a mutation says that it put there, in the frame of the clouds: no return of before.
-        transform: 4×4 where a mutation says that it took the whole scene to, in the frame of the clouds.
+        added: (N, 3) points that a mutation added, in the frame of the clouds; they match no return.
+        transform: 4×4 with which a mutation moved the whole scene, in the frame of the clouds.
     """
     rows, fresh = _returns(old), _returns(new)
     if added is not None and len(added):
@@ -120,7 +120,7 @@ def compare(
 
 
 def _without_replaced(change: CloudChange) -> CloudChange:
-    """Where returns hardly move, one that is far from where it was is another one, on the same ray."""
+    """Drop matches that are far apart where most returns hardly move: they are different returns of one ray."""
     if not len(change.moved_m) or np.median(change.moved_m) > _HARDLY_M:
         return change
     same = change.moved_m <= _FAR_M
@@ -144,26 +144,26 @@ def _keys(xyz: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
 
 
 def _equal(old: npt.NDArray[np.uint64], new: npt.NDArray[np.uint64]) -> tuple[Rows, Rows]:
-    """Return indices of equal keys in both, each used once: the first of the one is the first of the other."""
+    """Return indices of equal keys in both, each used once, in order."""
     _, inverse = np.unique(np.concatenate([old, new]), return_inverse=True)
     parts = inverse[: len(old)], inverse[len(old) :]
-    before, after = (part * len(inverse) + _turn(part) for part in parts)
+    before, after = (part * len(inverse) + _occurrence(part) for part in parts)
     _, first, second = np.intersect1d(before, after, assume_unique=True, return_indices=True)
     return first.astype(np.int64), second.astype(np.int64)
 
 
-def _turn(keys: npt.NDArray[np.int64]) -> Rows:
+def _occurrence(keys: npt.NDArray[np.int64]) -> Rows:
     """Return how many equal keys (N,) came before each."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     begins = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(keys) else np.empty(0, dtype=np.int64)
-    turn = np.empty(len(keys), dtype=np.int64)
-    turn[order] = np.arange(len(keys)) - np.repeat(begins, np.diff(np.r_[begins, len(keys)]))
-    return turn
+    occurrence = np.empty(len(keys), dtype=np.int64)
+    occurrence[order] = np.arange(len(keys)) - np.repeat(begins, np.diff(np.r_[begins, len(keys)]))
+    return occurrence
 
 
 def _on_one_beam(old: Floats, new: Floats) -> tuple[Rows, Rows]:
-    """Return indices of points (N, 3) that the sensor sees in one direction, the nearest of several, each used once."""
+    """Return indices of points (N, 3) in the same direction from the sensor, the nearest of several, each used once."""
     from scipy.spatial import cKDTree
 
     before, after = (xyz / np.linalg.norm(xyz, axis=1, keepdims=True) for xyz in (old, new))

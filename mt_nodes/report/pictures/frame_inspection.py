@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One frame and its follow-up, with the frames around it: what a picture of a mutation is drawn from."""
+"""A frame and its follow-up, with the frames around it, for the picture of a mutation."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 from mt_nodes.report.pictures.cloud_diff import CloudChange, compare
 
-#: Frames before and after the one looked at that show when things are sent.
+#: Frames before and after the inspected one, to show send times.
 BEFORE, AFTER = 6, 6
 
 
 @dataclass(frozen=True)
 class SentBundle:
-    """One bundle as it goes out.
+    """One bundle as it is sent.
 
     Attributes:
-        frame: number of the source bundle that it was made of.
-        sent_ns: when it goes out, by the clock of the recording.
+        frame: number of its source bundle.
+        sent_ns: send time, by the clock of the recording.
         stamp_ns: header stamp of its first cloud.
-        content: number of the source bundle whose points it carries, None where they are no source's.
+        content: number of the source bundle with the same points; None: there is none.
     """
 
     frame: int
@@ -42,18 +42,18 @@ class SentBundle:
 
 @dataclass(frozen=True, eq=False)
 class MutatedFrame:
-    """What was done to one frame.
+    """A frame before and after a mutation.
 
     Attributes:
         name: of the mutation or relation.
         mutations: those applied, in order.
-        seed: of every draw.
+        seed: seed of all draws.
         source: the frame as it was.
         derived: its follow-up.
-        change: what became of the returns of its first cloud, which is the baseline's where there is one; None when the
-            follow-up has no such cloud.
-        sources, sent: the bundles of the frames around it, as they were and as they go to the follow-up arm.
-        baseline: mutations that make what the source arm is given, and is compared with; empty: the frame as it was.
+        change: change of the returns of its first cloud, from the baseline where there is one; None when the follow-up
+            has no such cloud.
+        sources, sent: the bundles of the frames around it, original and as sent to the follow-up arm.
+        baseline: mutations of the source arm's input; empty: the original frame.
     """
 
     name: str
@@ -68,7 +68,7 @@ class MutatedFrame:
 
     @property
     def of_times(self) -> bool:
-        """Whether it is order, time or stamps of whole bundles that differ, and nothing in them."""
+        """Whether only order, send time or stamps of bundles differ, not their contents."""
         return self.sent != self.sources and all(bundle.content is not None for bundle in self.sent)
 
     def counts(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class MutatedFrame:
         return {"bundles_sent": len(self.derived.followup.bundles), **points, **self.derived.effects.numbers}
 
 
-def look(
+def inspect(
     bundles: Iterable[Bundle],
     mutations: Sequence[Mutation],
     name: str,
@@ -86,61 +86,65 @@ def look(
     seed: int,
     baseline: Sequence[Mutation] = (),
 ) -> MutatedFrame:
-    """Make the follow-up of one frame as a run over these bundles makes it.
+    """Derive the follow-up of one frame as a run over these bundles does.
 
     Args:
         bundles: of one episode, from its beginning.
         mutations: applied one after the other.
-        name: what to call it.
-        relation: what draws depend on beside seed, episode and frame; the id of a relation.
+        name: title of the picture.
+        relation: id of the relation, on which draws depend beside seed, episode and frame.
         frame: number of the bundle.
-        seed: of every draw.
-        baseline: mutations, drawn alike, of what it is compared with; none: the frame as it was.
+        seed: seed of all draws.
+        baseline: mutations of the source arm's input, with the same draws; none: the original frame.
 
     Raises:
-        UsageError: there is no such frame, or no honest follow-up of it.
+        UsageError: there is no such frame, or the mutations cannot be applied to it.
         InfrastructureError: a guarantee is broken.
     """
-    passing = _Passing(MutationPipeline(mutations, seed, relation, baseline), frame, name)
+    inspection = _Inspection(MutationPipeline(mutations, seed, relation, baseline), frame, name)
     sensors = {sensor for mutation in (*mutations, *baseline) for sensor in mutation.sensors}
-    source, derived, seen = None, None, 0
-    if "camera" not in sensors:  # what is of clouds alone may be looked at where a camera would contradict it
+    source, derived, count = None, None, 0
+    if "camera" not in sensors:  # mutations of clouds alone may contradict images
         bundles = (replace(bundle, images=(), camera_infos=()) for bundle in bundles)
     for bundle in _until_damage(bundles, frame):
-        seen = bundle.index + 1
-        made = passing.take(bundle)
+        count = bundle.index + 1
+        followup = inspection.take(bundle)
         if bundle.index == frame:
-            source, derived = bundle, made
+            source, derived = bundle, followup
         if bundle.index == frame + AFTER:
             break
     if source is None or derived is None:
-        raise UsageError(f"no frame {frame}: there are {seen}" + (f", expected 0 to {seen - 1}" if seen else ""))
+        raise UsageError(f"no frame {frame}: there are {count}{f', expected 0 to {count - 1}' if count else ''}")
     change = _change(source, derived)
-    around = tuple(passing.sources), tuple(passing.sent)
+    around = tuple(inspection.sources), tuple(inspection.sent)
     return MutatedFrame(name, tuple(mutations), seed, source, derived, change, *around, tuple(baseline))
 
 
-def look_into(
-    bag: Path, topics: Mapping[str, str], transforms: TransformTree | None, mutations: Sequence[Mutation], **asked: Any
+def inspect_bag(
+    bag: Path,
+    topics: Mapping[str, str],
+    transforms: TransformTree | None,
+    mutations: Sequence[Mutation],
+    **options: Any,
 ) -> MutatedFrame:
-    """Do the same with a frame of a bag; ``asked`` is the rest of what :func:`look` takes.
+    """Inspect a frame of a bag; ``options`` are the other arguments of :func:`inspect`.
 
     Raises:
-        MtError: what :func:`look` refuses, naming the bag, and what is wrong with the bag.
+        MtError: as of :func:`inspect`, with the name of the bag, or the bag is damaged.
     """
     from mt_nodes.data.bags.bundles import BagSource
     from mt_nodes.engine.bag_mutation import changed_in
 
     require = changed_in(bag, mutations, topics)
-    with BagSource(bag, topics, transforms, limit=asked["frame"] + AFTER + 1, require=require) as source:
+    with BagSource(bag, topics, transforms, limit=options["frame"] + AFTER + 1, require=require) as source:
         try:
-            return look(source, mutations, **asked)
+            return inspect(source, mutations, **options)
         except UsageError as error:
             raise UsageError(f"{bag}: {str(error).removeprefix(f'{bag}: ')}") from error
 
 
 def _until_damage(bundles: Iterable[Bundle], frame: int) -> Iterator[Bundle]:
-    """What is wrong with a bag after the frame is of no interest here."""
+    """Yield the bundles; ignore damage of the bag after the frame."""
     index = -1
     try:
         for bundle in bundles:
@@ -151,8 +155,8 @@ def _until_damage(bundles: Iterable[Bundle], frame: int) -> Iterator[Bundle]:
             raise
 
 
-class _Passing:
-    """Derives the follow-up of one frame, proved, and those of the frames around it; takes former ones in."""
+class _Inspection:
+    """Derives the follow-up of one frame, with its guarantee checked, and those of the frames around it."""
 
     def __init__(self, pipeline: MutationPipeline, frame: int, name: str) -> None:
         self._pipeline, self._frame, self._name = pipeline, frame, name
@@ -161,7 +165,7 @@ class _Passing:
         self.sent: list[SentBundle] = []
 
     def take(self, bundle: Bundle) -> DerivedFollowup | None:
-        """Return the follow-up, None where there is none or it is of no interest."""
+        """Return the follow-up; None where there is none or the frame is too early."""
         self._contents.setdefault(_digest(bundle), bundle.index)
         if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle.episode):
             self._pipeline.meet(bundle)
@@ -173,17 +177,17 @@ class _Passing:
         return derived
 
     def _derived(self, bundle: Bundle) -> DerivedFollowup | None:
-        looked_at = bundle.index == self._frame
+        inspected = bundle.index == self._frame
         try:
-            # What a baseline persists with begins where it is derived, too, and that is with its proof only.
-            if not looked_at and self._pipeline.begun(bundle.episode):
+            # The persistent state of a baseline begins only with a derivation that checks the guarantee.
+            if not inspected and self._pipeline.begun(bundle.episode):
                 return self._pipeline.derive_unproven(bundle)[0]
             derived = self._pipeline.derive(bundle)
         except NotApplicable as reason:
-            if not looked_at:
+            if not inspected:
                 return None
             raise UsageError(f"{self._name} cannot be applied to frame {bundle.index}: {reason}") from reason
-        if derived.broken is not None and looked_at:
+        if derived.broken is not None and inspected:
             where = f"frame {bundle.index} at {bundle.stamp_ns} ns"
             raise InfrastructureError(f"{where}: guarantee broken: {derived.broken}")
         return derived
@@ -197,18 +201,18 @@ class _Passing:
 def _change(source: Bundle, derived: DerivedFollowup) -> CloudChange | None:
     if not source.clouds:
         return None
-    effects, milder = derived.effects, derived.baseline
-    old = source.clouds[0] if milder is None else milder.followup.first.cloud(source.clouds[0].topic)
+    effects, baseline = derived.effects, derived.baseline
+    old = source.clouds[0] if baseline is None else baseline.followup.first.cloud(source.clouds[0].topic)
     clouds = [c for _, b in derived.followup.bundles[:1] for c in b.clouds if c.topic == old.topic]
     if not clouds:
         return None
-    # What was added to the frame may have been added to its baseline as well.
-    added = effects.added_points.get(old.topic) if milder is None else None
+    # Points that were added to the frame may also have been added to its baseline.
+    added = effects.added_points.get(old.topic) if baseline is None else None
     return compare(old, clouds[0], added, _expected(source, effects))
 
 
 def _expected(source: Bundle, effects: Effects) -> Matrix | None:
-    """Return where the whole scene is expected to be, in the frame of the first cloud."""
+    """Return the transform of the whole scene, in the frame of the first cloud; None without."""
     if effects.output_transform is None:
         return None
     to_output = source.transforms.lookup(effects.output_frame_id, source.clouds[0].frame_id)
@@ -220,7 +224,7 @@ def _stamp_ns(bundle: Bundle) -> int:
 
 
 def _digest(bundle: Bundle) -> bytes:
-    made = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     for cloud in bundle.clouds:
-        made.update(cloud.points.tobytes())
-    return made.digest()
+        digest.update(cloud.points.tobytes())
+    return digest.digest()

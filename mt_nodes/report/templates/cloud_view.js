@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cloud before and after that one can turn: WebGL where there is any, else the same on a plain canvas. */
+/* A point cloud before and after, in 3D: WebGL if available, else a plain canvas. */
 const cloudView = (() => {
   const COLOURS = {
     kept: [0.72, 0.75, 0.78], removed: [0.94, 0.45, 0.12], added: [0.91, 0.56, 0.76], source: [0.34, 0.71, 0.91],
@@ -55,7 +55,7 @@ const cloudView = (() => {
     return lines;
   }
 
-  /* Circles each 10 m around the origin, and an arrow ahead. */
+  /* Circles every 10 m around the origin, and an arrow ahead. */
   function rings() {
     const lines = [0, 0, 0, 3, 0, 0, 3, 0, 0, 2.2, 0.6, 0, 3, 0, 0, 2.2, -0.6, 0];
     for (let r = 10; r <= 80; r += 10) for (let i = 0; i < 96; i++) for (const k of [i, i + 1]) {
@@ -67,7 +67,7 @@ const cloudView = (() => {
   function layers(data) {
     const line = (places) => ({ lines: true, places: Float32Array.from(places) });
     const made = { ring: line(rings()), zone: line([...outline(data.region), ...outline(data.keep)]) };
-    /* Boxes of both arms at the same place are both seen. */
+    /* Boxes of both arms at the same place are both visible. */
     for (const [arm, larger] of [["source", 0], ["followup", 0.12]]) made[arm] = line(edges(data[`${arm}_boxes`], larger));
     for (const what of ["lost", "gained"]) made[what] = line(crosses(data[`${what}_at`]));
     for (const what of ["kept", "removed", "added"]) {
@@ -175,9 +175,9 @@ const cloudView = (() => {
     };
   }
 
-  /* Puts a cloud into a box; returns what lets go of it. */
+  /* Adds a cloud view to a box; returns a function that frees it. */
   return (box, data) => {
-    const blank = () => made("canvas", { tabindex: 0, role: "img", "aria-label": "Both clouds from where you look: arrow keys or dragging turn, plus and minus or the wheel zoom, with shift they move, 0 starts anew" });
+    const blank = () => made("canvas", { tabindex: 0, role: "img", "aria-label": "Both point clouds: arrow keys or dragging turn the view, with shift they move it, plus, minus or the wheel zoom, 0 resets the view" });
     const shown = layers(data);
     let canvas = blank(), screen = webgl(canvas, shown);
     if (!screen) {
@@ -233,7 +233,7 @@ const cloudView = (() => {
       zoom(Math.exp(0.001 * event.deltaY));
     }, { passive: false });
 
-    const names = { both: "both in one", beside: "side by side", source: "source", followup: "follow-up" };
+    const names = { both: "both together", beside: "side by side", source: "source", followup: "follow-up" };
     const choice = made("fieldset", { class: "choice" }, made("legend", {}, "cloud"));
     for (const [value, name] of Object.entries(names)) {
       const radio = made("input", { type: "radio", name: "cloud-picture", value, change: () => { picture = value; soon(); } });
@@ -248,8 +248,8 @@ const cloudView = (() => {
       swatch.style.background = `rgb(${COLOURS[name].map((v) => Math.round(255 * v)).join(" ")})`;
       if (shown[name].places.length) legend.append(made("li", {}, swatch, what));
     }
-    const left = data.left_out ? ` ${data.left_out.toLocaleString("en")} points are left out.` : "";
-    box.append(choice, canvas, legend, made("p", { class: "note" }, `Drag to turn, wheel to zoom once it has the focus, shift and drag to move; rings each 10 m.${left}`));
+    const left = data.left_out ? ` ${data.left_out.toLocaleString("en")} points are not drawn.` : "";
+    box.append(choice, canvas, legend, made("p", { class: "note" }, `Drag to turn, shift and drag to move; click, then use the wheel to zoom; rings every 10 m.${left}`));
     const watcher = new ResizeObserver(soon);
     watcher.observe(canvas);
     return () => { watcher.disconnect(); screen.end(); };

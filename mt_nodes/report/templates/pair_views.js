@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number over time of both arms. Returns nothing; left and right, or the pointer, read it off. */
+/* Chart of a value of both arms over time; the arrow keys or the pointer show single values. */
 function chart(box, { title, x, xName, lines, bands = [], marks = [], picked = null }) {
   const HIGH = 150, LEFT = 56, LOW = 24;
   const values = lines.flatMap((line) => Array.from(line.values)).filter(Number.isFinite);
   if (!values.length) return;
   let [low, high] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
   if (low === high) { low -= 1; high += 1; }
-  const [begin, end] = [x[0], x[x.length - 1]], told = (v) => (Number.isFinite(v) ? String(+v.toPrecision(5)) : "not told");
-  const output = made("output", { class: "readout" }), figure = made("figure", { class: "chart", tabindex: 0, "aria-label": `${title}; left and right read it off` });
+  const [begin, end] = [x[0], x[x.length - 1]], told = (v) => (Number.isFinite(v) ? String(+v.toPrecision(5)) : "none");
+  const output = made("output", { class: "readout" }), figure = made("figure", { class: "chart", tabindex: 0, "aria-label": `${title}; left and right arrow keys show single values` });
   let width = 0, at = Math.max(0, x.indexOf(picked));
   const across = (value) => LEFT + (width - LEFT - 6) * (end > begin ? (value - begin) / (end - begin) : 0.5);
   const down = (value) => 6 + (HIGH - LOW - 6) * (1 - (value - low) / (high - low));
@@ -21,7 +21,7 @@ function chart(box, { title, x, xName, lines, bands = [], marks = [], picked = n
     }
     return d;
   }
-  /* A dot wherever there is no neighbour to draw a line to. */
+  /* A dot where there is no neighbour to draw a line to. */
   const lone = (numbers) => [...numbers.keys()].filter((i) => Number.isFinite(numbers[i]) && !Number.isFinite(numbers[i - 1]) && !Number.isFinite(numbers[i + 1]));
 
   function draw() {
@@ -54,17 +54,17 @@ function chart(box, { title, x, xName, lines, bands = [], marks = [], picked = n
   new ResizeObserver(draw).observe(figure);
 }
 
-/* What both arms said over a sequence; grey where the arms settled in between. */
+/* Outputs of both arms over a sequence; grey where the arms settled. */
 function seriesView(box, data) {
   const x = Array.from(data.time_s), bands = [];
   for (let i = 1; i < x.length; i++) if (data.stretch[i] !== data.stretch[i - 1]) bands.push([x[i - 1], x[i]]);
-  for (const name of data.told) {
+  for (const name of data.outputs) {
     const lines = [["source", "source"], ["followup", "follow-up"]].map(([kind, name_]) => ({ kind, name: name_, values: data[`${kind}_${name}`] }));
     chart(box, { title: name.replaceAll("_", " "), x, xName: "time (s)", lines, bands });
   }
 }
 
-/* A camera before and after, one over the other, with what was told of it; a slider uncovers the follow-up. */
+/* A camera image before and after, one over the other, with the outputs; a slider uncovers the follow-up. */
 function cameraView(box, data) {
   const picture = (bytes) => new Promise((done) => {
     const reader = new FileReader();
@@ -95,13 +95,13 @@ function cameraView(box, data) {
       + way("followup_path_px", "followup") + way("expected_path_px", "source expected"),
   };
   const layer = (arm, name) => {
-    const image = made("img", { alt: `The camera's picture of the ${name}` }), drawn = made("div", { class: "over" }), held = made("div", { class: `layer ${arm}` }, image, drawn);
+    const image = made("img", { alt: `Camera image of the ${name}` }), drawn = made("div", { class: "over" }), held = made("div", { class: `layer ${arm}` }, image, drawn);
     image.addEventListener("load", () => { drawn.innerHTML = `<svg viewBox="0 0 ${image.naturalWidth} ${image.naturalHeight}" aria-hidden="true">${over[arm]()}</svg>`; });
     picture(data[`${arm}_image`]).then((uri) => { image.src = uri; });
     return held;
   };
   const after = layer("followup", "follow-up"), stage = made("div", { class: "stage" }, layer("source", "source"), after);
-  const slider = made("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, "aria-label": "how much of the follow-up is covered by the source" });
+  const slider = made("input", { type: "range", min: 0, max: 100, step: 0.5, value: 50, "aria-label": "share of the follow-up that the source covers" });
   const show = () => { after.style.clipPath = `inset(0 0 0 ${slider.value}%)`; stage.style.setProperty("--edge", `${slider.value}%`); };
   slider.addEventListener("input", show);
   show();
@@ -109,5 +109,5 @@ function cameraView(box, data) {
   if (!over.source() && !over.followup()) return;
   const drawn = made("input", { type: "checkbox", change: () => stage.classList.toggle("bare", !drawn.checked) });
   drawn.checked = true;
-  box.append(made("label", {}, drawn, "with what was reported"));
+  box.append(made("label", {}, drawn, "show the outputs"));
 }

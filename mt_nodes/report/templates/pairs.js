@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All pairs of the run: filtered, searched, sorted, a page at a time; each opens by its own link. */
+/* All pairs of the run: filter, search, sort, one page at a time; each opens by its own link. */
 (async () => {
   const PAGE = 50, ANY = "";
   const store = document.getElementById("pair-data"), one = (name) => document.querySelector(name);
@@ -11,11 +11,11 @@
   const idOf = (i) => `${told.episode[i]}/${told.bundle[i] < 0 ? "-" : told.bundle[i]}/${text("relation", i)}/${text("draw", i)}`;
   const linkOf = (i) => `#pair=${encodeURI(idOf(i))}`;
   const whereOf = (i) => `episode ${told.episode[i]}${told.bundle[i] < 0 ? "" : `, frame ${told.bundle[i]}`}`;
-  const classesOf = told.texts.object_class.map((joined) => (joined ? joined.split(";") : ["not told"]));
+  const classesOf = told.texts.object_class.map((joined) => (joined ? joined.split(";") : ["unknown"]));
   let known = null;
   const ids = () => (known ??= Array.from(all, (i) => idOf(i).toLowerCase()));
 
-  /* --- what is shown: filters, order, page */
+  /* --- filters, order, page */
 
   const wanted = { words: "", judged_for: ANY, arm: ANY, outcome: ANY, episode: ANY, object_class: ANY, near: NaN, far: NaN };
   let order = { by: "worst", down: false }, orders = new Map(), found = all, page = 0, opened = -1, close = () => {};
@@ -42,7 +42,7 @@
     return tests;
   }
 
-  /* Rows by what they are sorted by; those without it come last either way. */
+  /* Rows in the order of a column; rows without a value come last either way. */
   function sorted({ by, down }) {
     const key = `${by} ${down}`;
     if (orders.has(key)) return orders.get(key);
@@ -96,7 +96,7 @@
   const turn = (name, label, to) => made("button", { type: "button", class: name, "aria-label": label, click: () => { page = to(); show(); } }, { first: "⏮", back: "◀", on: "▶", last: "⏭" }[name]);
   const pages = () => Math.max(1, Math.ceil(found.length / PAGE)), at = made("span");
   const pager = made("nav", { class: "pager", "aria-label": "pages of pairs" },
-    turn("first", "first page", () => 0), turn("back", "page before", () => page - 1), at, turn("on", "next page", () => page + 1), turn("last", "last page", () => pages() - 1));
+    turn("first", "first page", () => 0), turn("back", "previous page", () => page - 1), at, turn("on", "next page", () => page + 1), turn("last", "last page", () => pages() - 1));
 
   function show() {
     const grouped = (value) => value.toLocaleString("en");
@@ -164,7 +164,7 @@
     const unit = text("unit", i), list = made("dl", { class: "verdict" });
     const rows = [["measured", number(told.measured[i], unit)], ["bound", number(told.bound[i], unit)], ["margin", number(told.margin[i], unit)],
       ["lost / gained", `${told.lost[i]} / ${told.gained[i]}`], ["class", text("object_class", i).replaceAll(";", ", ")], ["range", number(told.range_m[i], "m")],
-      ["commanded", told.source && Number.isFinite(told.source[i]) ? `${number(told.source[i])} expected, ${number(told.followup[i]) || "nothing told"} by the follow-up` : ""]];
+      ["commanded", told.source && Number.isFinite(told.source[i]) ? `${number(told.source[i])} expected, ${number(told.followup[i]) || "none"} in the follow-up` : ""]];
     for (const [name, value] of rows) if (value) list.append(made("dt", {}, name), made("dd", {}, value));
     return list;
   }
@@ -176,7 +176,7 @@
     return [made("p", {}, "Both inputs and both outputs, for Foxglove: ", made("a", { href: encodeURI(name), download: true }, name)), command(`ros2 bag play ${name}`)];
   }
 
-  /* What the relation came to in the frames around, each with what was commanded where the check tells. */
+  /* The relation in the neighbouring frames, with the commands where the check has them. */
   function course(box, i) {
     const same = ["judged_for", "arm", "episode", "relation", "draw"];
     const rows = all.filter((k) => same.every((name) => told[name][k] === told[name][i])).sort((a, b) => told.bundle[a] - told.bundle[b]);
@@ -191,11 +191,11 @@
     const packed = [...document.querySelectorAll("template[data-view]")].find((each) => each.dataset.view === idOf(i));
     const drive = [...document.querySelectorAll(".episode")].find((each) => each.dataset.pair === idOf(i));
     if (drive) box.append(made("button", { type: "button", click: () => { drive.scrollIntoView(); drive.focus({ preventScroll: true }); } }, "show the drive"));
-    if (!packed && told.evidence[i]) box.append(made("p", { class: "note" }, "What both arms saw and said, in this place: "), command(typed(told.picture, i)));
+    if (!packed && told.evidence[i]) box.append(made("p", { class: "note" }, "To show inputs and outputs of both arms here, type: "), command(typed(told.picture, i)));
     if (!packed) return () => {};
     const data = await unpacked(packed.content.textContent);
     if (opened !== i) return () => {};
-    if (data.told) seriesView(box, data);
+    if (data.outputs) seriesView(box, data);
     if (data.source_image) cameraView(box, data);
     return data.kept ? cloudView(box, data) : () => {};
   }
@@ -208,9 +208,9 @@
     const head = made("h3", { tabindex: -1 }, `${text("relation", i)}, ${whereOf(i)}`, arm === "relation" ? "" : ` (${arm} of ${text("judged_for", i)})`);
     panel.hidden = false;
     panel.replaceChildren(made("header", {}, made("span", { class: `outcome ${mark}` }, mark), head,
-      made("span", { class: "steps" }, step(-1, "◀ before"), step(1, "next ▶"), made("button", { type: "button", class: "close", click: shut }, "close"))),
+      made("span", { class: "steps" }, step(-1, "◀ previous"), step(1, "next ▶"), made("button", { type: "button", class: "close", click: shut }, "close"))),
       made("p", {}, text("reason", i)), facts(i), command(typed(told.reproduce, i)), ...evidence(i), seen, around,
-      made("p", { class: "note" }, "This pair's own link: ", made("a", { href: linkOf(i) }, linkOf(i)), " ", copied(new URL(linkOf(i), location.href).href, "copy")));
+      made("p", { class: "note" }, "Link to this pair: ", made("a", { href: linkOf(i) }, linkOf(i)), " ", copied(new URL(linkOf(i), location.href).href, "copy")));
     show();
     panel.scrollIntoView();
     head.focus({ preventScroll: true });
@@ -233,21 +233,21 @@
   function follow() {
     if (!location.hash.startsWith("#pair=")) return;
     let id = location.hash.slice(6);
-    try { id = decodeURIComponent(id); } catch { /* It is taken as it stands. */ }
+    try { id = decodeURIComponent(id); } catch { /* Use it unchanged. */ }
     const i = ids().indexOf(id.toLowerCase());
     if (i >= 0) { open(i); return; }
     panel.hidden = false;
     panel.replaceChildren(made("p", {}, `This run has no pair '${id}'.`));
   }
 
-  /* --- in place of what is there without a script */
+  /* --- replaces what is shown without JavaScript */
 
   one("#explorer").append(form, count, made("div", { class: "scroll-x" }, made("table", { class: "stack all-pairs" }, made("thead", {}, heads), body)), pager);
   one("#explorer").hidden = false;
   document.querySelectorAll("[data-no-script]").forEach((part) => { part.hidden = true; });
   document.querySelectorAll(".violation[data-pair]").forEach((part) => {
     part.removeAttribute("id");
-    part.querySelector("h3").append(" ", made("a", { href: `#pair=${encodeURI(part.dataset.pair)}` }, "turn, compare"));
+    part.querySelector("h3").append(" ", made("a", { href: `#pair=${encodeURI(part.dataset.pair)}` }, "open in 3D"));
   });
   addEventListener("hashchange", follow);
   look();

@@ -9,24 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 Counts = npt.NDArray[np.int64]
-#: Probabilities that differ by less are taken for equal, as those of mirrored outcomes are but for rounding.
+#: Probabilities that differ by less count as equal: those of mirrored outcomes differ by rounding.
 _ALIKE = 1e-9
 
 
 class Split(NamedTuple):
-    """A change: ``at`` is the first version after it, ``p`` its p-value, corrected for where it might have been."""
+    """A change: ``at`` is the first version after it, ``p`` its p-value, corrected for its possible positions."""
 
     at: int
     p: float
 
 
 def change_p(hits: Counts, trials: Counts, at: int) -> float:
-    """Return the two-sided exact test that versions from ``at`` on are hit as often as those before.
+    """Return the p-value of the two-sided exact test that versions from ``at`` on have the same rate as those before.
 
-    In each stratum the hits are given and fall on any of its trials alike, so how many fall behind the split is
-    hypergeometric; over strata these sum up (the exact form of Mantel and Haenszel, J. Natl. Cancer Inst. 22, 1959).
-    As extreme is whatever is no more likely than what was found. With two versions and each pair a stratum it is
-    McNemar's exact test, with one stratum Fisher's.
+    In each stratum the number of hits is given, and each trial is equally likely to be a hit, so the number of hits
+    after the split is hypergeometric; these add up over strata (the exact form of Mantel and Haenszel, J. Natl. Cancer
+    Inst. 22, 1959). Outcomes that are no more likely than the observed one count as extreme. With two versions and each
+    pair a stratum it is McNemar's exact test, with one stratum Fisher's.
 
     Args:
         hits, trials: (S, V) counts of each stratum in each version.
@@ -35,20 +35,20 @@ def change_p(hits: Counts, trials: Counts, at: int) -> float:
     from scipy import stats
 
     before, after = trials[:, :at].sum(axis=1), trials[:, at:].sum(axis=1)
-    struck, found = hits.sum(axis=1), int(hits[:, at:].sum())
+    totals, observed = hits.sum(axis=1), int(hits[:, at:].sum())
     chance, lowest = np.ones(1), 0
-    sorts, counts = np.unique(np.column_stack([before, after, struck]), axis=0, return_counts=True)
+    sorts, counts = np.unique(np.column_stack([before, after, totals]), axis=0, return_counts=True)
     for (n_before, n_after, n_hit), count in zip(sorts.tolist(), counts.tolist(), strict=True):
         low, high = max(0, n_hit - n_before), min(n_after, n_hit)
         lowest += count * low
         if high > low:
             one = stats.hypergeom.pmf(np.arange(low, high + 1), n_before + n_after, n_hit, n_after)
             chance = np.convolve(chance, _repeated(one, count))
-    return min(1.0, float(chance[chance <= chance[found - lowest] * (1 + _ALIKE)].sum()))
+    return min(1.0, float(chance[chance <= chance[observed - lowest] * (1 + _ALIKE)].sum()))
 
 
 def best_split(hits: Counts, trials: Counts) -> Split | None:
-    """Return the split that stands out most, its p-value times the number of splits; None with nothing to compare."""
+    """Return the most significant split, its p-value times the number of splits; None with nothing to compare."""
     splits = [at for at in range(1, hits.shape[1]) if trials[:, :at].any() and trials[:, at:].any()]
     if not splits:
         return None
@@ -57,9 +57,9 @@ def best_split(hits: Counts, trials: Counts) -> Split | None:
 
 
 def further_splits(hits: Counts, trials: Counts, first: int, family: int, alpha: float) -> list[Split]:
-    """Return the splits on both sides of a first one that stand out, too, in order.
+    """Return the significant splits on both sides of a first one, in order.
 
-    Binary segmentation (Scott and Knott, Biometrics 30, 1974): each p-value is corrected for the splits of its stretch
+    Binary segmentation (Scott and Knott, Biometrics 30, 1974): each p-value is corrected for the splits of its part
     and, by Bonferroni, for ``family`` tests.
     """
     found: list[Split] = []
@@ -75,11 +75,11 @@ def further_splits(hits: Counts, trials: Counts, first: int, family: int, alpha:
 
 def _repeated(one: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.float64]:
     """Return the distribution of a sum of ``count`` independent draws from one."""
-    made, power = np.ones(1), one
+    total, power = np.ones(1), one
     while count:
         if count & 1:
-            made = np.convolve(made, power)
+            total = np.convolve(total, power)
         count >>= 1
         if count:
             power = np.convolve(power, power)
-    return made
+    return total

@@ -20,9 +20,9 @@ from mt_nodes.report.comparison import FAIL
 from mt_nodes.report.html import SYMBOLS, environment
 
 _HERE = Path(__file__).parent / "templates"
-#: Labels longer than this are cut at their beginning: paths differ at their ends.
-_LABEL = 24
-#: Of a version's results directory.
+#: Longest label of the axis; longer ones lose their beginning, because paths differ at their ends.
+_MAX_LABEL = 24
+#: The report in a version's results directory.
 REPORT = "report.html"
 
 
@@ -45,12 +45,12 @@ def write_page(path: Path, found: Mapping[str, Any]) -> None:
         raise cannot_write(path, error) from error
 
 
-def _link(place: Path, report: Path) -> str:
-    """Return the way from a directory to a report as a relative link, empty where there is no report."""
+def _link(directory: Path, report: Path) -> str:
+    """Return a relative link from a directory to a report; empty where there is no report."""
     if not report.is_file():
         return ""
-    # A browser goes up by names, whatever they stand for; and `latest` will stand for another run tomorrow.
-    return quote(os.fsencode(os.path.relpath(report.resolve(), place.absolute())))
+    # Resolved: a browser goes up by names even through links, and `latest` will be another run tomorrow.
+    return quote(os.fsencode(os.path.relpath(report.resolve(), directory.absolute())))
 
 
 def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
@@ -69,9 +69,9 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
         low, high = (100 * end for end in point["ci95"])
         axes.vlines(at, low, high, color=colour, linewidth=1.6)
         face = colour if failed else "white"
-        # A rate of zero lies on the edge of the plot, and is to be seen whole.
-        look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": 7, "clip_on": False}
-        axes.plot(at, 100 * point["rate"], "s" if failed else "o", zorder=3, **look)
+        # A marker at a rate of zero, on the edge of the plot, is not clipped.
+        style: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": 7, "clip_on": False}
+        axes.plot(at, 100 * point["rate"], "s" if failed else "o", zorder=3, **style)
     for change in row["changes"]:
         axes.axvline(labels.index(change["version"]) - 0.5, color="black", linestyle="--", linewidth=1.0)
     axes.set_xticks(range(len(labels)), [_cut(label) for label in labels], rotation=30, ha="right", fontsize=8)
@@ -82,4 +82,4 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
 
 def _cut(label: str) -> str:
     shown = in_utf8(label)
-    return shown if len(shown) <= _LABEL else f"…{shown[-_LABEL:]}"
+    return shown if len(shown) <= _MAX_LABEL else f"…{shown[-_MAX_LABEL:]}"

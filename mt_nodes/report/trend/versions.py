@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finished runs as versions of one stack: of each relation the rate in each, and at which version it changed."""
+"""Runs as versions of one stack: the violation rate of each relation in each, and the versions at which it changed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mt_nodes.data.verdict import SCHEMA
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.waivers import Waiver
-from mt_nodes.report.comparison import ENDED, FAIL, TOLD, ComparedRun, Step, change_of, exit_of, told
+from mt_nodes.report.comparison import COMPLETE, FAIL, SETTINGS, ComparedRun, Step, change_of, exit_of, setting_text
 from mt_nodes.report.trend.changes import Counts, best_split, further_splits
 
-_KEPT = ("outcome", "violated", "decided", "rate", "ci95")
+_POINT = ("outcome", "violated", "decided", "rate", "ci95")
 
 
 @dataclass(frozen=True)
 class Version:
-    """One version: its name in the table, its directory, when its run began ("" where nobody knows), and its runs.
+    """One version: its name in the table, its directory, when its run began ("" where unknown), and its runs.
 
     ``runs`` has the run of each cell of a campaign by name, else one run under the name "".
     """
@@ -40,33 +40,33 @@ class Version:
         """Read a results directory, or the cells of a campaign's.
 
         Raises:
-            MtError: it is none, or damaged.
+            MtError: it is no results directory, or is damaged.
         """
-        places = cells_of(path) or {"": path}
-        begun = [str(read_record(p).get("started", "")) for p in places.values() if (p / FILE).exists()]
-        runs = {name: ComparedRun.load(place, waivers) for name, place in places.items()}
-        return cls(label or str(path), path, min(begun, default=""), runs)
+        directories = cells_of(path) or {"": path}
+        started = [str(read_record(d).get("started", "")) for d in directories.values() if (d / FILE).exists()]
+        runs = {name: ComparedRun.load(directory, waivers) for name, directory in directories.items()}
+        return cls(label or str(path), path, min(started, default=""), runs)
 
 
 def by_date(versions: Sequence[Version]) -> list[Version]:
     """Return versions in the order in which their runs began.
 
     Raises:
-        UsageError: of one that is not known.
+        UsageError: of a version that is not known.
     """
     for version in versions:
         if not version.started:
-            raise UsageError(f"--by date: {version.path / FILE} does not say when its run began; use --by given")
+            raise UsageError(f"--by date: {version.path / FILE} has no start time; use --by given")
     return sorted(versions, key=lambda version: version.started)
 
 
 def trend(versions: Sequence[Version]) -> dict[str, Any]:
-    """Return what became of every relation from version to version, with the exit code.
+    """Return the changes of every relation from version to version, and the exit code.
 
     The exit code is that of the last version against the one before (:func:`mt_nodes.report.comparison.exit_of`); where
     that one lacks a relation, against the last that has it. A relation has changed where the best split of the versions
-    in two stands out after correction for the splits (Bonferroni) and for the relations (Holm); further changes are
-    looked for on both sides.
+    in two is significant after correction for the splits (Bonferroni) and for the relations (Holm); further changes are
+    searched for on both sides.
 
     Raises:
         UsageError: no relation is in two versions.
@@ -74,9 +74,9 @@ def trend(versions: Sequence[Version]) -> dict[str, Any]:
     rows = [row for row in _rows(versions) if sum(point is not None for point in row["points"]) > 1]
     if not rows:
         had = "; ".join(f"{v.label} has {', '.join(_relations(v)) or '(none)'}" for v in versions)
-        raise UsageError(f"nothing to compare, no relation is in two of the versions: {had}")
+        raise UsageError(f"nothing to compare: no relation is in two of the versions: {had}")
     _find_changes(rows, versions)
-    code, why = exit_of(list(map(_last_step, _rows(versions))), _unsaid(versions[-1]), f" in {versions[-1].label}")
+    code, why = exit_of(list(map(_last_step, _rows(versions))), _incomplete(versions[-1]), f" in {versions[-1].label}")
     return {
         "schema": SCHEMA,
         "versions": [{"label": v.label, "path": str(v.path), "started": v.started} for v in versions],
@@ -92,24 +92,24 @@ def _rows(versions: Sequence[Version]) -> list[dict[str, Any]]:
 
 
 def _last_step(row: Mapping[str, Any]) -> Step:
-    """Return what became of a relation in the last version; one that the version before lacks, too, is not missed."""
+    """Return the step of a relation to the last version; one that the version before lacks, too, is not missing."""
     *earlier, last = row["points"]
     known = [point for point in earlier if point]
     was = known[-1] if known and (last or earlier[-1]) else None
     return Step.of(row["name"], was, last)
 
 
-def _unsaid(version: Version) -> str:
-    """Say which runs of the last version did not come to their end."""
+def _incomplete(version: Version) -> str:
+    """Return which runs of the last version are incomplete."""
     return "; ".join(
-        f"{run.path} did not come to its end: {run.summary['exit_why']}"
+        f"{run.path} is incomplete: {run.summary['exit_why']}"
         for run in version.runs.values()
-        if run.summary["exit_code"] not in ENDED
+        if run.summary["exit_code"] not in COMPLETE
     )
 
 
 def _named(versions: Sequence[Version]) -> list[tuple[str, str]]:
-    """Return (cell, relation) of all versions, in the order in which they first come."""
+    """Return (cell, relation) of all versions, in their order of appearance."""
     return list(dict.fromkeys((cell, name) for v in versions for cell, run in v.runs.items() for name in _names(run)))
 
 
@@ -124,10 +124,10 @@ def _relations(version: Version) -> list[str]:
 
 def _row(cell: str, name: str, versions: Sequence[Version]) -> dict[str, Any]:
     points = [_point(v, cell, name) for v in versions]
-    there = [(v.label, point) for v, point in zip(versions, points, strict=True) if point]
+    present = [(v.label, point) for v, point in zip(versions, points, strict=True) if point]
     steps = [
         {"version": label, "change": change_of(was["outcome"], now["outcome"])}
-        for (_, was), (label, now) in pairwise(there)
+        for (_, was), (label, now) in pairwise(present)
     ]
     return {
         "cell": cell,
@@ -136,7 +136,7 @@ def _row(cell: str, name: str, versions: Sequence[Version]) -> dict[str, Any]:
         "points": points,
         "change": steps[-1]["change"] if steps and points[-1] else None,
         "turns": [step for step in steps if step["change"] not in ("as before", "still failing")],
-        "failing_since": _failing_since(there),
+        "failing_since": _failing_since(present),
     }
 
 
@@ -145,13 +145,13 @@ def _point(version: Version, cell: str, name: str) -> dict[str, Any] | None:
     if run is None or name not in run.summary["relations"]:
         return None
     relation = run.summary["relations"][name]
-    return {**{key: relation[key] for key in _KEPT}, "waived": relation.get("waived")}
+    return {**{key: relation[key] for key in _POINT}, "waived": relation.get("waived")}
 
 
-def _failing_since(there: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
-    """Return the version from which on a relation fails up to the last one, None where it does not."""
+def _failing_since(points: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
+    """Return the version since which a relation fails; None where it does not fail in the last one."""
     since = None
-    for label, point in there:
+    for label, point in points:
         since = (since or label) if point["outcome"] == FAIL else None
     return since
 
@@ -165,13 +165,13 @@ def _find_changes(rows: Sequence[dict[str, Any]], versions: Sequence[Version]) -
         row |= {"test": test, "p": first and first.p, "p_adjusted": next(adjusted) if first else None, "changes": []}
         if first and row["p_adjusted"] < ALPHA:
             found = [(first.at, row["p_adjusted"]), *further_splits(hits, trials, first.at, len(rows), ALPHA)]
-            row["changes"] = _told(sorted(found), hits, trials, versions)
+            row["changes"] = _changes(sorted(found), hits, trials, versions)
 
 
-def _told(
+def _changes(
     found: Sequence[tuple[int, float]], hits: Counts, trials: Counts, versions: Sequence[Version]
 ) -> list[dict[str, Any]]:
-    """Return changes with the rates of the stretches before and after each, up to the next ones."""
+    """Return changes with the rates before and after each, up to the next ones."""
     ends = [0, *(at for at, _ in found), len(versions)]
     rates = [_rate(hits[:, start:end], trials[:, start:end]) for start, end in pairwise(ends)]
     return [
@@ -200,25 +200,21 @@ def _strata(row: Mapping[str, Any], versions: Sequence[Version]) -> tuple[Counts
     )
 
 
-def _violated(decided: Mapping[str, bool]) -> int:
-    return sum(decided.values())
-
-
 def _rate(hits: Counts, trials: Counts) -> float:
-    """Return the share of trials that hit; a stretch between changes has some."""
+    """Return the share of hits; between two changes there are trials."""
     return int(hits.sum()) / int(trials.sum())
 
 
 def _notes(versions: Sequence[Version]) -> Iterator[str]:
-    """Say what else changed from version to version, and which runs did not come to their end."""
+    """Yield which settings differ from version to version, and which runs are incomplete."""
     for was, now in pairwise(versions):
         for cell in (cell for cell in now.runs if cell in was.runs):
             before, after = was.runs[cell].condition, now.runs[cell].condition
-            for key in (key for key in TOLD if before.get(key) != after.get(key)):
+            for key in (key for key in SETTINGS if before.get(key) != after.get(key)):
                 where = f"{now.label}, {cell}" if cell else now.label
-                yield f"{where}: {key}: {told(after.get(key))}; in {was.label}: {told(before.get(key))}"
+                yield f"{where}: {key}: {setting_text(after.get(key))}; in {was.label}: {setting_text(before.get(key))}"
     for version in versions:
         for run in version.runs.values():
-            if run.summary["exit_code"] not in ENDED:
-                yield f"{version.label}: {run.path} did not come to its end: {run.summary['exit_why']}"
+            if run.summary["exit_code"] not in COMPLETE:
+                yield f"{version.label}: {run.path} is incomplete: {run.summary['exit_why']}"
             yield from (f"{version.label}: {note}" for note in run.summary.get("waivers", ()))

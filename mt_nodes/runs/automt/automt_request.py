@@ -27,20 +27,26 @@ class AutomtRequest(Request):
     """Everything that the experiment depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3 or ROS 1 .bag")
-    stacks: tuple[str, ...] = param((), help="stack whose commands are judged: a shipped name or a .yaml file")
-    regions: tuple[str, ...] = param(REGIONS, help=", ".join(REGIONS))
-    methods: tuple[str, ...] = param(METHODS, help=", ".join(METHODS))
-    frames: int = param(10, low=1, high=MOST_FRAMES, help="frames of a case")
-    rounds: int = param(5, low=1, high=MOST_ROUNDS, help="how often each case is given a relation by each method")
-    bound: str = param("std", help=f"what a change must exceed: {', '.join(BOUNDS)}")
-    models: tuple[str, ...] = param((), help="language model of the two methods that ask one")
+    stacks: tuple[str, ...] = param(
+        (), help="shipped stack, or .yaml file, whose commands are judged; may be given again"
+    )
+    regions: tuple[str, ...] = param(REGIONS, help="regions whose traffic rules are used")
+    methods: tuple[str, ...] = param(METHODS, help="methods to compare")
+    frames: int = param(10, low=1, high=MOST_FRAMES, help="frames per case")
+    rounds: int = param(5, low=1, high=MOST_ROUNDS, help="relations that each method proposes for each case")
+    bound: str = param("std", help=f"bound that a change of the command must exceed: {', '.join(BOUNDS)}")
+    models: tuple[str, ...] = param(
+        (), help="language model of the server in MT_LLM_URL (key: MT_LLM_KEY), for the two methods that use one"
+    )
     models_file: str = param("", help="YAML file of language models")
     transport: str = param("inprocess", help=", ".join(TRANSPORTS))
-    facts: Mapping[str, Any] = param({}, help="what you know of every scene, such as roads=intersection")
-    topics: Mapping[str, str] = param({}, help="choose among several topics of the bag")
-    transforms: str = param("", help="YAML file of transforms that the bag lacks")
-    limit: int | None = param(None, low=1, help="bundles per bag at most")
-    seed: int = param(0, help="what every draw and every lot depends on")
+    facts: Mapping[str, Any] = param(
+        {}, help="known fact of all scenes, such as roads=intersection; may be given again"
+    )
+    topics: Mapping[str, str] = param({}, help="topic for a role, such as camera=/image, where the bag has several")
+    transforms: str = param("", help="YAML file with transforms that the bag lacks")
+    limit: int | None = param(None, low=1, help="use at most N bundles per bag")
+    seed: int = param(0, help="seed of all random draws")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
 
     @property

@@ -25,7 +25,7 @@ from mt_nodes.engine.run_record import request_of, write_request
 from mt_nodes.runs.automt.automt_request import COMMAND, AutomtRequest, checked_request
 from mt_nodes.runs.automt.proposals import ProposalSet, plan_of
 from mt_nodes.runs.replay.replay_run import Run
-from mt_nodes.stacks.stack import Stack, load_stack, refuse_told
+from mt_nodes.stacks.stack import Stack, load_stack, refuse_world_inputs
 
 PROPOSALS, RELATIONS, ANSWERS, RESULT = "proposals.json", "relations", "answers.jsonl", "automt.json"
 
@@ -149,7 +149,7 @@ def summary_of(directory: Path) -> dict[str, Any]:
 
 
 def _refuse_stack(stack: Stack, transport: str) -> None:
-    refuse_told(stack)
+    refuse_world_inputs(stack)
     if "control" not in stack.answers:
         raise UsageError(
             f"stack '{stack.name}' answers {', '.join(stack.answers)}, no control: only speed and steering are judged"

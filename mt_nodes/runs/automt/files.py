@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.report.birdseye import BLUE, VERMILLION
-from mt_nodes.report.categories import rendered
+from mt_nodes.report.categories import render
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
 from mt_nodes.runs.automt.automt_run import RESULT
@@ -52,7 +52,7 @@ def write_all(out: Path, table: Table) -> list[Path]:
         _write_csv(paths[1], VALIDATION_COLUMNS, validation_rows(table))
         _write_csv(paths[2], VIOLATION_COLUMNS, violation_rows(table))
         _write_csv(paths[3], CASE_COLUMNS, case_rows(table))
-        paths[4].write_bytes(rendered(_figure(table), "png"))
+        paths[4].write_bytes(render(_figure(table), "png"))
     except OSError as error:
         raise cannot_write(out, error) from error
     return paths

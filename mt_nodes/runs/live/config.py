@@ -13,7 +13,7 @@ from mt_nodes.base.params import build, param
 from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.relation import DEFAULT
-from mt_nodes.stacks.stack import Stack, refuse_told
+from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 #: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.
 OWN_ARMS = {"shadow": ("followup",), "twin": ("source", "followup"), "alternate": ("source",)}
@@ -147,7 +147,7 @@ def check_live(config: LiveConfig, stack: Stack) -> None:
     Raises:
         UsageError: saying what to write instead.
     """
-    refuse_told(stack)
+    refuse_world_inputs(stack)
     if config.mode == "alternate" and not stack.stateless:
         raise UsageError(f"mode: alternate: stack '{stack.name}' remembers (stateless: false); use twin or shadow")
     if config.segments.swap_arms and config.mode != "twin":

@@ -26,7 +26,7 @@ from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.messages import Bundle, Odometry, Wire
 from mt_nodes.data.outputs import Control, Detections
 from mt_nodes.data.rotations import quaternion_of_yaw
-from mt_nodes.data.stack_topics import TOLD_TYPES
+from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, pose_matrix
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.world.drive.bodies import size_of
@@ -65,7 +65,7 @@ def _driven(side: Side) -> Iterator[Wire]:
     for row, (stamp_ns, command) in enumerate(zip(stamps, played.commands, strict=True)):
         ego = _odometry(driven, row, stamp_ns)
         yield Wire("/tf", codec.TF, stamp_ns, codec.encode_transforms(_tree(ego), stamp_ns))
-        yield Wire("/ego/odometry", TOLD_TYPES["odometry"], stamp_ns, encode_odometry(ego))
+        yield Wire("/ego/odometry", WORLD_TYPES["odometry"], stamp_ns, encode_odometry(ego))
         yield Wire("/actors", MARKERS, stamp_ns, encode_detections(_actors(driven, row, stamp_ns)))
         if command is not None:
             yield from _commanded(command, driven, ego, stamp_ns)

@@ -26,26 +26,31 @@ RULES = "rules:"
 class ScenarioRequest(Request):
     """Everything a run in the closed loop depends on, kept in ``run.json``."""
 
-    scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})
+    scenarios: tuple[str, ...] = field(metadata={"param": Param(help="shipped scenario, or .scenario or .xosc file")})
     relations: tuple[str, ...] = param(
         LOOP_DEFAULT,
-        help=f"relations or .yaml files; {ALL}: every shipped one that fits; {RULES}germany: of the rules of a region",
+        help=f"names of relations, or .yaml files; {ALL}: all that fit; {RULES}germany: those of a region's rules",
     )
-    stack: str = param("reference_planner", help="name of a shipped stack, a .yaml file, or a driver's .py file")
-    mode: str = param("two_pass", help=", ".join(MODES))
+    stack: str = param("reference_planner", help="shipped stack, .yaml file, or a driver's .py file")
+    mode: str = param("two_pass", help=f"one instance of the stack, or two at once: {', '.join(MODES)}")
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
-    seed: int = param(0, help="what every draw depends on")
-    repeat: int = param(0, low=0, high=MOST_EPISODES, help=f"times each is driven; 0: up to {USUAL_EPISODES} episodes")
-    jitter: float = param(
-        1.0, low=0.0, high=10.0, help="by how much repetitions differ in places, speeds and times; 0: not at all"
+    seed: int = param(0, help="seed of all random draws")
+    repeat: int = param(
+        0, low=0, high=MOST_EPISODES, help=f"episodes per scenario (default: up to {USUAL_EPISODES} in all)"
     )
-    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
-    parameters: Mapping[str, str] = param({}, help="parameters of the scenario files")
-    strict: bool = param(False, help="refuse what is not written as the language says, in place of mending it")
+    jitter: float = param(
+        1.0,
+        low=0.0,
+        high=10.0,
+        help="how much episodes of a scenario differ in places, speeds and times; 0: not at all",
+    )
+    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack, see `mt list faults`")
+    parameters: Mapping[str, str] = param({}, help="set a parameter of the scenario files")
+    strict: bool = param(False, help="refuse errors in scenario files instead of correcting them")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
-    waivers: str = param("", help="YAML file of violations that are known and accepted for now")
+    waivers: str = param("", help="YAML file with known violations that are accepted for now")
     only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
-    recorded: str = param("", help="results directory whose worlds are driven through again")
+    recorded: str = param("", help="results directory whose worlds are driven again")
 
 
 def checked_request(request: ScenarioRequest, stack: Stack) -> ScenarioRequest:

@@ -20,11 +20,11 @@ _HALVES = 2.0
 class Preparation:
     """How a picture becomes what a network sees."""
 
-    height_px: int = param(66, low=8, high=2160, unit="px", help="height of what the network sees")
-    width_px: int = param(200, low=8, high=4096, unit="px", help="width of what the network sees")
-    crop_top: float = param(0.0, low=0.0, high=0.9, help="share of the picture that is cut off above: sky")
-    crop_bottom: float = param(0.0, low=0.0, high=0.9, help="share that is cut off below: bonnet")
-    resize: str = param("area", choices=("area", "lanczos"), help="how pictures are made smaller")
+    height_px: int = param(66, low=8, high=2160, unit="px", help="height of the network's input")
+    width_px: int = param(200, low=8, high=4096, unit="px", help="width of the network's input")
+    crop_top: float = param(0.0, low=0.0, high=0.9, help="share of the image height to crop at the top: sky")
+    crop_bottom: float = param(0.0, low=0.0, high=0.9, help="share of the image height to crop at the bottom: bonnet")
+    resize: str = param("area", choices=("area", "lanczos"), help="interpolation when images are reduced")
 
     def __post_init__(self) -> None:
         if self.crop_top + self.crop_bottom > 0.95:

@@ -20,19 +20,21 @@ _LEAST_SPREAD = (0.1, 0.01)
 class Recipe:
     """How a model is trained; the defaults of loss, optimiser, rate, epochs and batch are those of AutoMT."""
 
-    network: str = param("pilotnet", help="see `mt models list`")
-    epochs: int = param(30, low=1, high=10_000, help="how often all windows are seen")
-    batch: int = param(128, low=3, high=65_536, help="windows a step, at most")
-    rate: float = param(1e-3, low=1e-7, high=1.0, help="of Adam")
-    loss: str = param("l1", choices=("l1", "mse"), help="of outputs in units of their spread, speed and steering alike")
-    seed: int = param(0, low=0, help="of weights, order and augmentation")
-    ahead: int = param(
-        1, low=0, high=100, unit="frames", help="what is learned is done so much later; 0: of pictures with commands"
+    network: str = param("pilotnet", help="network, see `mt models list`")
+    epochs: int = param(30, low=1, high=10_000, help="passes over all windows")
+    batch: int = param(128, low=3, high=65_536, help="windows per step")
+    rate: float = param(1e-3, low=1e-7, high=1.0, help="learning rate of Adam")
+    loss: str = param(
+        "l1", choices=("l1", "mse"), help="loss of speed and steering, each divided by its standard deviation"
     )
-    mirror: bool = param(False, help="shows every second window mirrored, steering the other way")
-    brightness: float = param(0.2, low=0.0, high=1.0, help="luma times 1 - this to 1 + this, drawn for each window")
+    seed: int = param(0, low=0, help="seed of weights, order and augmentation")
+    ahead: int = param(
+        1, low=0, high=100, unit="frames", help="delay of the learned speed and steering (0: those of the same frame)"
+    )
+    mirror: bool = param(False, help="mirror every second window, and its steering")
+    brightness: float = param(0.2, low=0.0, high=1.0, help="random brightness factor per window, from 1 - X to 1 + X")
     balance: float = param(
-        0.0, low=0.0, high=100.0, help="windows are drawn with weight 1 + this x |steering| / its mean; 0: each once"
+        0.0, low=0.0, high=100.0, help="sample windows with weight 1 + X * |steering| / its mean; 0: each once"
     )
 
 

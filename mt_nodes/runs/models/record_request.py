@@ -12,12 +12,14 @@ from mt_nodes.base.params import Param, param
 class RecordRequest:
     """What is to be recorded."""
 
-    scenarios: tuple[str, ...] = field(metadata={"param": Param(help="scenario file, or name of a shipped one")})
-    stack: str = param("pilotnet", help="whose camera takes the pictures: name of a shipped stack or a .yaml file")
-    driver: str = param("", help="weights of a model that drives, too, while the expert says what it would have done")
-    share: float = param(0.8, low=0.0, high=1.0, help="of the time that this model drives")
-    drives: int = param(1, low=1, high=10_000, help="times each scenario is driven, ranges drawn anew")
-    push_mps2: float = param(1.0, low=0.0, high=5.0, unit="m/s²", help="most by which the expert is pushed aside")
-    cruise_mps: float = param(8.0, low=1.0, high=40.0, unit="m/s", help="of the expert, where the road is straight")
-    jitter: float = param(1.0, low=0.0, high=10.0, help="by how much drives differ in where they begin")
-    seed: int = param(0, help="what every draw depends on")
+    scenarios: tuple[str, ...] = field(metadata={"param": Param(help="shipped scenario, or .scenario or .xosc file")})
+    stack: str = param("pilotnet", help="stack whose camera records the images: shipped name, or .yaml file")
+    driver: str = param("", help="weights of a model that drives, too, while the expert labels the images")
+    share: float = param(0.8, low=0.0, high=1.0, help="share of the time that this model drives")
+    drives: int = param(1, low=1, high=10_000, help="drives per scenario, each with new random values")
+    push_mps2: float = param(
+        1.0, low=0.0, high=5.0, unit="m/s²", help="largest sideways disturbance of the expert, m/s²"
+    )
+    cruise_mps: float = param(8.0, low=1.0, high=40.0, unit="m/s", help="speed of the expert on a straight road, m/s")
+    jitter: float = param(1.0, low=0.0, high=10.0, help="how much the start positions of drives differ; 0: not at all")
+    seed: int = param(0, help="seed of all random draws")

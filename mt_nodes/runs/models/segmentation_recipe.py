@@ -12,12 +12,14 @@ from mt_nodes.base.params import param
 class SegmentationRecipe:
     """How the segmentation network is trained."""
 
-    clouds: int = param(8000, low=1, high=10_000_000, help="clouds that are seen, each of another street")
-    crops: int = param(4, low=1, high=100, help="squares that are cut out of each cloud")
-    crop_cells: int = param(256, low=32, high=640, help="side of a square, cells; a multiple of 16")
-    batch: int = param(8, low=1, high=1000, help="squares a step")
-    rate: float = param(0.003, low=1e-6, high=1.0, help="highest of AdamW; it rises, and falls to nothing")
-    seed: int = param(1, low=0, high=2**31, help="of weights, streets and squares")
+    clouds: int = param(8000, low=1, high=10_000_000, help="training clouds, each of another street")
+    crops: int = param(4, low=1, high=100, help="crops per cloud")
+    crop_cells: int = param(256, low=32, high=640, help="side of a square crop in cells, a multiple of 16")
+    batch: int = param(8, low=1, high=1000, help="crops per step")
+    rate: float = param(
+        0.003, low=1e-6, high=1.0, help="peak learning rate of AdamW, which first rises and then falls to 0"
+    )
+    seed: int = param(1, low=0, high=2**31, help="seed of weights, streets and crops")
 
 
 @dataclass(frozen=True)

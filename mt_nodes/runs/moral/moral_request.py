@@ -22,22 +22,22 @@ RUNS = 5_000
 class MoralRequest(Request):
     """Everything that a campaign depends on, kept in ``run.json``."""
 
-    principles: tuple[str, ...] = param(PRINCIPLES, help="principles or .yaml files")
-    stack: str = param("reference_planner", help="name of a shipped stack or a .yaml file")
-    pool: str = param("default", help="dilemmas: name of a shipped pool or a .yaml file")
-    cases: int = param(12, low=1, high=MOST_CASES, help="cases a principle that are drawn from the pool at most")
-    search: int = param(48, low=0, high=MOST_CANDIDATES, help="dilemmas that are bred in search of more; 0: none")
-    runs: int = param(RUNS, low=0, high=MOST_RUNS, help="drives at most; 0: no limit")
+    principles: tuple[str, ...] = param(PRINCIPLES, help="names of principles, or .yaml files")
+    stack: str = param("reference_planner", help="shipped stack, or .yaml file")
+    pool: str = param("default", help="pool of dilemmas: shipped name, or .yaml file")
+    cases: int = param(12, low=1, high=MOST_CASES, help="at most N cases of the pool per principle")
+    search: int = param(48, low=0, high=MOST_CANDIDATES, help="candidates of the search for further dilemmas; 0: none")
+    runs: int = param(RUNS, low=0, high=MOST_RUNS, help="at most N drives; 0: no limit")
     minutes: float | None = param(
         None,
         low=0.01,
         high=MOST_MINUTES,
-        help="no further drives begin after so many; verdicts then go by the load",
+        help="begin no drive after so many minutes, which makes outcomes depend on the load (default no limit)",
     )
-    seed: int = param(0, low=0, help="what every draw depends on")
-    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack")
+    seed: int = param(0, low=0, help="seed of all random draws")
+    faults: tuple[str, ...] = param((), help="plant a fault in a reference stack, see `mt list faults`")
     transport: str = param("", help=f"{', '.join(TRANSPORTS)} (default inprocess for a Python callable, else ros)")
-    workers: int = param(0, low=0, high=MOST_WORKERS, help="processes that drive; 0: one a core, 2 at most")
+    workers: int = param(0, low=0, high=MOST_WORKERS, help="parallel processes; 0: one per core, at most 2")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
 
     @property

@@ -210,7 +210,7 @@ class Run(SuiteRun[ReplayRequest]):
         mapped: dict[str, ReplayedTopic] = {}
         required = set()
         inputs = self.inputs
-        taken = {*inputs.values(), *(row.topic for row in self.stack.said), *NEVER_REPLAYED}
+        taken = {*inputs.values(), *(row.topic for row in self.stack.published), *NEVER_REPLAYED}
         for source in self.sources:
             roles = {topic for role in self.stack.inputs for topic in source.roles[role]}
             for topic, info in source.info.items():

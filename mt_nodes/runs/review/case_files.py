@@ -26,7 +26,7 @@ from mt_nodes.engine.pair_view import SHAPES, PairView, evidence_file, load_view
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.report import birdseye, camera_view
-from mt_nodes.report.evidence_view import keep_views
+from mt_nodes.report.evidence_view import write_views
 from mt_nodes.runs.again.changed_since import judged_again
 from mt_nodes.runs.review.sample import FOLDER, SampledCase
 
@@ -68,7 +68,7 @@ class Shower:
         finished = RecordedPair.find(self._dir, str(pair))
         place = self._dir if finished.evidence.is_file() else self._played(finished)
         kept = read_evidence(place / "evidence" / evidence_name(pair), pair)
-        keep_views(place, [str(pair)])
+        write_views(place, [str(pair)])
         view = load_view(evidence_file(place, pair))
         if place != self._dir:
             shutil.rmtree(place)

@@ -104,7 +104,7 @@ def boxed_stack(
         log=str(process.log),
         domain=domain,
         inputs=tuple(Passing(row.topic, row.type, row.latched, topic in needed) for topic, row in topics.items()),
-        outputs=tuple(Passing(row.topic, row.type) for row in stack.said),
+        outputs=tuple(Passing(row.topic, row.type) for row in stack.published),
         nodes=(*stack.nodes, *stack.allow_nodes) if stack.nodes else (),
         actuators=actuators,
         observers=observers,

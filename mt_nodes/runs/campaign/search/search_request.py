@@ -27,12 +27,16 @@ class SearchRequest(Request):
     """
 
     replay: ReplayRequest = field(default_factory=lambda: ReplayRequest(bags=()))
-    over: tuple[str, ...] = param((), help="parameters that are searched, NAME or NAME=WEAK..STRONG")
-    reach: str = param("relation", help="how strong: up to what the relation says, or to the end of the range")
-    trials: int = param(60, low=1, high=100_000, help="trials at most")
-    repeats: int = param(1, low=1, high=1000, help="plays of each trial, of a stack with chance")
-    confirm: str = param("3/3", help="K/N: a violation counts that comes again in K of N plays of the same input")
-    tolerance: float = param(0.01, low=1e-6, high=0.5, help="of the least strength, whose scale is 0 to 1")
+    over: tuple[str, ...] = param((), help="parameters to search, NAME or NAME=WEAK..STRONG")
+    reach: str = param(
+        "relation", help="strongest value: that of the relation, or the end of the range: relation, range"
+    )
+    trials: int = param(60, low=1, high=100_000, help="at most N trials")
+    repeats: int = param(1, low=1, high=1000, help="replays per trial, for a nondeterministic stack")
+    confirm: str = param("3/3", help="a violation counts if K of N replays of the same input violate")
+    tolerance: float = param(
+        0.01, low=1e-6, high=0.5, help="precision of the smallest strength, on a scale from 0 to 1"
+    )
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> SearchRequest:

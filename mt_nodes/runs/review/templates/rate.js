@@ -27,7 +27,7 @@ function inOrder(ids, name) {
 
 async function asked(path, options) {
   const answer = await fetch(path, options).catch(() => {
-    throw new Error("the server does not answer. What you saved is kept: when it runs again, open its new address and give the same name.");
+    throw new Error("the server does not respond. Your saved ratings are kept: when it runs again, open its new address and enter the same name.");
   });
   const body = await answer.json();
   if (!answer.ok) throw new Error(body.error || answer.statusText);
@@ -61,7 +61,7 @@ function picture(uri, title, name) {
 
 function list(lines) {
   const all = element("ul");
-  all.append(...(lines.length ? lines : ["no answer"]).map((line) => element("li", line)));
+  all.append(...(lines.length ? lines : ["no output"]).map((line) => element("li", line)));
   return all;
 }
 
@@ -97,7 +97,7 @@ async function trying(what) {
   try {
     await what();
   } catch (error) {
-    $("trouble").textContent = `Not done: ${error.message}`;
+    $("trouble").textContent = `Not saved: ${error.message}`;
   }
 }
 
