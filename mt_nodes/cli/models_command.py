@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt models VERB``: models that learn to drive by pictures, and one that learns to find obstacles in clouds."""
+"""``mt models VERB``: models that learn to drive by pictures, and those that learn to find obstacles."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ NAMES = {
     "record": ("models_record", "Drive scenarios with an expert, and keep pictures with its speed and steering"),
     "train": ("models_train", "Train a network on pictures with speed and steering"),
     "evaluate": ("models_evaluate", "Say how far a trained model is from what was driven"),
-    "train-detector": ("models_train_detector", "Train a LiDAR detector on clouds of made-up streets"),
-    "evaluate-detector": ("models_evaluate_detector", "Say what a LiDAR stack finds in made-up streets"),
+    "train-detector": ("models_train_detector", "Train a LiDAR or camera detector on made-up streets"),
+    "evaluate-detector": ("models_evaluate_detector", "Say what a LiDAR or camera stack finds in made-up streets"),
 }
 
 

@@ -7,7 +7,6 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError
@@ -15,24 +14,22 @@ from mt_nodes.cli.whole_numbers import at_least_one, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.runs.models.detector_evaluation import DetectorScore
-    from mt_nodes.runs.models.labelled_clouds import LabelledCloud
+    from mt_nodes.stacks.stack import Stack
 
 #: Of streets that no training is given by default.
 _SEED = 1_000_003
+#: Inputs of a stack -> the role of what it says; what it is asked about, by that.
+_ROLES: dict[tuple[str, ...], str] = {("lidar",): "detections", ("camera",): "boxes"}
+_NOUNS = {"detections": "clouds", "boxes": "pictures"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt models evaluate-detector reference_cnnseg --clouds 200"
     add = parser.add_argument
-    add("stack", metavar="STACK", help="a LiDAR stack that is a callable: name of one that ships, or its file")
-    add(
-        "--clouds",
-        type=at_least_one,
-        default=200,
-        metavar="N",
-        help="made-up streets, one cloud each (default %(default)s)",
-    )
+    add("stack", metavar="STACK", help="name of one that ships, or its file; a callable or a network, not a command")
+    streets = "made-up streets, one cloud or picture each (default %(default)s)"
+    add("--clouds", "--pictures", dest="streets", type=at_least_one, default=200, metavar="N", help=streets)
     least = "from which score on an obstacle counts as said (default: the stack's score_high)"
     add("--least-score", type=float, metavar="X", help=least)
     add("--seed", type=whole_number, default=_SEED, metavar="N", help="of the streets (default %(default)s)")
@@ -41,40 +38,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask the stack about streets that it never saw, and say what it finds."""
-    from mt_nodes.runs.models.detector_evaluation import detector_score
-    from mt_nodes.stacks.callable_host import CallableHost
     from mt_nodes.stacks.stack import load_stack
 
     stack = load_stack(args.stack)
-    if not stack.callable or list(stack.inputs) != ["lidar"] or "detections" not in stack.outputs:
-        raise UsageError(f"stack '{stack.name}': expected a callable that takes a LiDAR alone and says detections")
-    least = stack.traits.thresholds("detections").high if args.least_score is None else args.least_score
-    score = detector_score(CallableHost.make(stack), _clouds(args), least)
+    role = _ROLES.get(tuple(stack.inputs))
+    if not stack.callable or role is None or role not in stack.outputs:
+        raise UsageError(
+            f"stack '{stack.name}': expected a callable that takes a LiDAR alone and says detections, or one that "
+            "takes a camera alone and says boxes"
+        )
+    least = stack.traits.thresholds(role).high if args.least_score is None else args.least_score
+    score = _score(stack, role, least, args)
     if args.json:
-        shares = {"recall": score.recall, "precision": score.precision}
-        print(json.dumps({"stack": stack.name, "least_score": least, **dataclasses.asdict(score), **shares}, indent=2))
+        rows = dataclasses.asdict(score)
+        told = {_NOUNS[role]: rows.pop("streets"), **rows, "recall": score.recall, "precision": score.precision}
+        print(json.dumps({"stack": stack.name, "least_score": least, **told}, indent=2))
         return 0
-    _tell(stack.name, least, score)
+    _tell(stack.name, role, least, score)
     return 0
 
 
-def _clouds(args: argparse.Namespace) -> Iterator[LabelledCloud]:
+def _score(stack: Stack, role: str, least: float, args: argparse.Namespace) -> DetectorScore:
     from rich.progress import track
 
+    from mt_nodes.runs.models import detector_evaluation as evaluation
     from mt_nodes.runs.models.labelled_clouds import labelled_cloud
+    from mt_nodes.runs.models.labelled_pictures import labelled_picture
+    from mt_nodes.stacks.callable_host import CallableHost
 
     hidden = args.json or not sys.stdout.isatty()
-    for index in track(range(args.clouds), "clouds", transient=True, disable=hidden):
-        yield labelled_cloud(args.seed, index)
+    numbers = track(range(args.streets), _NOUNS[role], transient=True, disable=hidden)
+    host = CallableHost.make(stack)
+    if role == "boxes":
+        return evaluation.picture_score(host, (labelled_picture(args.seed, index) for index in numbers), least)
+    return evaluation.detector_score(host, (labelled_cloud(args.seed, index) for index in numbers), least)
 
 
-def _tell(name: str, least: float, score: DetectorScore) -> None:
+def _tell(name: str, role: str, least: float, score: DetectorScore) -> None:
     from mt_nodes.cli.terminal import heading, table, text
-    from mt_nodes.runs.models.detector_evaluation import AREA_M, LEAST_RETURNS
+    from mt_nodes.runs.models import detector_evaluation as evaluation
 
-    near, far, aside = AREA_M
-    heading(f"{name}: {score.clouds} made-up streets, obstacles of a score of {least:g} or more")
-    text(f"objects with {LEAST_RETURNS} returns or more, {near:g} to {far:g} m ahead, up to {aside:g} m aside")
+    heading(f"{name}: {score.streets} made-up streets, obstacles of a score of {least:g} or more")
+    if role == "boxes":
+        text(
+            f"objects of {evaluation.LEAST_HEIGHT_PX:g} pixels or more in height that show half of themselves; found: "
+            f"intersection over union of {evaluation.LEAST_IOU:g} or more"
+        )
+    else:
+        near, far, aside = evaluation.AREA_M
+        text(
+            f"objects with {evaluation.LEAST_RETURNS} returns or more, {near:g} to {far:g} m ahead, up to {aside:g} m "
+            "aside"
+        )
     rows = [
         (row.label, str(row.objects), _share(row.found, row.objects), _share(row.named, row.objects))
         for row in score.classes

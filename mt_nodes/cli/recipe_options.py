@@ -7,6 +7,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import describe
 
 
@@ -18,6 +19,31 @@ def add_options(parser: argparse.ArgumentParser, recipe: type, **defaults: str) 
     """
     for row in describe(recipe):
         _add_option(parser, row, defaults.get(row["name"], row["default"]))
+
+
+def add_shared_options(parser: argparse.ArgumentParser, recipes: Mapping[str, type]) -> None:
+    """Declare an option for each parameter of several recipes, by the name of each; one that many have, once."""
+    rows = {name: {row["name"]: row for row in describe(recipe)} for name, recipe in recipes.items()}
+    for option in dict.fromkeys(option for row in rows.values() for option in row):
+        having = {name: row[option] for name, row in rows.items() if option in row}
+        first = next(iter(having.values()))
+        defaults = {name: row["default"] for name, row in having.items()}
+        alike = len(set(defaults.values())) == 1
+        shown = first["default"] if alike else ", ".join(f"{name}: {value}" for name, value in defaults.items())
+        only = "" if len(having) == len(recipes) else f"{', '.join(having)}: "
+        _add_option(parser, {**first, "help": only + first["help"]}, shown)
+
+
+def refuse_foreign(sensor: str, recipes: Mapping[str, type], args: argparse.Namespace) -> None:
+    """Refuse parameters of another recipe than the one of this name.
+
+    Raises:
+        UsageError: naming the option.
+    """
+    own = {row["name"] for row in describe(recipes[sensor])}
+    given = {name for recipe in recipes.values() for name in given_of(recipe, args)}
+    for name in sorted(given - own):
+        raise UsageError(f"--{name.replace('_', '-')}: got it with --sensor {sensor}, which has no such parameter")
 
 
 def given_of(recipe: type, args: argparse.Namespace) -> dict[str, Any]:
