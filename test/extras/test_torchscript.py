@@ -96,11 +96,16 @@ def test_more_steps_make_the_loss_smaller(tmp_path: Path, monkeypatch: pytest.Mo
         assert reports[-1].loss[part] < 0.85 * reports[0].loss[part]
 
 
-def test_a_camera_training_writes_a_network_that_is_a_stack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_camera_training_writes_a_network_that_is_a_stack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("onnx", reason="needs the extra 'models'")
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
     from mt_nodes.runs.models.picture_network import SmallDetector
+    from mt_nodes.runs.models.picture_training import PictureTask
     from mt_nodes.stacks.networks.network_file import load_network
+
+    monkeypatch.setattr(PictureTask, "unseen", 2)
 
     out = tmp_path / "net"
     words = [

@@ -83,7 +83,7 @@ class _Samples(Dataset):  # type: ignore[misc]
         self._task = task
 
     def __len__(self) -> int:
-        return self._task.recipe.samples
+        return int(self._task.recipe.samples)
 
     def __getitem__(self, index: int) -> Cuts:
         return self._task.cuts(index)

@@ -225,7 +225,7 @@ def developed(seen: Singles, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
 
 
 def _reach(vertices_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.abs(vertices_m).max(axis=0)
+    return np.asarray(np.abs(vertices_m).max(axis=0))
 
 
 def _lattice(metres: Singles, steps_per_m: float) -> Ints:
@@ -241,4 +241,4 @@ def _grain() -> Singles:
         wide = np.pad(rng.standard_normal((_TILE, _TILE)).astype(np.float32), 64, mode="wrap")
         layer = cv2.GaussianBlur(wide, (0, 0), sigma)[64:-64, 64:-64]
         total += layer / layer.std()
-    return np.clip(total / (3.0 * total.std()), -1.0, 1.0).astype(np.float32)
+    return np.asarray(np.clip(total / (3.0 * total.std()), -1.0, 1.0), np.float32)
