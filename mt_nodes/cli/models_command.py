@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt models VERB``: driving models that see camera images, and a LiDAR detector."""
+"""``mt models VERB``: driving models that see camera images, and detectors of obstacles."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ VERBS = {
     "record": ("models_data", "Record images of an expert's drives, with its speed and steering"),
     "train": ("models_train", "Train a network on images labelled with speed and steering"),
     "evaluate": ("models_evaluate", "Measure the errors of a trained driving model"),
-    "train-detector": ("models_train", "Train a LiDAR detector on generated streets"),
-    "evaluate-detector": ("models_evaluate", "Measure recall and precision of a LiDAR stack on generated streets"),
+    "train-detector": ("models_detector", "Train a LiDAR or camera detector on generated streets"),
+    "evaluate-detector": ("models_detector", "Measure recall and precision of a stack on generated streets"),
 }
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt models train`` and ``mt models train-detector``."""
+"""``mt models train``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,9 @@ from mt_nodes.cli.options import add_params, given_beside, params_given
 from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import Recipe
-from mt_nodes.runs.models.segmentation_recipe import SegmentationRecipe
 
 if TYPE_CHECKING:
     from mt_nodes.runs.models.recipe import EpochReport
-    from mt_nodes.runs.models.segmentation_recipe import StepReport
 
 #: Options of a training, in its directory.
 _OPTIONS = "train.json"
@@ -148,44 +146,3 @@ def _resumed(args: argparse.Namespace) -> argparse.Namespace:
         raise UsageError(f"--resume {args.resume}: no training to go on with: {error}") from error
     epochs = {"epochs": args.epochs} if args.epochs is not None else {}
     return argparse.Namespace(**{**vars(args), **options, **epochs})
-
-
-def add_train_detector_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line, with an option for each parameter of the recipe."""
-    parser.epilog = "example: mt models train-detector --out my_detector"
-    add_params(parser, SegmentationRecipe)
-    add = parser.add_argument
-    add("--out", type=Path, metavar="DIR", required=True, help="directory of the training")
-    add("--device", default="cpu", metavar="DEVICE", help="cpu, cuda or cuda:N (default %(default)s)")
-    workers = "processes that generate clouds (default %(default)s)"
-    add("--workers", type=int, default=1, metavar="N", help=workers)
-    add("--json", action="store_true", help="print JSON")
-
-
-def run_train_detector(args: argparse.Namespace) -> int:
-    """Train, and print where the weights are."""
-    from rich.progress import Progress
-
-    from mt_nodes.cli.terminal import text
-    from mt_nodes.runs.models.extra import torch_module
-
-    for needed in ("torch", "onnx"):
-        torch_module(needed)
-    from mt_nodes.runs.models.cnnseg_training import ONNX, train_cnnseg
-
-    recipe = build(SegmentationRecipe, params_given(SegmentationRecipe, args), "mt models train-detector")
-    with Progress(transient=True, disable=args.json or not sys.stdout.isatty()) as progress:
-        task = progress.add_task("steps", total=None)
-
-        def report(row: StepReport) -> None:
-            loss = sum(row.loss.values())
-            progress.update(task, completed=row.step, total=row.steps, description=f"loss {loss:.4f}")
-
-        reports = train_cnnseg(recipe, args.out, device=args.device, workers=args.workers, progress=report)
-    if args.json:
-        print(json.dumps({"weights": str(args.out / ONNX), "steps": reports[-1].steps, "loss": reports[-1].loss}))
-        return 0
-    text(f"weights: {args.out / ONNX}, after {reports[-1].steps} steps; loss {sum(reports[-1].loss.values()):.4f}")
-    text("write `params: {weights: " + str(args.out / ONNX) + "}` into a copy of config/stacks/reference_cnnseg.yaml,")
-    text("and measure what it finds: `mt models evaluate-detector my_cnnseg.yaml`")
-    return 0

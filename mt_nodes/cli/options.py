@@ -154,7 +154,7 @@ def add_params(parser: argparse.ArgumentParser, recipe: type, **defaults: str) -
         defaults: what the help says in place of a parameter's own default.
     """
     for row in describe(recipe):
-        _add_param(parser, row, defaults.get(row["name"], row["default"]))
+        add_param(parser, row, defaults.get(row["name"], row["default"]))
 
 
 def params_given(recipe: type, args: argparse.Namespace) -> dict[str, Any]:
@@ -163,7 +163,8 @@ def params_given(recipe: type, args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _add_param(parser: argparse.ArgumentParser, row: Mapping[str, Any], shown: Any) -> None:
+def add_param(parser: argparse.ArgumentParser, row: Mapping[str, Any], shown: Any) -> None:
+    """Declare the option of a parameter, a row of :func:`~mt_nodes.base.params.describe`; ``shown`` is its default."""
     option = f"--{row['name'].replace('_', '-')}"
     if row["type"] == "bool":
         parser.add_argument(option, action="store_true", default=None, help=row["help"])

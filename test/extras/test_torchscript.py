@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks in TorchScript as stacks, and the training of the LiDAR detector: a few steps on a few clouds."""
+"""Networks in TorchScript as stacks, and the training of the detectors: a few steps on a few clouds or pictures."""
 
 from __future__ import annotations
 
@@ -84,12 +84,87 @@ def test_a_training_writes_a_network_that_is_a_stack(tmp_path: Path, capsys: pyt
 
 
 def test_more_steps_make_the_loss_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mt_nodes.runs.models import cnnseg_training
-    from mt_nodes.runs.models.segmentation_recipe import SegmentationRecipe
+    from mt_nodes.runs.models import detector_training
+    from mt_nodes.runs.models.cnnseg_training import SegmentationTask
+    from mt_nodes.runs.models.detector_recipes import SegmentationRecipe
 
-    monkeypatch.setattr(cnnseg_training, "_REPORTED", 5)
-    recipe = SegmentationRecipe(clouds=30, crops=2, batch=4, crop_cells=64)
-    reports = cnnseg_training.train_cnnseg(recipe, tmp_path / "net", workers=0)
+    monkeypatch.setattr(detector_training, "_REPORTED", 5)
+    task = SegmentationTask(SegmentationRecipe(clouds=30, crops=2, batch=4, crop_cells=64))
+    reports = detector_training.train_detector(task, tmp_path / "net", workers=0)
     assert [row.step for row in reports] == [5, 10, 15]
     for part in ("category", "confidence", "class"):
         assert reports[-1].loss[part] < 0.85 * reports[0].loss[part]
+
+
+def test_a_camera_training_writes_a_network_that_is_a_stack(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnx", reason="needs the extra 'models'")
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    from mt_nodes.runs.models.picture_network import SmallDetector
+    from mt_nodes.runs.models.picture_training import PictureTask
+    from mt_nodes.stacks.networks.network_file import load_network
+
+    monkeypatch.setattr(PictureTask, "unseen", 2)
+
+    out = tmp_path / "net"
+    words = [
+        "--sensor",
+        "camera",
+        "--pictures",
+        "4",
+        "--crops",
+        "4",
+        "--batch",
+        "8",
+        "--crop-px",
+        "64",
+        "--workers",
+        "0",
+    ]
+    assert main(["models", "train-detector", "--out", str(out), *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["steps"] == 2 and set(told["loss"]) == {"class", "box"}
+    (row,) = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
+    assert row["unseen"] > 0.0
+    picture = np.random.default_rng(0).random((1, 3, 384, 640), dtype=np.float32)
+    (said,) = load_network(told["weights"], "onnx")([picture]).values()
+    network = SmallDetector()
+    network.load_state_dict(torch.load(out / "yolo.pt", weights_only=True))
+    with torch.no_grad():
+        expected = network.eval()(torch.from_numpy(picture)).numpy()
+    assert said.shape == (1, 8, 5040) and np.abs(said - expected).max() < 1e-2
+    stack = network_stack(told["weights"], "onnx", "yolov8", labels=["car", "truck", "cyclist", "pedestrian"])
+    assert stack(np.zeros((375, 1242, 3), np.uint8)) is not None
+    assert main(["models", "train-detector", "--out", str(tmp_path / "no"), *words, "--clouds", "9"]) == 2
+    assert "--clouds: got it with --sensor camera" in capsys.readouterr().err
+
+
+def test_more_steps_make_the_loss_of_pictures_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mt_nodes.runs.models import detector_training
+    from mt_nodes.runs.models.detector_recipes import PictureRecipe
+    from mt_nodes.runs.models.picture_training import PictureTask
+
+    monkeypatch.setattr(detector_training, "_REPORTED", 10)
+    monkeypatch.setattr(PictureTask, "unseen", 2)
+    recipe = PictureRecipe(pictures=20, crops=6, batch=4, crop_px=96)
+    reports = detector_training.train_detector(PictureTask(recipe), tmp_path / "net", workers=0)
+    assert [row.step for row in reports] == [10, 20, 30]
+    assert reports[-1].loss["class"] < 0.5 * reports[0].loss["class"]
+    assert reports[-1].loss["box"] < reports[0].loss["box"]
+
+
+def test_who_is_said_best_by_a_cell_is_what_it_is_to_say() -> None:
+    from mt_nodes.runs.models.picture_labels import IGNORED, NOBODY
+    from mt_nodes.runs.models.picture_training import _assigned
+
+    middle = torch.tensor([[10.0, 10.0], [50.0, 10.0], [90.0, 10.0], [130.0, 10.0]])
+    objects = torch.tensor(
+        [[[2.0, 0, 0, 20, 20], [1.0, 40, 0, 60, 20], [IGNORED, 80, 0, 100, 20], [NOBODY, 0, 0, 0, 0]]]
+    )
+    said = objects[:, [0, 1, 2, 3], 1:].clone()
+    said[0, 1, 0] = 50.0  # half of its box
+    wanted, which, weight, counted = _assigned(said, torch.full((1, 4, 3), 0.5), objects, middle)
+    assert which[0, :2].tolist() == [0, 1] and weight[0].tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0], abs=1e-4)
+    assert wanted[0].argmax(dim=1)[:2].tolist() == [2, 1] and not wanted[0, 2:].any()
+    assert counted[0].tolist() == [True, True, False, True], "a cell of what is ignored may say what it likes"

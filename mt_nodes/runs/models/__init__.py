@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Driving models that learn from pictures: a network sees the road and says speed and steering."""
+"""Networks that learn: those that drive by pictures, and those that find obstacles in clouds and pictures."""

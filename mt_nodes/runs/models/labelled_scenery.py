@@ -27,27 +27,27 @@ def vehicle(rng: np.random.Generator, name: str) -> Mesh:
     return replace(mesh, vertices_m=mesh.vertices_m * stretch)
 
 
-def backdrop(rng: np.random.Generator, length_m: float) -> Iterator[Mesh]:
-    """Draw what stands along so much of a road; the road is on its right, y towards −∞."""
+def backdrop(rng: np.random.Generator, length_m: float) -> Iterator[tuple[str, Mesh]]:
+    """Draw what stands along so much of a road, each with its surface; the road is on its right, y towards −∞."""
     what = rng.choice(["house", "wall", "hedge", "trees", "bank", "nothing"], p=[0.3, 0.1, 0.2, 0.2, 0.15, 0.05])
     if what == "house":
         depth = rng.uniform(4.0, 10.0)
         house = meshes.building((length_m, depth, rng.uniform(3.0, 14.0)), rng.uniform(0.1, 0.6))
-        yield house.placed(0.0, depth / 2.0)
+        yield "facade", house.placed(0.0, depth / 2.0)
     elif what == "wall":
-        yield meshes.building((length_m, rng.uniform(0.1, 0.4), rng.uniform(0.5, 2.5)), rng.uniform(0.1, 0.6))
+        yield "wall", meshes.building((length_m, rng.uniform(0.1, 0.4), rng.uniform(0.5, 2.5)), rng.uniform(0.1, 0.6))
     elif what == "hedge":
-        yield from _foliage(rng, length_m, (0.2, 0.9), (0.0, rng.uniform(0.6, 2.5)))
+        yield from (("leaves", bush) for bush in _foliage(rng, length_m, (0.2, 0.9), (0.0, rng.uniform(0.6, 2.5))))
     elif what == "trees":
         for x in np.arange(-length_m / 2, length_m / 2, rng.uniform(4.0, 8.0)):
             trunk, high = rng.uniform(0.08, 0.35), rng.uniform(1.5, 3.5)
-            yield meshes.rod((x, 0.0, 0.0), (x, 0.0, high + 1.0), trunk, rng.uniform(0.1, 0.4))
+            yield "bark", meshes.rod((x, 0.0, 0.0), (x, 0.0, high + 1.0), trunk, rng.uniform(0.1, 0.4))
             crown = meshes.merged(_foliage(rng, 3.0, (0.5, 1.3), (high, high + 2.5)))
-            yield crown.placed(x, 0.0)
+            yield "leaves", crown.placed(x, 0.0)
     elif what == "bank":
-        yield _bank(rng, length_m)
+        yield "soil", _bank(rng, length_m)
         if rng.random() < 0.5:
-            yield meshes.merged(_foliage(rng, length_m, (0.2, 0.7), (0.3, 2.0))).placed(0.0, 2.0)
+            yield "leaves", meshes.merged(_foliage(rng, length_m, (0.2, 0.7), (0.3, 2.0))).placed(0.0, 2.0)
 
 
 def _bank(rng: np.random.Generator, length_m: float) -> Mesh:

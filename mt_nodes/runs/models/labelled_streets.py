@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Made-up streets: a road, what stands beside it, and who is on it, drawn anew each time.
+
+They are what detectors are trained and tried on. Streets of different seeds have nothing in common, so that those of
+one are unseen to a network that was trained on those of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mt_nodes.runs.models.labelled_scenery import backdrop, post, vehicle
+from mt_nodes.stacks.reference.cell_objects import CLASSES
+from mt_nodes.world.scene import meshes
+from mt_nodes.world.scene.meshes import Mesh
+from mt_nodes.world.scene.street import ASPHALT, PAVING
+
+#: How far from the ego vehicle things stand.
+REACH_M = 70.0
+#: Kinds of objects -> (class, weight of being drawn); a car is no car of one size.
+DRAWN = {
+    "adult": ("pedestrian", 8.0),
+    "child": ("pedestrian", 2.0),
+    "elderly": ("pedestrian", 2.0),
+    "wheelchair_user": ("pedestrian", 0.5),
+    "construction_worker": ("pedestrian", 0.5),
+    "cyclist": ("cyclist", 4.0),
+    "motor_cyclist": ("cyclist", 1.5),
+    "tricycle_rider": ("cyclist", 0.3),
+    "car": ("car", 10.0),
+    "van": ("car", 2.0),
+    "truck": ("truck", 1.0),
+    "bus": ("truck", 0.8),
+    "load_carrier": ("truck", 0.3),
+    "cone": ("unknown", 0.7),
+    "barrier": ("unknown", 0.5),
+    "box": ("unknown", 0.5),
+    "dog": ("unknown", 0.3),
+    "deer": ("unknown", 0.3),
+    "cow": ("unknown", 0.3),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Thing:
+    """Somebody or something to be found.
+
+    Attributes:
+        name: in the catalogue of objects. mesh: in a size of its own. kind: place in :data:`CLASSES`.
+        x_m, y_m, yaw_rad: in the frame of the ego vehicle, on the ground.
+    """
+
+    name: str
+    mesh: Mesh
+    kind: int
+    x_m: float
+    y_m: float
+    yaw_rad: float
+
+    @property
+    def placed(self) -> Mesh:
+        """Return the mesh where it stands."""
+        return self.mesh.placed(self.x_m, self.y_m, self.yaw_rad)
+
+
+def without_collisions(things: list[Thing]) -> list[Thing]:
+    """Return those that stand in nobody's way, the ego's among them; the first come first."""
+    taken: list[tuple[float, float, float]] = [(0.0, 0.0, 2.8)]
+    free = []
+    for thing in things:
+        reach = float(np.linalg.norm(thing.mesh.vertices_m[:, :2], axis=1).max())
+        # Cars may stand nose to tail: what counts between two in a row is their width and a bit.
+        near = any(np.hypot(thing.x_m - x, thing.y_m - y) < 0.85 * (reach + other) for x, y, other in taken)
+        if not near and np.hypot(thing.x_m, thing.y_m) < REACH_M:
+            taken.append((thing.x_m, thing.y_m, reach))
+            free.append(thing)
+    return free
+
+
+@dataclass(frozen=True)
+class Road:
+    """A road along x, seen from a vehicle in one of its lanes.
+
+    Attributes:
+        right_m, left_m: where its kerbs are. pavement_m: width of both pavements. kerb_m: how high they are.
+        turn_rad: of the vehicle's heading against the road.
+    """
+
+    right_m: float
+    left_m: float
+    pavement_m: float
+    kerb_m: float
+    turn_rad: float
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator) -> Road:
+        """Draw a road, mostly one that leads ahead."""
+        turn = rng.normal(0.0, 0.15) if rng.random() < 0.7 else rng.uniform(-np.pi, np.pi)
+        right, left = -rng.uniform(2.0, 7.0), rng.uniform(2.0, 11.0)
+        return cls(right, left, rng.uniform(1.0, 5.0), rng.choice([0.0, 0.1, 0.15]), turn)
+
+    def ground(self) -> Iterator[tuple[str, Mesh]]:
+        """Road and pavements, each with the name of its surface."""
+        far = 2.0 * REACH_M
+        yield "asphalt", self._laid(meshes.box((far, far, 0.3), (0.0, 0.0, -0.15), ASPHALT))
+        for low, high in ((-REACH_M, self.right_m), (self.left_m, REACH_M)):
+            size = (far, high - low, 0.3)
+            yield "paving", self._laid(meshes.box(size, (0.0, (low + high) / 2, self.kerb_m - 0.15), PAVING))
+
+    def parked(self, rng: np.random.Generator) -> Iterator[Thing]:
+        """Rows of parked cars along the kerbs, here and there one is missing."""
+        for y, yaw in ((self.right_m + 1.1, 0.0), (self.left_m - 1.1, np.pi)):
+            share, gap = rng.choice([0.0, 0.3, 0.8]), rng.uniform(0.8, 3.0)
+            for x in np.arange(-60.0, 60.0, 4.6 + gap):
+                if rng.random() < share:
+                    name = "van" if rng.random() < 0.1 else "car"
+                    car = vehicle(rng, name)
+                    yield self._thing(name, car, x + rng.normal(0.0, 0.2), y + rng.normal(0.0, 0.1), yaw)
+
+    def anywhere(self, rng: np.random.Generator) -> Iterator[Thing]:
+        """Those on the road and on its pavements; most of them near."""
+        names = list(DRAWN)
+        weight = np.array([DRAWN[name][1] for name in names])
+        for name in rng.choice(names, int(rng.integers(10, 60)), p=weight / weight.sum()).tolist():
+            kind = DRAWN[name][0]
+            x = float(rng.normal(0.0, 25.0))
+            if kind == "pedestrian" and rng.random() < 0.7:
+                edge, out = ((self.right_m, -1.0), (self.left_m, 1.0))[int(rng.integers(2))]
+                y, yaw = edge + out * rng.uniform(0.2, self.pavement_m + 0.5), rng.uniform(-np.pi, np.pi)
+            else:
+                y = rng.uniform(self.right_m - 1.0, self.left_m + 1.0)
+                yaw = rng.normal(0.0, 0.1) + (np.pi if y > 1.5 else 0.0)
+                yaw = rng.uniform(-np.pi, np.pi) if rng.random() < 0.25 else yaw
+            yield self._thing(name, vehicle(rng, name), x, y, yaw)
+
+    def beside(self, rng: np.random.Generator) -> Iterator[tuple[str, Mesh]]:
+        """Houses, walls, hedges, trees and posts, each with its surface: what is no obstacle to be reported."""
+        for side, edge in ((-1.0, self.right_m - self.pavement_m), (1.0, self.left_m + self.pavement_m)):
+            x = -REACH_M
+            while x < REACH_M:
+                length = rng.uniform(4.0, 25.0)
+                for surface, mesh in backdrop(rng, length):
+                    yield (
+                        surface,
+                        self._laid(
+                            mesh.placed(x + length / 2, edge + side * rng.uniform(0.3, 4.0), 0.5 * (1 - side) * np.pi)
+                        ),
+                    )
+                x += length + rng.choice([0.0, 1.0, 6.0])
+            for x in np.arange(-60.0, 60.0, rng.uniform(3.0, 25.0)):
+                if rng.random() < 0.7:
+                    at_m = rng.uniform(-3.0, 0.9 * self.pavement_m)
+                    yield "post", self._laid(post(rng).placed(x + rng.normal(0.0, 1.0), edge - side * at_m))
+
+    def _laid(self, mesh: Mesh) -> Mesh:
+        return mesh.placed(0.0, 0.0, self.turn_rad)
+
+    def _thing(self, name: str, mesh: Mesh, x: float, y: float, yaw: float) -> Thing:
+        c, s = np.cos(self.turn_rad), np.sin(self.turn_rad)
+        return Thing(name, mesh, CLASSES.index(DRAWN[name][0]), c * x - s * y, s * x + c * y, yaw + self.turn_rad)
