@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def _task(args: argparse.Namespace) -> DetectorTask[Any]:
     from mt_nodes.runs.models.picture_training import PictureTask
 
     refuse_foreign(args.sensor, _RECIPES, args)
-    task: type[DetectorTask[Any]] = PictureTask if args.sensor == "camera" else SegmentationTask
+    task: Callable[[Any], DetectorTask[Any]] = PictureTask if args.sensor == "camera" else SegmentationTask
     recipe: Any = build(_RECIPES[args.sensor], given_of(_RECIPES[args.sensor], args), "mt models train-detector")
     return task(recipe)
 
