@@ -81,7 +81,7 @@ def test_evaluations_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["pictures"] == 2 and 0.0 <= told["recall"] <= 1.0
     assert [row["label"] for row in told["classes"]] == list(PICTURE_CLASSES)
     assert main(["models", "evaluate-detector", "reference_yolo", "--pictures", "1"]) == 0
-    assert "show half of themselves" in capsys.readouterr().out
+    assert "half visible" in capsys.readouterr().out
 
 
 def test_pictures_of_other_sizes_are_taken(detector: CallableHost) -> None:
