@@ -73,7 +73,8 @@ def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, 
         request = ReplayRequest(
             bags=(str(bag),), relations=(fits,), stack=name, transport="inprocess", limit=frames, report=False
         )
-        run, outputs = Run.create(request, f"{out}/run"), []
+        run = Run.create(request, f"{out}/run")
+        outputs: list[Output] = []
 
         def show(verdicts: Sequence[Verdict], pair: ExecutedPair) -> None:
             outputs.append(pair.source_answer.output)

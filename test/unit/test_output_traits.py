@@ -202,7 +202,7 @@ def test_a_flicker_at_the_threshold_and_a_car_gone_are_told_apart() -> None:
 
 
 def test_a_summary_counts_what_is_gone_as_the_lowest_score_published() -> None:
-    lost = {"type": "verdict", "pair": "0/0/noise/0", "outcome": "VIOLATED", "lost": 1, "gained": 0}
+    lost: dict[str, Any] = {"type": "verdict", "pair": "0/0/noise/0", "outcome": "VIOLATED", "lost": 1, "gained": 0}
     lost |= {"detail": {"score_falls": [[0.52, 0.0]]}}
     for least, near in ((0.45, 1), (0.2, 0)):
         scored = score_line((0, 0), detections(least, 0.9), {})

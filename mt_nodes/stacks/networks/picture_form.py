@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import cv2
@@ -85,7 +86,7 @@ class PictureForm:
 
     def _fitted(self, size: tuple[int, ...], scale: tuple[float, float]) -> tuple[int, int]:
         """Return width and height in the input: YOLOX (corner) cuts fractions of a pixel off, the others round them."""
-        whole = int if self.fit == "corner" else round
+        whole: Callable[[float], int] = int if self.fit == "corner" else round
         # A share that is whole but for its last digit is whole.
         width, height = (whole(round(edge * share, 6)) for edge, share in zip(size, scale, strict=True))
         return width, height
