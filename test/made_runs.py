@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -75,10 +75,10 @@ def no_pages() -> Iterator[None]:
         yield
 
 
-def in_process(bag: Path, out: Path, *relations: str, pages: bool = False, **asked: Any) -> Run:
-    """Run it in this process, without a report.html unless it is looked at."""
+def in_process(bag: Path, out: Path, *relations: str, **asked: Any) -> Run:
+    """Run it in this process."""
     run = Run.create(ReplayRequest((str(bag),), relations, transport="inprocess", **asked), str(out))
-    carry_out(run, pages)
+    carry_out(run)
     return run
 
 
@@ -96,6 +96,5 @@ def about_the_stream(directory: Path) -> list[str]:
     return [str(directory / f"{name}.yaml") for name in mutations]
 
 
-def carry_out(run: Run, pages: bool = False) -> None:
-    with nullcontext() if pages else no_pages():
-        execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)
+def carry_out(run: Run) -> None:
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)

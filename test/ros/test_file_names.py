@@ -55,7 +55,7 @@ def test_what_is_utf8_is_as_it_was(text: str) -> None:
 
 def test_a_whole_run_of_such_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bag, out = sparse_drive(tmp_path / ODD, 2), tmp_path / os.fsdecode(b"o\xfeut")
-    in_process(bag, out, NAME, pages=True, faults=("grid_index_wrap",))
+    in_process(bag, out, NAME, faults=("grid_index_wrap",))
     assert next(read_journal(out / "result.jsonl"))["bags"] == [str(bag)]
     assert json.loads((out / "run.json").read_text())["request"]["bags"] == [str(bag)]
     assert list(csv.reader((out / "pairs.csv").open(encoding="utf-8")))

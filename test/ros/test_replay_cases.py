@@ -327,7 +327,7 @@ USUAL = (
 def ran(place: Path, out: Path, **asked: Any) -> Run:
     """Run the usual cases; what comes after has the copy of the plan alone."""
     plan = planned(place, f"{out.name}_plan", *USUAL)
-    run = in_process(place / "drive", out, cases=str(plan), pages=True, **asked)
+    run = in_process(place / "drive", out, cases=str(plan), **asked)
     plan.unlink()
     return run
 

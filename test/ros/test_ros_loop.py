@@ -15,6 +15,8 @@ import pytest
 
 from mt_nodes.base.jsonl import read_lines
 
+#: The fixture carries out three runs.
+pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """\
 walker = Person((("lane_1" -> 52.0), , 0.0));

@@ -83,7 +83,7 @@ def relations(place: Path) -> list[str]:
 def done(request: Any, place: Path, relations: list[str]) -> Path:
     name = f"run_{request.param}"
     stack = made_stack(place, request.param)
-    return in_process(place / "drive", place / name, *relations, pages=True, stack=stack).out
+    return in_process(place / "drive", place / name, *relations, stack=stack).out
 
 
 def lines(run: Path) -> dict[str, dict[str, Any]]:
