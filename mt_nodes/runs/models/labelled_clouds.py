@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Cloud
-from mt_nodes.runs.models.labelled_streets import Road, without_collisions
+from mt_nodes.runs.models.labelled_streets import MadeUpRoad, without_collisions
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.meshes import Mesh
@@ -70,7 +70,7 @@ class LabelledCloud:
 def labelled_cloud(seed: int, index: int) -> LabelledCloud:
     """Return one cloud; the same numbers give the same one."""
     rng = generator(seed, "labelled_cloud", 0, index, "street")
-    road = Road.drawn(rng)
+    road = MadeUpRoad.drawn(rng)
     things = without_collisions([*road.parked(rng), *road.anywhere(rng)])
     slope = rng.normal(0.0, np.radians(0.6), 2)
     parts, background = (

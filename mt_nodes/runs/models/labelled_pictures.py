@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Image
-from mt_nodes.runs.models.labelled_streets import Road, Thing, without_collisions
-from mt_nodes.runs.models.street_colours import Hits, Light, StreetColours, developed
+from mt_nodes.runs.models.labelled_streets import MadeUpRoad, StreetObject, without_collisions
+from mt_nodes.runs.models.street_colours import RayHits, StreetColours, StreetLight, developed
 from mt_nodes.stacks.reference.cell_objects import CLASSES
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.meshes import Mesh
@@ -97,9 +97,9 @@ class _Camera:
 def labelled_picture(seed: int, index: int) -> LabelledPicture:
     """Return one picture of :data:`WIDTH_PX` × :data:`HEIGHT_PX`; the same numbers give the same one."""
     rng = generator(seed, "labelled_picture", 0, index, "street")
-    road = Road.drawn(rng)
+    road = MadeUpRoad.drawn(rng)
     things = without_collisions([*road.parked(rng), *road.anywhere(rng)])
-    camera, light = _Camera.drawn(rng), Light.drawn(rng)
+    camera, light = _Camera.drawn(rng), StreetLight.drawn(rng)
     things = [thing for thing in things if thing.x_m > -6.0]
     pieces = [*((thing.name, thing.placed) for thing in things), *road.ground(), *road.beside(rng)]
     rays = camera.rays()
@@ -112,7 +112,7 @@ def labelled_picture(seed: int, index: int) -> LabelledPicture:
     return _labelled(rgb, things, camera, _owners(hits, owner))
 
 
-def _hits(scene_mesh: Mesh, rays: Singles, light: Light) -> Hits:
+def _hits(scene_mesh: Mesh, rays: Singles, light: StreetLight) -> RayHits:
     scene = open3d().t.geometry.RaycastingScene()
     scene.add_triangles(tensor(scene_mesh.vertices_m.astype(np.float32)), tensor(scene_mesh.triangles))
     answer = scene.cast_rays(tensor(rays))
@@ -129,17 +129,17 @@ def _hits(scene_mesh: Mesh, rays: Singles, light: Light) -> Hits:
         lit[lit] = ~scene.test_occlusions(tensor(to_sun)).numpy()
     triangle = answer["primitive_ids"].numpy()[hit].astype(np.int64)
     reflectivity = scene_mesh.reflectivity[triangle].astype(np.float32)
-    return Hits(hit, triangle, place, along, normal, lit, reflectivity)
+    return RayHits(hit, triangle, place, along, normal, lit, reflectivity)
 
 
-def _owners(hits: Hits, owner: Ints) -> Ints:
+def _owners(hits: RayHits, owner: Ints) -> Ints:
     """Return (H, W) which piece a pixel shows, −1 for the sky."""
     plane = np.full(HEIGHT_PX * WIDTH_PX, -1, dtype=np.int64)
     plane[hits.any] = owner
     return plane.reshape(HEIGHT_PX, WIDTH_PX)
 
 
-def _labelled(rgb: npt.NDArray[np.uint8], things: list[Thing], camera: _Camera, piece: Ints) -> LabelledPicture:
+def _labelled(rgb: npt.NDArray[np.uint8], things: list[StreetObject], camera: _Camera, piece: Ints) -> LabelledPicture:
     """Return a picture with what is seen of those that are to be found; ``piece`` (H, W) tells what pixels show."""
     pixels = np.bincount(piece[piece >= 0], minlength=len(things))
     seen = [
@@ -160,7 +160,7 @@ def _labelled(rgb: npt.NDArray[np.uint8], things: list[Thing], camera: _Camera, 
     )
 
 
-def _box(thing: Thing, camera: _Camera) -> tuple[Floats, int]:
+def _box(thing: StreetObject, camera: _Camera) -> tuple[Floats, int]:
     """Return the box (4,) around a thing, cut at the edges of the picture, and how many pixels it covers there."""
     mesh = thing.placed
     corners = mesh.vertices_m[mesh.triangles]

@@ -45,7 +45,7 @@ DRAWN = {
 
 
 @dataclass(frozen=True, eq=False)
-class Thing:
+class StreetObject:
     """Somebody or something to be found.
 
     Attributes:
@@ -66,7 +66,7 @@ class Thing:
         return self.mesh.placed(self.x_m, self.y_m, self.yaw_rad)
 
 
-def without_collisions(things: list[Thing]) -> list[Thing]:
+def without_collisions(things: list[StreetObject]) -> list[StreetObject]:
     """Return those that stand in nobody's way, the ego's among them; the first come first."""
     taken: list[tuple[float, float, float]] = [(0.0, 0.0, 2.8)]
     free = []
@@ -81,7 +81,7 @@ def without_collisions(things: list[Thing]) -> list[Thing]:
 
 
 @dataclass(frozen=True)
-class Road:
+class MadeUpRoad:
     """A road along x, seen from a vehicle in one of its lanes.
 
     Attributes:
@@ -96,7 +96,7 @@ class Road:
     turn_rad: float
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Road:
+    def drawn(cls, rng: np.random.Generator) -> MadeUpRoad:
         """Draw a road, mostly one that leads ahead."""
         turn = rng.normal(0.0, 0.15) if rng.random() < 0.7 else rng.uniform(-np.pi, np.pi)
         right, left = -rng.uniform(2.0, 7.0), rng.uniform(2.0, 11.0)
@@ -110,7 +110,7 @@ class Road:
             size = (far, high - low, 0.3)
             yield "paving", self._laid(meshes.box(size, (0.0, (low + high) / 2, self.kerb_m - 0.15), PAVING))
 
-    def parked(self, rng: np.random.Generator) -> Iterator[Thing]:
+    def parked(self, rng: np.random.Generator) -> Iterator[StreetObject]:
         """Rows of parked cars along the kerbs, here and there one is missing."""
         for y, yaw in ((self.right_m + 1.1, 0.0), (self.left_m - 1.1, np.pi)):
             share, gap = rng.choice([0.0, 0.3, 0.8]), rng.uniform(0.8, 3.0)
@@ -120,7 +120,7 @@ class Road:
                     car = vehicle(rng, name)
                     yield self._thing(name, car, x + rng.normal(0.0, 0.2), y + rng.normal(0.0, 0.1), yaw)
 
-    def anywhere(self, rng: np.random.Generator) -> Iterator[Thing]:
+    def anywhere(self, rng: np.random.Generator) -> Iterator[StreetObject]:
         """Those on the road and on its pavements; most of them near."""
         names = list(DRAWN)
         weight = np.array([DRAWN[name][1] for name in names])
@@ -158,6 +158,8 @@ class Road:
     def _laid(self, mesh: Mesh) -> Mesh:
         return mesh.placed(0.0, 0.0, self.turn_rad)
 
-    def _thing(self, name: str, mesh: Mesh, x: float, y: float, yaw: float) -> Thing:
+    def _thing(self, name: str, mesh: Mesh, x: float, y: float, yaw: float) -> StreetObject:
         c, s = np.cos(self.turn_rad), np.sin(self.turn_rad)
-        return Thing(name, mesh, CLASSES.index(DRAWN[name][0]), c * x - s * y, s * x + c * y, yaw + self.turn_rad)
+        return StreetObject(
+            name, mesh, CLASSES.index(DRAWN[name][0]), c * x - s * y, s * x + c * y, yaw + self.turn_rad
+        )

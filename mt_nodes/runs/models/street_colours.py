@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.runs.models.labelled_streets import Thing
+from mt_nodes.runs.models.labelled_streets import StreetObject
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.appearance import Surface, main_colour, paint_of
 from mt_nodes.world.scene.meshes import GLASS
@@ -47,7 +47,7 @@ _GAMMA = 2.2
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class RayHits:
     """What the rays of a picture meet.
 
     Attributes:
@@ -70,7 +70,7 @@ class Hits:
 
 
 @dataclass(frozen=True, eq=False)
-class Light:
+class StreetLight:
     """Sun and sky.
 
     Attributes:
@@ -85,7 +85,7 @@ class Light:
     haze_m: float
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Light:
+    def drawn(cls, rng: np.random.Generator) -> StreetLight:
         """Draw a time of day and a weather."""
         azimuth, up = rng.uniform(-np.pi, np.pi), np.radians(rng.uniform(12.0, 70.0))
         to_sun = np.array([np.cos(up) * np.cos(azimuth), np.cos(up) * np.sin(azimuth), np.sin(up)], np.float32)
@@ -104,7 +104,7 @@ class Light:
         bright = 1.0 + rng.uniform(0.0, 0.5) * clouds[:, None]
         return np.asarray(((1.0 - share) * self.horizon + share * self.zenith) * bright, np.float32)
 
-    def on(self, albedo: Singles, shine: Singles, hits: Hits) -> Singles:
+    def on(self, albedo: Singles, shine: Singles, hits: RayHits) -> Singles:
         """Return what is seen of surfaces (N, 3): Lambert's law, a mirror's share of sky, and air before all."""
         above = (0.5 + 0.5 * hits.normal[:, 2])[:, None]
         light = above * (0.5 * self.zenith + 0.5 * self.horizon) + (1.0 - above) * np.float32(0.25)
@@ -123,7 +123,7 @@ class StreetColours:
     """The colours of one street's pieces: first the things, then what surrounds them."""
 
     def __init__(
-        self, rng: np.random.Generator, turn_rad: float, things: list[Thing], names: list[str], focal_px: float
+        self, rng: np.random.Generator, turn_rad: float, things: list[StreetObject], names: list[str], focal_px: float
     ) -> None:
         self._rng, self._turn, self._things, self._names, self._focal = rng, turn_rad, things, names, focal_px
         self._lane = float(rng.uniform(-3.0, 3.0)) if rng.random() < 0.7 else None
@@ -136,7 +136,7 @@ class StreetColours:
         choice = _SURFACES.get(name, ((0.2, 0.2, 0.2),))
         return choice[int(self._rng.integers(len(choice)))]
 
-    def albedo(self, hits: Hits, owner: Ints) -> Singles:
+    def albedo(self, hits: RayHits, owner: Ints) -> Singles:
         """Return the colours (N, 3) of places of pieces (N,)."""
         colours = self._base[owner].astype(np.float32)
         around = owner >= len(self._things)
@@ -149,7 +149,7 @@ class StreetColours:
                 colours[rows] = self._dressed(thing, hits, rows)
         return colours
 
-    def shine(self, hits: Hits, owner: Ints) -> Singles:
+    def shine(self, hits: RayHits, owner: Ints) -> Singles:
         """Return which share of a place is a mirror (N,)."""
         share = np.zeros(len(owner), np.float32)
         vehicle = np.array([thing.name in ("car", "van", "truck", "bus") for thing in self._things], dtype=bool)
@@ -159,7 +159,7 @@ class StreetColours:
         share[of_vehicle & (np.abs(hits.reflectivity - GLASS) < 1e-4)] = self._rng.uniform(0.1, 0.8)
         return share
 
-    def _grained(self, colours: Singles, hits: Hits, around: npt.NDArray[np.bool_], owner: Ints) -> Singles:
+    def _grained(self, colours: Singles, hits: RayHits, around: npt.NDArray[np.bool_], owner: Ints) -> Singles:
         """Put grain, windows and lines over what surrounds things (n, 3)."""
         x, y, z = hits.place[around].T
         c, s = np.float32(np.cos(self._turn)), np.float32(np.sin(self._turn))
@@ -183,7 +183,7 @@ class StreetColours:
             colours[road] = painted
         return colours
 
-    def _dressed(self, thing: Thing, hits: Hits, rows: Ints) -> Singles:
+    def _dressed(self, thing: StreetObject, hits: RayHits, rows: Ints) -> Singles:
         """Return the paint of the catalogue (n, 3) in colours of its own."""
         own = hits.place[rows] - np.array([thing.x_m, thing.y_m, 0.0], np.float32)
         c, s = np.float32(np.cos(thing.yaw_rad)), np.float32(np.sin(thing.yaw_rad))
