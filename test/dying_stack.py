@@ -20,8 +20,8 @@ WAYS = {
     "sys.exit(0)": "raised SystemExit: 0",
     "raise_(KeyboardInterrupt())": "raised KeyboardInterrupt",
     "wait(threading.Thread(target=os._exit, args=(0,)))": "ended with exit code 0",
-    "time.sleep(3600)": "has not answered within 1 s (deadline_s) and was ended",
-    "ctypes.PyDLL(None).sleep(3600)": "has not answered within 1 s (deadline_s) and was ended",
+    "time.sleep(3600)": "has not answered within 1 s (deadline_s) and was killed",
+    "ctypes.PyDLL(None).sleep(3600)": "has not answered within 1 s (deadline_s) and was killed",
 }
 #: What leaves a stack alive: its verdicts count.
 HARMLESS = (

@@ -45,8 +45,10 @@ class VirtualTime:
 def virtual_time() -> Iterator[VirtualTime]:
     """Put a time of the test's in the place of own time."""
     time, before = VirtualTime(), dict(vars(own_time_s))
+    virtual = {"_now_s": time, "_wall_s": time, "_watched": False, "_read_s": BEGAN_S, "_lost_s": 0.0, "_ahead_s": 0.0}
+    assert set(virtual) < set(before), "a clock of another make"
     try:
-        vars(own_time_s).update(_now_s=time, _wall_s=time, _looking=False, _seen_s=BEGAN_S, _lost_s=0.0, _ahead_s=0.0)
+        vars(own_time_s).update(virtual)
         yield time
     finally:
         vars(own_time_s).update(before)

@@ -39,7 +39,7 @@ GROUPS = {
     "author": {
         "mutate": "write a mutated copy of a bag",
         "rules": "turn traffic rules into relations, and manage them",
-        "models": "train and evaluate driving models and a LiDAR detector",
+        "models": "train and evaluate driving models and detectors",
     },
     "maintain": {
         "reproduce": "make one pair of a run again, bit for bit, and judge it",

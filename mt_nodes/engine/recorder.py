@@ -223,9 +223,10 @@ class Recorder:
             self._answered_ms.append(case.followup_answer.output.answer_ms)
         for verdict in verdicts:
             if self._wants_evidence(verdict):
-                self._evidence.do(self._keep_evidence, verdict, case)
+                # The view first: to a resumed run, a pair with evidence is complete.
                 if self._worst.takes(verdict.as_plain()):
                     self._evidence.do(self._keep_view, verdict, case)
+                self._evidence.do(self._keep_evidence, verdict, case)
 
     def finish(
         self, make_tables: Callable[[Path, Sequence[RelationInfo]], Tables] | None = None, **trouble: Any

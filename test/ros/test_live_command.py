@@ -90,7 +90,7 @@ def test_what_is_wrong_in_the_file_is_told_as_the_files(file: Path) -> None:
         (["status", "nowhere"], "nowhere/live.json: cannot be read"),
         (["status", "nowhere", "--domain", "7"], "got --domain 7 and nowhere, expected one of them"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
-        (["start", "--config", "nowhere.yaml"], "got --config and start; a verb is for a run that goes on"),
+        (["start", "--config", "nowhere.yaml"], "got --config and start; a verb is for a run in progress"),
     ],
 )
 def test_usage_is_told_in_one_line(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -289,7 +289,7 @@ def test_what_a_resumed_campaign_took_is_not_shared_out(tmp_path: Path, capsys: 
     assert summary["decided"] == 6 and summary["seconds_per_decided"] is None
     moral_outcome.print_campaign(run.out, remake(run.out))
     said = " ".join(capsys.readouterr().out.split())
-    assert " s since it was resumed, " in said and " runs for each that was decided" in said
+    assert " s since it was resumed, " in said and " runs for each decided case" in said
 
 
 def test_a_report_is_made_anew_alike(toyed: Path, capsys: pytest.CaptureFixture[str]) -> None:

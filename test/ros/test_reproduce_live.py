@@ -111,7 +111,7 @@ def test_a_violated_pair_comes_again_of_its_evidence(done: Path, capsys: pytest.
     assert main(["reproduce", str(done), violated[0]]) == 0
     out = capsys.readouterr().out
     assert out.count(told["expected"]) == 0 and "from the seed" not in out and "DIFFERS" not in out
-    assert "it was VIOLATED" in out and f"evidence {done / 'evidence'}" in out
+    assert "in the run: VIOLATED" in out and f"evidence {done / 'evidence'}" in out
     assert not (done / "reproduced").exists(), "the stack was not asked again"
 
 

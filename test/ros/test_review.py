@@ -293,7 +293,7 @@ def test_the_command_serves_until_it_is_interrupted(number: int, reviewed: Path)
         assert to.getresponse().status == 200
         process.send_signal(number)
         rest, _ = process.communicate(timeout=60)
-    assert process.returncode == 0 and "1 ratings are kept" in rest
+    assert process.returncode == 0 and "1 ratings are stored" in rest
     assert len(read_ratings(reviewed / FOLDER / FILE)) == 1
 
 
@@ -378,7 +378,7 @@ def test_a_server_that_is_gone_is_told_and_the_form_keeps_what_it_holds(browser:
     server.shutdown()
     server.server_close()
     browser.value("document.querySelector('#form button').click()")
-    until(browser, "document.querySelector('#trouble').textContent.includes('the server does not answer')")
+    until(browser, "document.querySelector('#trouble').textContent.includes('the server does not respond')")
     assert browser.value("document.querySelector('[name=realistic]').checked")
     browser.value("scrollTo(0, document.documentElement.scrollHeight)")
     # Who has scrolled down to the button sees it, too.

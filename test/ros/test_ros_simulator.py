@@ -193,7 +193,7 @@ def test_time_that_was_held_is_not_missed() -> None:
 @pytest.fixture
 def own_time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(s=100.0)
-    for name, value in {"_now_s": lambda: now.s, "_wall_s": lambda: now.s, "_seen_s": now.s, "_looking": False}.items():
+    for name, value in {"_now_s": lambda: now.s, "_wall_s": lambda: now.s, "_read_s": now.s, "_watched": False}.items():
         monkeypatch.setattr(own_time_s, name, value)
     monkeypatch.setattr(own_time_s, "start_watching", lambda: None)
     monkeypatch.setattr(own_time_s, "_lost_s", 0.0)

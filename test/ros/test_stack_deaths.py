@@ -66,7 +66,7 @@ def test_a_death_ends_the_run_and_is_named(
     more = {"ready_timeout_s": 1.0} if at == "import" and "sleep" in way else {}
     with no_pages():
         assert replay(bag, tmp_path / "out", stack(tmp_path, way, at, **more), relation) == 4
-    how = WAYS[way] if not more else "was not ready after 1 s (ready_timeout_s) and was ended"
+    how = WAYS[way] if not more else "was not ready after 1 s (ready_timeout_s) and was killed"
     summary = refuse_clean(tmp_path / "out", how)
     assert f"stack 'dying' {how}" in summary["exit_why"]
     assert how in capsys.readouterr().out

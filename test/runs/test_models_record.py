@@ -139,7 +139,7 @@ def test_the_command_line_says_what_it_made(
     told = json.loads(capsys.readouterr().out)
     assert told == {"table": str(tmp_path / "out" / "samples.csv"), "pictures": 8, "made": {"short_0_0": 8}}
     assert main([*words, "--seed", "1"]) == 0
-    assert "short_1_0: 8 pictures" in (said := capsys.readouterr().out) and "16 pictures" in said
+    assert "short_1_0: 8 images" in (said := capsys.readouterr().out) and "16 images" in said
     with (tmp_path / "out" / "samples.csv").open() as table:
         assert next(csv.reader(table)) == ["image", "speed_mps", "steering_rad", "drive"]
     assert main([*words, "--share", "1.5"]) == 2

@@ -226,7 +226,7 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
         text.count("<script") == 1
         and f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"" in text
     )
-    assert page.text.index("Relations") < page.text.index("Rates") < page.text.index("Worst violations")
+    assert page.text.index("Relations") < page.text.index("Violation rates") < page.text.index("Worst violations")
     assert page.text.index("lost 2, gained 0") < page.text.index("lost 1, gained 0")
 
 
@@ -270,7 +270,7 @@ def test_missing_and_damaged_evidence_are_said_and_cost_nothing_else(tmp_path: P
     evidence_file(run, Pair(0, 4, "noise")).write_bytes(b"PK\x03\x04 torn")
     page = Page(write_report(run).read_text(encoding="utf-8"))
     assert len(page.links) == 2
-    assert "No picture: evidence/0_3_noise_0.npz is not there" in page.text
+    assert "No picture: evidence/0_3_noise_0.npz is missing" in page.text
     assert re.search(r"No picture: .*0_4_noise_0\.npz: cannot be read", page.text)
 
 
@@ -299,7 +299,9 @@ def test_why_pairs_were_not_decided_is_said_of_each_relation(tmp_path: Path) -> 
     same = RelationInfo("identity", "necessary", 20, "A relation that is the control of others, too.")
     run = write_run(tmp_path / "run", rows, NOISE, same)
     text = re.sub(r"\s+", " ", Page(write_report(run).read_text("utf-8")).text)
-    assert "NOT_APPLICABLE: 3 pairs, such as: no free ground: 0 of 64 places NOT_APPLICABLE: 1 pair: no camera" in text
+    assert (
+        "NOT_APPLICABLE: 3 pairs, for example: no free ground: 0 of 64 places NOT_APPLICABLE: 1 pair: no camera" in text
+    )
     assert "of control" not in text
 
 

@@ -256,7 +256,7 @@ def test_the_view_from_above_shows_all_there_is(whole: Path) -> None:
         "crosser, child (follow-up only)"
     ]
     (hit,) = of_class(svg, "hit")
-    assert hit.findtext("text") == f"follow-up: {view.hits[0].told.closing_mps:.1f} m/s, crosser"
+    assert hit.findtext("text") == f"follow-up: {view.hits[0].collision.closing_mps:.1f} m/s, crosser"
     assert len(of_class(svg, "ghost")) >= 10 and "nan" not in from_above(view).lower()
 
 
@@ -318,7 +318,7 @@ def test_a_drive_of_one_instant_can_be_shown() -> None:
     view = EpisodeView.of(kept)
     assert view.script_data()["bodies"] == [None, None] and seconds(view) == []
     assert "nan" not in (from_above(view) + "".join(plot.svg for plot in plots(view))).lower()
-    assert in_words(kept)[1].startswith("source: ended by time after 0.0 s and 0.0 m; 10.0 to 10.0 m/s; hit nobody")
+    assert in_words(kept)[1].startswith("source: ended by time after 0.0 s and 0.0 m; 10.0 to 10.0 m/s; no collision")
 
 
 def test_names_of_users_are_text() -> None:
@@ -443,7 +443,7 @@ def test_the_slider_takes_everybody_to_where_they_were(page: Browser, whole: Pat
     assert float(speed) == pytest.approx(view.plotted[0][1][20:22] @ (0.4, 0.6), abs=0.06)
     shown = "getComputedStyle(document.querySelector('.hit')).display"
     assert page.value(shown) == "none"
-    moved_to(page, view.hits[0].told.time_s + 0.02)
+    moved_to(page, view.hits[0].collision.time_s + 0.02)
     assert page.value(shown) != "none" and page.troubles == []
 
 
@@ -522,7 +522,7 @@ def test_words_tell_both_drives(whole: Path, capsys: pytest.CaptureFixture[str])
     kept = kept_of(whole, CHILD)
     hit = kept.drives[1].trace.collisions[0]
     assert f"pair {VIOLATED}: VIOLATED measured 1 collisions, bound 0 the source hits nobody" in told
-    assert "done to the world: actor_kind_changed (changed crosser)" in told
+    assert "change of the world: actor_kind_changed (changed crosser)" in told
     assert f"hit crosser (child) with its front at {hit.time_s:.2f} s, {hit.closing_mps:.1f} m/s, fatal" in told
     again = f"mt reproduce {whole} {VIOLATED}"
     assert told.endswith(again)
@@ -544,16 +544,16 @@ def test_words_measure_what_they_say() -> None:
     )
     world, source, followup, apart = in_words(kept)
     assert world == (
-        "scenario made on the map straight; done to the world: herd (by_m 0.3333) "
+        "scenario made on the map straight; change of the world: herd (by_m 0.3333) "
         "(added cow_0, cow_1, cow_2, cow_3, cow_4 and 2 more)"
     )
     # Ego: 3.8 m before its rear axle, 0.925 m to each side; at 30 m, whoever is 20 m ahead of the start at 40 m.
     assert source.startswith(
-        "source: ended by time after 1.0 s and 10.0 m; 10.0 to 10.0 m/s; hit nobody, nearest walker at"
+        "source: ended by time after 1.0 s and 10.0 m; 10.0 to 10.0 m/s; no collision, nearest walker at"
     )
     assert followup == (
         "follow-up: ended by time after 1.0 s and 8.0 m; 8.0 to 8.0 m/s, braked by at most 2.5 m/s² (at 0.3 s), 2 of "
-        "11 instants without an answer; hit walker (adult) with its left at 1.02 s, 4.2 m/s, fatal 1 %"
+        "11 instants without a command; hit walker (adult) with its left at 1.02 s, 4.2 m/s, fatal 1 %"
     )
     assert apart == "at most 2.00 m apart (at 1.0 s)"
 
@@ -562,7 +562,7 @@ def test_words_measure_what_they_say() -> None:
     ("words", "told"),
     [
         (["7/-/nobody/0"], "no verdict of pair"),
-        ([str(VIOLATED), "--frame", "3"], "--frame is for a frame of a bag"),
+        ([str(VIOLATED), "--frame", "3"], "--frame needs a bag"),
         ([str(VIOLATED), "--bag", "my_bag"], "got --bag and PAIR, expected one of them"),
         (["17"], "got pair '17'"),
     ],

@@ -196,7 +196,7 @@ def test_a_relation_that_was_edited_is_told(done: Path, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ([VIOLATED, "--bag", "my_bag"], "made of its ledger; leave --bag out"),
+        ([VIOLATED, "--bag", "my_bag"], "has no bag; leave --bag out"),
         ([f"2/-/{NEARER}/0"], "no follow-up of the episode"),
         ([f"3/-/{CHILD}/0"], "no verdict of pair"),
     ],

@@ -20,6 +20,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
+from mt_nodes.engine import recorder
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs.replay.replay_run import Run
@@ -62,9 +63,11 @@ def cut(whole: Path, torn: Path, at: random.Random) -> None:
     least = max((i + 1 for i, line in enumerate(lines) if json.loads(line)["pair"] in needed), default=0)
     start = sum(map(len, lines[:least]))
     (torn / "ledger.jsonl").write_bytes(ledger[: at.randint(start, len(ledger))])
-    for evidence in (torn / "evidence").iterdir():
+    for evidence in (torn / "evidence").glob("*.mcap"):
         if at.random() < 0.5:
             evidence.unlink()
+            if at.random() < 0.5:  # the view is written before the evidence
+                evidence.with_suffix(".npz").unlink(missing_ok=True)
 
 
 def lines(run_directory: Path, name: str) -> list[str]:
@@ -75,6 +78,18 @@ def left(run_directory: Path) -> list[str]:
     return sorted(
         str(p.relative_to(run_directory)) for d in ("evidence", "draws") for p in (run_directory / d).iterdir()
     )
+
+
+def test_evidence_is_written_after_its_view(bag: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bool] = []
+    write = recorder.write_evidence
+    monkeypatch.setattr(
+        recorder,
+        "write_evidence",
+        lambda path, *rest: (written.append(path.with_suffix(".npz").exists()), write(path, *rest)),
+    )
+    in_process(bag, tmp_path / "run", *RELATIONS, **STACKS["detector"])
+    assert written and all(written), "a run that is killed between the two and resumed would never have the view"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -326,7 +326,7 @@ def test_the_command_draws_and_says_where(
         (["red_light", "--bag", "BAG", "--set", "kind=green"], "is a manipulation"),
         (["front_40m", "--bag", "BAG"], "expected a mutation, a manipulation or a relation"),
         (["object_added", "--bag", "BAG", "--set", "range_m=[95, 99]"], "object_added cannot be applied to frame 0:"),
-        (["noise_outside_roi", "--out", "x.png"], "--out is for a frame of a bag; give --bag, too"),
+        (["noise_outside_roi", "--out", "x.png"], "--out needs a bag; give --bag, too"),
         (["noise_outside_roi", "--bag", "/nowhere"], "/nowhere"),
     ],
 )

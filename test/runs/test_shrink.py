@@ -300,7 +300,7 @@ def test_what_no_longer_fails_is_said(place: Path, tmp_path: Path, capsys: pytes
     code, told = shrunk(capsys, run, "0/1/dropped/0")
     assert code == 3 and told["first"] == {"failed": 0, "plays": 5} and not told["steps"]
     assert main(["shrink", str(run), "0/1/dropped/0", "--confirm", "1/1"]) == 3
-    assert "nothing to make small" in capsys.readouterr().out
+    assert "there is nothing to reduce" in capsys.readouterr().out
 
 
 def test_what_was_not_violated_is_refused(place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

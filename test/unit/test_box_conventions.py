@@ -82,7 +82,7 @@ def test_the_middle_of_the_bottom_is_half_a_height_below_the_middle() -> None:
 
 @pytest.mark.parametrize("keys", [{"points_frame": "camera"}, {"boxes_frame": "lidar"}, {"boxes_frame": "base_link"}])
 def test_a_frame_that_is_no_cameras_and_one_without_z_up_are_refused(keys: dict[str, str]) -> None:
-    with pytest.raises(InfrastructureError, match=r"does not lead down in .* expected an optical frame"):
+    with pytest.raises(InfrastructureError, match=r"does not point down in .* expected an optical frame"):
         said([[0.0, 0.0, 9.0, 4.0, 1.5, 2.0, 0.0]], **{**KITTI, **keys})
 
 
@@ -96,9 +96,9 @@ def test_a_camera_that_nobody_knows_is_said() -> None:
     [
         (
             "callable: a:b\nboxes: kitti_camera",
-            "boxes_frame: got '' with boxes: kitti_camera; kitti_camera alone needs",
+            "boxes_frame: got '' with boxes: kitti_camera; only kitti_camera takes it, and needs",
         ),
-        ("callable: a:b\nboxes_frame: camera", "got 'camera' with boxes: centre; kitti_camera alone needs it"),
+        ("callable: a:b\nboxes_frame: camera", "got 'camera' with boxes: centre; only kitti_camera takes it"),
         ("callable: a:b\nboxes: kitti", "boxes: got 'kitti'"),
         ("command: [x]\nboxes: bottom_centre", "is for a callable"),
     ],

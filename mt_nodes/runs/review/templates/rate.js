@@ -97,7 +97,7 @@ async function trying(what) {
   try {
     await what();
   } catch (error) {
-    $("trouble").textContent = `Not saved: ${error.message}`;
+    $("trouble").textContent = `Not done: ${error.message}`;
   }
 }
 
