@@ -421,7 +421,7 @@ def test_a_slider_uncovers_the_follow_up(page: Browser, made: Path) -> None:
 
 def test_commands_are_read_off_over_time(page: Browser, made: Path) -> None:
     opened(page, made, "0/5/steer/0")
-    assert "0.5 expected, 0.8 by the follow-up" in page.value("document.querySelector('#opened dl').innerText")
+    assert "0.5 expected, 0.8 in the follow-up" in page.value("document.querySelector('#opened dl').innerText")
     titles = page.value("[...document.querySelectorAll('.chart figcaption')].map(c => c.textContent)")
     assert [title.split(")")[0] for title in titles] == ["commanded (rad", "measured (rad"]
     read = "document.querySelector('.chart output').textContent"
