@@ -435,7 +435,7 @@ def test_commands_are_read_off_over_time(page: Browser, made: Path) -> None:
     page.value("document.querySelector('.chart').focus()")
     for _ in range(3):
         page.press("ArrowRight")
-    assert page.value(read) == "time (s) 3: source 3, follow-up not told"
+    assert page.value(read) == "time (s) 3: source 3, follow-up none"
     assert page.value("document.querySelectorAll('.chart .band').length") == 1 and complaints(page) == []
 
 
