@@ -452,7 +452,7 @@ def test_an_inline_run_that_is_interrupted_is_summed_up_and_leaves_nothing(start
     launch.send_signal(signal.SIGINT)
     said, _ = launch.communicate(timeout=120)
     assert launch.returncode == 0, said
-    assert "forwarding only: not armed" in said and "nobody publishes /lidar/points_raw" in said
+    assert "forwarding only: not armed" in said and "no publisher for /lidar/points_raw" in said
     assert json.loads((out / "summary.json").read_text())["armed"] is False
     assert nothing_left_of(launch, out)
 
