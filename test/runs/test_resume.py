@@ -92,7 +92,7 @@ def test_evidence_is_written_after_its_view(bag: Path, tmp_path: Path, monkeypat
     assert written and all(written), "a run that is killed between the two and resumed would never have the view"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     torn = tmp_path / "torn"
     cut(undisturbed, torn, random.Random(seed))
