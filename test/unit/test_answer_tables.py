@@ -157,11 +157,14 @@ def test_nothing_seen_is_nothing_of_what_the_stack_file_promises(said: Any, sens
     assert other is None
 
 
+@pytest.mark.parametrize(
+    ("outputs", "expected"), [("control", r"Control\(None, "), ("path", "an Output .* promise path")]
+)
 @pytest.mark.parametrize("said", [(0.1, 3.0), {"steering": 0.1, "speed": 3.0}, [], np.zeros((1, 7))])
-def test_a_driver_that_returns_no_command_is_told_of_commands(said: Any) -> None:
-    stack = build(Stack, {"callable": "a:b", "inputs": {"camera": "/in"}, "outputs": "control"}, "a test")
+def test_an_error_names_what_the_stack_file_promises_not_boxes(said: Any, outputs: str, expected: str) -> None:
+    stack = build(Stack, {"callable": "a:b", "inputs": {"camera": "/in"}, "outputs": outputs}, "a test")
     host = CallableHost(lambda _: said, stack, takes_stamp=False)
-    with pytest.raises(InfrastructureError, match=r"expected Control\(None, "):
+    with pytest.raises(InfrastructureError, match=f"expected {expected}"):
         host(Image("/in", 5, "front", np.zeros((4, 4, 3), np.uint8), "rgb8"), TransformTree())
 
 
