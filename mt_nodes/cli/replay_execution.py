@@ -19,6 +19,7 @@ from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.runs.replay.unused_transforms import transform_warnings
 from mt_nodes.stacks.stack import Stack
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def replay(request: ReplayRequest, out: str | None, *, as_json: bool = False, qu
     Raises:
         MtError: nothing was run, or the suite process ended without a summary.
     """
-    return execute_replay(Run.create(request, out), as_json=as_json, quiet=quiet)
+    run = Run.create(request, out)
+    for warning in transform_warnings(run):
+        warn(warning)
+    return execute_replay(run, as_json=as_json, quiet=quiet)
 
 
 def resume(out: Path, *, as_json: bool = False) -> Summary:

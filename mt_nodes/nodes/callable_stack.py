@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import argparse
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,21 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.messages import Message
-from mt_nodes.data.outputs import Control
+from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.command_adapters import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_help import node_parser
 from mt_nodes.nodes.node_main import run_node
 from mt_nodes.stacks.callable_host import CallableHost
+from mt_nodes.stacks.callables import raised_at
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.stacks.topic_sync import Joiner
 
@@ -85,7 +89,7 @@ class CallableStack(Node):
         given = sensor if self._joiner is None else self._joiner.take(topic, sensor)
         if given is None:
             return
-        output = self._host(given, self._transforms)
+        output = self._answer(given)
         for role, (adapter, publisher) in self._outputs.items():
             said = getattr(output, role)
             if said is not None:
@@ -94,6 +98,19 @@ class CallableStack(Node):
                     refuse_lost(adapter, said, message)
                 self._meet(publisher)
                 publisher.publish(message)
+
+    def _answer(self, given: Message | Mapping[str, Message]) -> Output:
+        """Call; an exception of the callable is printed whole, and then in one line with the user's file and line."""
+        try:
+            return self._host(given, self._transforms)
+        except MtError:
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            stack = self._host.stack.name
+            raise InfrastructureError(
+                f"stack '{stack}' raised {type(error).__name__}: {error}{raised_at(error)}"
+            ) from error
 
     def _meet(self, publisher: Any) -> None:
         """Before the first answer wait for a listener: he may have found us while we have not found him yet.
@@ -107,11 +124,11 @@ class CallableStack(Node):
 
 def main(args: list[str] | None = None) -> None:
     """Run until the context is shut down; a callable that raises ends the process, as a stack's crash would."""
-    parser = argparse.ArgumentParser(prog="callable_stack", description=__doc__)
+    parser = node_parser("callable_stack", args)
     parser.add_argument("--stack", required=True, help="name or file of a stack with a callable")
     parser.add_argument("--transforms", type=Path, help="YAML file of transforms, for points_frame")
     parser.add_argument("--prefix", default="", help="put before every topic")
-    parser.add_argument("--plugins", type=Path, action="append", default=[])
+    parser.add_argument("--plugins", type=Path, action="append", default=[], help="directory with your own plugins")
     given, ros_args = parser.parse_known_args(args)
     for directory in given.plugins:
         plugins.add_directory(directory)

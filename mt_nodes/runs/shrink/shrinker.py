@@ -201,10 +201,14 @@ class Shrinker(Generic[F, P]):
         played, (plays, minutes) = self._player.plays, (self._budget.plays, self._budget.minutes)
         by = "plays" if played >= plays else "minutes"
         self.told.cut = {"cut_by": by, "plays": played, "plays_cut": plays - played}
-        most = f"--plays {plays}" if by == "plays" else f"--minutes {minutes:g}"
-        left = "" if by == "plays" else f" of {plays}, as the load of the machine had it"
-        spent = f"the budget is spent ({most}), after {counted(played, 'play')}{left}"
-        self.told.notes.append(f"{spent}: there may be something smaller")
+        if by == "plays":
+            spent = f"the limit of {counted(plays, 'replay')} was reached; a larger --plays may find a smaller form"
+        else:
+            spent = (
+                f"the limit of {minutes:g} min was reached after {played} of at most {counted(plays, 'replay')}, how "
+                "many depends on the load of the machine; more --minutes may find a smaller form"
+            )
+        self.told.notes.append(spent)
 
     def play(self, form: F, words: str) -> P:
         """Play a form once."""
