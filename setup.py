@@ -81,7 +81,7 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
-            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18"),
+            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18", "jsonschema>=4.18"),
         ],
     },
     entry_points={

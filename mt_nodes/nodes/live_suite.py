@@ -93,7 +93,7 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._told_s = -STATUS_EVERY_S
+        self._began_s, self._told_s = time.monotonic(), -STATUS_EVERY_S
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
@@ -254,7 +254,11 @@ class _LiveSuite:
         self._events.send(status)
         clocks = self._clocks()
         flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
-        self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
+        lasted_s = max(now_s - self._began_s, 1e-9)
+        rate = {"pairs_per_s": round(status["done"] / lasted_s, 1)} if "done" in status else {}
+        self._control.status(
+            {**status, **flat, **rate}, [row["warning"] for row in clocks.values() if "warning" in row]
+        )
         self._refuse_strangers(status)
 
     def _refuse_leaks(self, status: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base.errors import MtError
+from mt_nodes.nodes.node_help import node_help, wants_help
 
 #: What a node logs when it can be talked to; launch files wait for it.
 READY = "ready"
@@ -27,11 +28,16 @@ def run_node(
     args: list[str] | None,
     executor: Callable[[], Any] = SingleThreadedExecutor,
     signals: SignalHandlerOptions = SignalHandlerOptions.ALL,
+    name: str = "",
 ) -> None:
     """Initialise rclpy, make the node, spin it until shutdown or Ctrl-C; known errors are one line and an exit code.
 
-    Without rclpy's ``signals`` the node itself has to listen for them, and to set ``finished``.
+    Without rclpy's ``signals`` the node itself has to listen for them, and to set ``finished``. With the ``name`` of an
+    executable, ``--help`` prints what it is and ends.
     """
+    if name and wants_help(args):
+        print(node_help(name), end="")
+        return
     rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()

@@ -20,6 +20,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import mt_nodes
+from mt_nodes.nodes.node_interfaces import NODES
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12")
@@ -133,6 +134,7 @@ def test_every_command_exists(distribution: Any) -> None:
     commands = dict(re.split(r"\s*=\s*", line) for line in distribution.entry_points["console_scripts"])
     nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator"}
     assert set(commands) == {"mt", *nodes}
+    assert nodes == set(NODES), "each answers --help"
     for target in commands.values():
         module, _, function = target.partition(":")
         tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
