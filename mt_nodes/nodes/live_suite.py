@@ -37,7 +37,13 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import (
+    STATUS_EVERY_S,
+    ProgressEvents,
+    check_interrupted,
+    ros_arguments,
+    run_suite,
+)
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -63,7 +69,7 @@ def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     with ExitStack() as ending:
         given = run.request.control_domain
         lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))
-        control_ros = SpinningContext((*lease.domains, given)[0])
+        control_ros = SpinningContext((*lease.domains, given)[0], ros_arguments())
         ending.callback(control_ros.close)
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)

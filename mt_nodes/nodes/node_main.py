@@ -13,6 +13,7 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -41,7 +42,11 @@ def run_node(
     rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()
-        node.get_logger().info(READY)
+        log = node.get_logger()
+        if log.is_enabled_for(LoggingSeverity.INFO):
+            log.info(READY)
+        else:  # launch files wait for it
+            print(READY, flush=True)
         spin(node, executor())
     except MtError as error:
         print(f"mt_nodes: {error}", file=sys.stderr)

@@ -20,6 +20,13 @@ from mt_nodes.base.processes import Flag, die_with_parent, nobody_left_behind
 from mt_nodes.nodes.node_help import node_parser
 
 STATUS_EVERY_S = 0.5
+
+
+def ros_arguments() -> list[str]:
+    """Return the ROS arguments of this process: they hold for the nodes in the user's or the control domain."""
+    return sys.argv[sys.argv.index("--ros-args") :] if "--ros-args" in sys.argv else []
+
+
 _interrupted = Flag()
 
 
