@@ -105,7 +105,7 @@ class Inside:
         names = Counter(f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces())
         others = names - Counter(self._ours.names)  # once: a second one is not ours
         known = set(self._boxed.nodes)
-        strangers = sorted(n for n in others if n not in known and not self._watched.looks_on(n))
+        strangers = sorted(n for n in others if n not in known and not self._watched.is_observer(n))
         if strangers and known:
             may = ", ".join(self._boxed.nodes)
             raise IsolationError(f"in the box: got {strangers[0]}, expected {may}; see nodes, allow_nodes of the stack")

@@ -240,14 +240,14 @@ def test_pictures_go_back_block_by_block() -> None:
 
 
 def test_objects_and_messages_that_are_gone() -> None:
-    def told(*at: float) -> WorldMessage:
+    def result(*at: float) -> WorldMessage:
         return WorldMessage(
             "/objects", "objects", stamp(0), "map", Detections.make("map", stamp(0), [[x, 0, 0] for x in at])
         )
 
-    difference = Difference.between(of(told(1.0, 2.0)), of(told(1.0, 2.0, 3.0, 4.0)))
+    difference = Difference.between(of(result(1.0, 2.0)), of(result(1.0, 2.0, 3.0, 4.0)))
     assert difference.counts() == {"objects added": 2}
-    assert some(difference, 1).told[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
+    assert some(difference, 1).result[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
     lost = Difference.between(of(cloud(0), image(0)), of(cloud(0)))
     assert lost.counts()["messages changed"] == 1 and some(lost).images
 
@@ -317,5 +317,5 @@ def test_a_move_comes_again_where_something_has_become_smaller(smaller: int, beg
         moves.append("window")
 
     shrinker.shrink([window, points, window])
-    assert moves == begun and shrinker.told.complete and shrinker.best.size == smaller
-    assert shrinker.told.first == Count(5, 5, True) and shrinker.told.played == shrinker.best
+    assert moves == begun and shrinker.result.complete and shrinker.best.size == smaller
+    assert shrinker.result.first == Count(5, 5, True) and shrinker.result.played == shrinker.best
