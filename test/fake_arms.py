@@ -128,7 +128,7 @@ class FakeArm:
         self.nth += 1
         return sent
 
-    def pass_by(
+    def forward(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),

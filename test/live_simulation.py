@@ -17,7 +17,7 @@ from recordings import PERIOD_NS, bundles
 from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.relation import Suite
-from mt_nodes.runs.live.attendance import Presence, always_there
+from mt_nodes.runs.live.attendance import Presence, always_present
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_driver import LiveDriver
@@ -86,7 +86,7 @@ class Simulation:
     publishes_when_empty: bool = False
     config: dict[str, Any] = field(default_factory=dict)
     missed: Callable[[int, int], int] = nothing_missed
-    presence: Callable[[], Presence] = always_there
+    presence: Callable[[], Presence] = always_present
     stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
 
     def __post_init__(self) -> None:

@@ -23,14 +23,14 @@ class DelayedInput:
     Attributes:
         due_s: own time at which it goes out.
         sendings: what does, each when it is due itself.
-        gone: whether it has begun to go out, or never will.
+        is_released: whether it has begun to go out, or never will.
         dropped: whether it never will, for nobody was there.
         left: what is still to go out of one that has begun to.
     """
 
     due_s: float
     sendings: Sequence[Sending] = ()
-    gone: bool = False
+    is_released: bool = False
     dropped: bool = False
     left: deque[Sending] = field(default_factory=deque)
 
@@ -57,7 +57,7 @@ class DelayLine:
     def exchange(self, instead: Mapping[DelayedInput, Sequence[Sending]]) -> bool:
         """Put something else into slots, into all or, when one has begun to go out, into none; say which."""
         with self._changed:
-            if any(slot.gone for slot in instead):
+            if any(slot.is_released for slot in instead):
                 return False
             for slot, sendings in instead.items():
                 slot.sendings = sendings
@@ -116,8 +116,8 @@ class DelayLine:
         if self._held:
             _drop(lane)
             return None
-        if not slot.gone:
-            slot.gone = True
+        if not slot.is_released:
+            slot.is_released = True
             slot.left.extend(slot.sendings)
         sending = slot.left.popleft() if slot.left and slot.left[0].due_s <= own_time_s() else None
         if not slot.left:
@@ -144,4 +144,4 @@ def _due_s(lane: deque[DelayedInput]) -> float:
 
 def _drop(lane: deque[DelayedInput]) -> None:
     slot = lane.popleft()
-    slot.gone = slot.dropped = True
+    slot.is_released = slot.dropped = True

@@ -16,7 +16,7 @@ from mt_nodes.data.scenes import Scenes
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
-from mt_nodes.runs.live.attendance import LOST, Presence, always_there
+from mt_nodes.runs.live.attendance import LOST, Presence, always_present
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.live_episodes import Episodes, Start
@@ -60,7 +60,7 @@ class LiveDriver:
         progress: Progress = no_progress,
         tell: Callable[[dict[str, Any]], None] = lambda status: None,
         missed: Callable[[int, int], int] = nothing_missed,
-        presence: Callable[[], Presence] = always_there,
+        presence: Callable[[], Presence] = always_present,
         forbidden: Callable[[], str] = lambda: "",
     ) -> None:
         config, stack = run.request, run.stack
@@ -80,7 +80,7 @@ class LiveDriver:
         self._ending = False
         self._turn: Turn | None = None
         self._counts: Counter[str] = Counter()
-        self._began_s = self._heard_s = own_time_s()
+        self._began_s = self._last_input_s = own_time_s()
         self._last: Instant | None = None
 
     def received(self, bundle: Bundle, wrong: str = "") -> None:
@@ -98,7 +98,7 @@ class LiveDriver:
 
     def passes(self, wire: Wire) -> None:
         """Hand on a message that is no sensor's, and comes now."""
-        self._feeding.pass_by(wire, own_time_s())
+        self._feeding.forward(wire, own_time_s())
 
     def run(self) -> None:
         """Go on until told to stop, or until what was asked for is done; then judge what is on its way.
@@ -143,7 +143,7 @@ class LiveDriver:
     def status(self) -> dict[str, Any]:
         """What is told of the run: plain values by name."""
         turn, place = self._turn, self._last.place if self._last else None
-        silent_s = own_time_s() - self._heard_s
+        silent_s = own_time_s() - self._last_input_s
         return {
             "state": self._wishes.state.value,
             "waiting_for": self._presence.away
@@ -176,16 +176,16 @@ class LiveDriver:
     def _look_for_instance(self) -> None:
         """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
         before, self._presence = self._presence, self._look()
-        gone = self._presence.times_lost - before.times_lost
-        if not gone and not (before.away and not self._presence.away):
+        losses = self._presence.times_lost - before.times_lost
+        if not losses and not (before.away and not self._presence.away):
             return
         self._collect()
-        self._counts["lost_instances"] += gone
-        for instant in self._open if gone else ():
-            given = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
-            self._end(instant, Outcome.ERROR if given else Outcome.SKIPPED, LOST)
+        self._counts["lost_instances"] += losses
+        for instant in self._open if losses else ():
+            was_sent = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
+            self._end(instant, Outcome.ERROR if was_sent else Outcome.SKIPPED, LOST)
             self._feeding.give_up(instant)
-        if gone:
+        if losses:
             self._open.clear()
         self._judge.forget()
         # Even one without memory: that it hears us, and we hear it, is known when it has answered.
@@ -193,7 +193,7 @@ class LiveDriver:
 
     def _take(self, instant: Instant) -> None:
         """Decide what an instant is used for; its pairs are owed from now on."""
-        self._last, self._heard_s = instant, instant.arrived_s
+        self._last, self._last_input_s = instant, instant.arrived_s
         instant.bundle = self._scenes.placed(instant.bundle)
         if instant.place.start.breaks:
             self._begin_episode(instant)

@@ -99,7 +99,7 @@ class Feeding:
         if self._mode == "shadow":
             # The live stack has it already: that its answer is awaited is all there is to do.
             first.sendings[0].send()
-            first.gone = True
+            first.is_released = True
         elif self._mode == "twin":
             self._line.put("first", first)
         else:
@@ -121,9 +121,9 @@ class Feeding:
     def give_up(self, instant: Instant) -> None:
         """Expect nothing more of an instant: whoever was given it is not there any more."""
         for slot in instant.slots:
-            slot.gone = slot.dropped = True
+            slot.is_released = slot.dropped = True
 
-    def pass_by(self, wire: Wire, arrived_s: float) -> None:
+    def forward(self, wire: Wire, arrived_s: float) -> None:
         """Put a message that is no sensor's on its way to our arms."""
         due_s = arrived_s + self._delay_s
         alone = Part(Bundle(0, 0, wire.stamp_ns, wires=(wire,)), frozenset(), wire.stamp_ns, 0)
@@ -179,7 +179,7 @@ class Feeding:
         answer = first.sendings[0].answer
         if answer is None or answer.status is not AnswerStatus.ANSWERED:
             # What is answered late would be taken for the answer to the next input of that stamp.
-            second.sendings, second.gone = (), True
+            second.sendings, second.is_released = (), True
             return
         for sending in second.sendings:
             sending.due_s += now_s - second.due_s
@@ -195,4 +195,4 @@ class Feeding:
 
 
 def _answered(slot: DelayedInput, now_s: float) -> bool:
-    return slot.gone and all(sending.answered(now_s) for sending in slot.sendings)
+    return slot.is_released and all(sending.answered(now_s) for sending in slot.sendings)

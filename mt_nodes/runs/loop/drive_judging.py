@@ -55,8 +55,8 @@ class EpisodeJudge:
         if followup.ended == SILENT:
             outcome = Outcome.VIOLATED if self._publishes_when_empty else Outcome.UNPAIRED_FOLLOWUP
             return Judgement(outcome, reason=_silence("follow-up", followup))
-        asked = judge_for(offer, judge)
-        return guarded(lambda: _checked(asked, source.driven, followup.driven, effects))
+        relation = judge_for(offer, judge)
+        return guarded(lambda: _checked(relation, source.driven, followup.driven, effects))
 
 
 def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judgement) -> list[Verdict]:

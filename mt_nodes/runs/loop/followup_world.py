@@ -24,8 +24,8 @@ def changed(planned: PlannedEpisode, relation: Relation, seed: int, draw: int = 
         NotApplicable: a change has no honest follow-up of this scenario.
         UsageError: what was made cannot be driven through; the text names all that is wrong.
     """
-    if planned.again is not None:
-        return planned.again
+    if planned.recorded_world is not None:
+        return planned.recorded_world
     setting, effects, draws = planned.setting, WorldEffects(), []
     for step, change in enumerate(relation.scenario):
         drawn = change.draw(generator(seed, relation.id, planned.number, None, f"{draw}.{step}"), setting)

@@ -98,7 +98,7 @@ class DrivePlayer:
     @property
     def whole(self) -> Worlds:
         """The pair as it was."""
-        world = self.planned.again
+        world = self.planned.recorded_world
         assert world is not None, "the worlds are those of a finished run"
         return Worlds(self.relation, self.planned.setting, world.draws, world.back, world.window)
 
@@ -120,12 +120,12 @@ class DrivePlayer:
     def run_of(self, form: Worlds) -> ScenarioRun:
         """Return the run that drives through a form."""
         assert form.followup_world is not None, "what cannot be made is not played"
-        planned = replace(self.planned, setting=form.setting, again=form.followup_world)
+        planned = replace(self.planned, setting=form.setting, recorded_world=form.followup_world)
         return replace(self._run, suite=_with(self._run.suite, form.relation), episodes=(planned,))
 
     def drawn(self, form: Worlds) -> tuple[Draw, ...] | None:
         """Return the draws of a form's changes from the seed, None where the changes have none of its world."""
-        planned = replace(self.planned, setting=form.setting, again=None)
+        planned = replace(self.planned, setting=form.setting, recorded_world=None)
         try:
             return changed(planned, form.relation, self._run.request.seed, self._offer.draw).draws
         except (MtError, NotApplicable):
