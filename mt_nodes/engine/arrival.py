@@ -14,7 +14,7 @@ from mt_nodes.base.process_clock import own_time_s
 from mt_nodes.engine.pairing import Strays, Ticket
 
 #: Outputs of one role, and stamps of inputs, that are kept.
-KEPT = 256
+HISTORY = 256
 #: So long before an input is known here that somebody else sends, the stack may have answered it.
 AHEAD_S = 1.0
 
@@ -69,15 +69,15 @@ class Arrivals:
         self._window_s, self._before_s, self._deadline_s = window_s, before_s, deadline_s
         self._stamped: dict[str, dict[int, deque[_Output]]] = defaultdict(lambda: defaultdict(deque))
         self._order: dict[str, deque[_Output]] = defaultdict(deque)
-        self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=KEPT))
+        self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=HISTORY))
         #: By stamp, the one that was used last at the end.
         self._awaited: dict[int, list[AwaitedAnswer]] = {}
         #: When the last inputs went out, and how many outputs without a stamp each role has had since the last one.
-        self._sent_s: deque[float] = deque(maxlen=KEPT)
+        self._sent_s: deque[float] = deque(maxlen=HISTORY)
         self._since_sent: dict[str, int] = {}
         self._changed = threading.Condition()
         #: Own time at which anything was heard last.
-        self.heard_s = -math.inf
+        self.last_output_s = -math.inf
         self.strays = Strays()
         #: Stamp of the last output since the last input that is no input's.
         self.unknown_stamp_ns: int | None = None
@@ -105,8 +105,8 @@ class Arrivals:
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in."""
-        self.heard_s = own_time_s()
-        output = _Output(self.heard_s, stamp_ns, payload)
+        self.last_output_s = own_time_s()
+        output = _Output(self.last_output_s, stamp_ns, payload)
         with self._changed:
             if stamp_ns is None or self._match == "arrival":
                 self._unstamped[role].append(output)
@@ -119,8 +119,8 @@ class Arrivals:
 
     def complete(self, ticket: Ticket) -> bool:
         """Whether every role that makes an answer has been heard."""
-        heard = [role for role in self._roles if role in ticket.parts or self._find_by_arrival(role, ticket)]
-        return len(heard) == len(self._roles)
+        answered_roles = [role for role in self._roles if role in ticket.parts or self._find_by_arrival(role, ticket)]
+        return len(answered_roles) == len(self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
         """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
@@ -147,8 +147,8 @@ class Arrivals:
     def clear(self) -> None:
         """Forget everything (the stack was restarted)."""
         with self._changed:
-            for kept in (self._stamped, self._order, self._unstamped, self._awaited, self._sent_s, self._since_sent):
-                kept.clear()
+            for data in (self._stamped, self._order, self._unstamped, self._awaited, self._sent_s, self._since_sent):
+                data.clear()
 
     def _join(self, role: str, stamp_ns: int) -> None:
         """Give outputs of a stamp to the inputs that lack them, in their order."""
@@ -189,7 +189,7 @@ class Arrivals:
 
     def _forget_inputs(self) -> None:
         """Keep no more than so many stamps, and those that still await an answer."""
-        while len(self._awaited) > KEPT:
+        while len(self._awaited) > HISTORY:
             oldest = next(iter(self._awaited))
             if any(map(self.lacks, self._awaited[oldest])):
                 return
@@ -203,7 +203,7 @@ class Arrivals:
         order, by_stamp = self._order[role], self._stamped[role]
         order.append(output)
         by_stamp[stamp_ns].append(output)
-        if len(order) > KEPT:
+        if len(order) > HISTORY:
             oldest = order.popleft().stamp_ns
             assert oldest is not None, "only outputs with a stamp are kept by it"
             if same := by_stamp.get(oldest):

@@ -104,8 +104,8 @@ class _Copy:
         """Make every topic of the source, with or without messages."""
         for c in self._reader.connections:
             kind = self._reader.topics[c.topic].type
-            made = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
-            self._connections[_key(c)] = made
+            connection = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
+            self._connections[_key(c)] = connection
 
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""

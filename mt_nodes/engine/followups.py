@@ -36,8 +36,8 @@ class FollowupPlan:
     @property
     def baseline(self) -> Bundle | None:
         """What the source arm is given in place of the source; None: the source itself."""
-        made = self.derived.baseline if self.derived else None
-        return None if made is None else made.followup.first
+        baseline = self.derived.baseline if self.derived else None
+        return None if baseline is None else baseline.followup.first
 
     @classmethod
     def settles(cls, offer: Offer, settling: frozenset[str]) -> FollowupPlan:

@@ -41,9 +41,9 @@ def agree(judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer]) -> bo
     if any(answer.status is not AnswerStatus.ANSWERED for answer in answers):
         return False
     source, followup = (answer.output for answer in answers)
-    asked = (replace(judge, check=check) for check in _sameness(judge))
-    judged = [checked(one, bundle, source, followup, _SAME).outcome for one in asked]
-    return Outcome.HOLDS in judged and set(judged) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
+    relations = (replace(judge, check=check) for check in _sameness(judge))
+    outcomes = [checked(one, bundle, source, followup, _SAME).outcome for one in relations]
+    return Outcome.HOLDS in outcomes and set(outcomes) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
 
 
 def _sameness(judge: Relation) -> list[Check]:

@@ -118,8 +118,8 @@ class Inbox:
             self._last_answered = False
 
     def _stray(self, stamp_ns: int | None, repeated: bool) -> None:
-        again = self._last_answered if self._by_order(stamp_ns) else stamp_ns in self._answered
-        if repeated or again:
+        repeats_last = self._last_answered if self._by_order(stamp_ns) else stamp_ns in self._answered
+        if repeated or repeats_last:
             self.strays.repeated += 1
         else:
             self.strays.unknown += 1

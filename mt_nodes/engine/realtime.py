@@ -47,7 +47,7 @@ class Sending:
     def send(self) -> None:
         """Send it."""
         if self.late:
-            self.part.pass_by(self.arm)
+            self.part.publish_only(self.arm)
         else:
             self.ticket = self.part.begin(self.arm)
         self.sent = True
@@ -145,7 +145,7 @@ class Realtime:
         source = Sending(arms[0], prepared.for_source(bundle), now_s)
         source.send()
         if others is not None:
-            arms[1].pass_by(others)
+            arms[1].publish_only(others)
         pair.sendings = [source, *sendings(arms[1], parts, lambda part: _due_s(part, pace, now_s))]
         _send_due(open_pairs, now_s)
         if prepared.derived:

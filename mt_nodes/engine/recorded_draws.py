@@ -45,8 +45,10 @@ class RecordedDraws:
             return None
         milder = baseline_of(line)
         try:
-            baseline = None if self._baseline is None or milder is None else self._made(self._baseline, bundle, milder)
-            return replace(self._made(self._pipeline, bundle, line), baseline=baseline)
+            baseline = (
+                None if self._baseline is None or milder is None else self._derived(self._baseline, bundle, milder)
+            )
+            return replace(self._derived(self._pipeline, bundle, line), baseline=baseline)
         except (LookupError, TypeError, ValueError) as error:
             raise InfrastructureError(
                 f"follow-up {line['pair']} cannot be made again, its draws do not fit: {error}; has the bag, the "
@@ -58,7 +60,7 @@ class RecordedDraws:
         for pipeline in filter(None, (self._pipeline, self._baseline)):
             pipeline.meet(bundle)
 
-    def _made(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
+    def _derived(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
         draws = load_draws(self._directory, line)
         return DerivedFollowup(pipeline.again(bundle, draws), draws)
 

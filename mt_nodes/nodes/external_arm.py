@@ -56,7 +56,7 @@ class ExternalArm(RosArm):
         deadline_s = ticket.sent_s + self._stack.deadline_s
         if own_time_s() >= deadline_s:
             self._look()
-            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.heard_s):
+            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.last_output_s):
                 return None
         return super().wait(ticket, until_s)
 

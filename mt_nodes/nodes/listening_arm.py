@@ -76,7 +76,7 @@ class ListeningArm:
         """Await the answer to an instant that the live stack has got by itself; nothing is sent."""
         return self._inbox.expect(bundle.stamp_ns, bundle.episode)
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),

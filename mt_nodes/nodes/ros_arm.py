@@ -183,7 +183,7 @@ class RosArm:
         self._publisher.publish(bundle, changed)
         return ticket
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),

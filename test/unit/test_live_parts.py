@@ -18,7 +18,7 @@ from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
-from mt_nodes.engine.arrival import KEPT, Arrivals
+from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.engine.realtime import Sending
@@ -400,7 +400,7 @@ def test_part_of_an_answer_is_none(time: VirtualTime) -> None:
     assert arrivals.complete(ticket) and not ticket.by_arrival
 
 
-@given(st.lists(st.tuples(st.sampled_from(["stamped", "plain"]), st.integers(0, 9)), max_size=3 * KEPT))
+@given(st.lists(st.tuples(st.sampled_from(["stamped", "plain"]), st.integers(0, 9)), max_size=3 * HISTORY))
 def test_what_is_kept_of_outputs_is_bounded(outputs: list[tuple[str, int]]) -> None:
     arrivals = Arrivals(("stamped", "plain"), "stamp", 0.1)
     for i, (role, stamp) in enumerate(outputs):
@@ -408,9 +408,9 @@ def test_what_is_kept_of_outputs_is_bounded(outputs: list[tuple[str, int]]) -> N
         ticket = arrivals.expect(i if stamp else 0, lap=i)
         ticket.until_s = ticket.sent_s
         arrivals.put(role, stamp if role == "stamped" else None, i)
-    assert sum(map(len, arrivals._stamped["stamped"].values())) == len(arrivals._order["stamped"]) <= KEPT
-    assert len(arrivals._awaited) <= KEPT and all(len(same) <= 2 for same in arrivals._awaited.values())
-    assert len(arrivals._unstamped["plain"]) <= KEPT
+    assert sum(map(len, arrivals._stamped["stamped"].values())) == len(arrivals._order["stamped"]) <= HISTORY
+    assert len(arrivals._awaited) <= HISTORY and all(len(same) <= 2 for same in arrivals._awaited.values())
+    assert len(arrivals._unstamped["plain"]) <= HISTORY
     arrivals.clear()
     assert not arrivals._order["stamped"]
 

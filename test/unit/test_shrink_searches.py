@@ -265,7 +265,7 @@ def test_a_reduction_is_read_as_it_was_written(
     Reduction(2, 9, None if kept is None else np.array(kept, dtype=bool)).save(path)
     again = Reduction.load(path)
     assert (again.first, again.end) == (2, 9)
-    assert (again.kept is None) == (kept is None) and (kept is None or again.kept.tolist() == kept)  # type: ignore[union-attr]
+    assert (again.mask is None) == (kept is None) and (kept is None or again.mask.tolist() == kept)  # type: ignore[union-attr]
 
 
 def test_a_damaged_reduction_is_told(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def summarise(
             r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id], scores.least) for r in relations
         },
         "latency_ms": dict(latency_ms or {}),
-        **({"scores": seen} if (seen := scores.plain()) else {}),
+        **({"scores": score_rows} if (score_rows := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
     }
 

@@ -66,7 +66,7 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
     with _asker(model, run.out / ANSWERS) as asker:
         baselines = Baselines(asker, directory=directory, **context)
         proposals += _model_proposals(baselines, asking, cases, request, progress)
-        usage = {"model": asker.name, **vars(asker.usage), "cost": asker.cost}
+        usage = {"model": asker.name, **asker.usage.as_plain(), "cost": asker.cost}
     return ProposalSet(cases, tuple(proposals), not_run, usage)
 
 

@@ -74,7 +74,7 @@ class Shower:
             shutil.rmtree(place)
         return {
             "pictures": list(_pictures(blind(view))),
-            "answers": [list(_answers(evidence.said[arm])) for arm in ("source", "followup")],
+            "answers": [list(_answers(evidence.answers[arm])) for arm in ("source", "followup")],
         }
 
     def _played(self, finished: RecordedPair) -> Path:

@@ -118,14 +118,14 @@ class PairMoves:
         difference = None if self._player.pair.bundle is None else self._player.target(best.relation).difference
         if difference is None or not difference.parts:
             return
-        left = np.ones(len(difference.kinds), dtype=bool) if best.left.kept is None else best.left.kept
+        left = np.ones(len(difference.kinds), dtype=bool) if best.left.mask is None else best.left.mask
         atoms, path, source = np.flatnonzero(left), ScorePath(), None
         shrinker.result.needed = added_points(difference, left)
         for count in steps_of(len(atoms), _STEPS):
             remaining = np.zeros_like(left)
             remaining[atoms[:count]] = True
             words = f"scores: {count} of {len(atoms)}"
-            played = shrinker.play(replace(best, left=replace(best.left, kept=remaining)), words)
+            played = shrinker.play(replace(best, left=replace(best.left, mask=remaining)), words)
             source, answer = played.answers(self._player.pair)
             if source is None or answer is None:
                 return
@@ -138,7 +138,7 @@ class PairMoves:
         remaining = np.zeros(count, dtype=bool)
         remaining[atoms] = True
         best = self._shrinker.best
-        smaller = replace(best, left=replace(best.left, kept=remaining))
+        smaller = replace(best, left=replace(best.left, mask=remaining))
         if vouched is not None and broken_guarantee(vouched, smaller.left):
             return False
         if len(atoms):
@@ -148,7 +148,7 @@ class PairMoves:
     def _count_atoms(self, target: Target, difference: Difference, was: Difference) -> None:
         """Tell what of the difference is left, against that of the pair as it was."""
         left, result = self._shrinker.best.left, self._shrinker.result
-        before, now = was.counts(), difference.counts(left.kept)
+        before, now = was.counts(), difference.counts(left.mask)
         for kind in {**before, **now}:
             self._shrinker.row(kind, f"{before.get(kind, 0):,}", f"{now.get(kind, 0):,}")
         if not left.whole:

@@ -199,7 +199,7 @@ class _Reduced:
         if target.bundle is not bundle:  # a long drive is read anew in each play
             target = Target(target.relation, self._preparer(offer, bundle), bundle)
         plan = target.prepared
-        if plan.derived is None or self._candidate.left.kept is None:
+        if plan.derived is None or self._candidate.left.mask is None:
             return replace(plan, offer=offer)
         return replace(plan, offer=offer, derived=self._candidate.left.of(plan.derived, target.difference))
 
