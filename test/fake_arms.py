@@ -128,7 +128,7 @@ class FakeArm:
         self.nth += 1
         return sent
 
-    def forward(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),

@@ -33,7 +33,7 @@ class RecordedDraws:
         self._baseline = MutationPipeline(relation.baseline, 0, relation.id) if relation.baseline else None
         self.lines = {line["pair"]: line for line in read_ledger(directory) if line["relation"] == relation.id}
 
-    def again(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
+    def rebuild(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
         """Return a pair's follow-up, made again; None when the run sent none.
 
         Raises:
@@ -62,7 +62,7 @@ class RecordedDraws:
 
     def _derived(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
         draws = load_draws(self._directory, line)
-        return DerivedFollowup(pipeline.again(bundle, draws), draws)
+        return DerivedFollowup(pipeline.rebuild(bundle, draws), draws)
 
 
 class RecordedFollowups:
@@ -85,7 +85,7 @@ class RecordedFollowups:
     def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Make the follow-up of one offer again."""
         began = time.perf_counter()
-        derived = self._draws.again(offer.followup_pair(bundle), bundle)
+        derived = self._draws.rebuild(offer.followup_pair(bundle), bundle)
         if derived is None:
             return FollowupPlan(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
         return FollowupPlan.ready(offer, self._reduced(derived, bundle), 1e3 * (time.perf_counter() - began))

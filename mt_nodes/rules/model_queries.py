@@ -127,7 +127,7 @@ class Asker:
             except BadAnswer as error:
                 if nth + 1 == TRIES:
                     return error, answer
-                conversation = prompts.again(messages, answer.reply.text[:_QUOTED_CHARACTERS], str(error))
+                conversation = prompts.retry(messages, answer.reply.text[:_QUOTED_CHARACTERS], str(error))
         raise AssertionError("unreachable: the last try returns")
 
 

@@ -60,7 +60,7 @@ class StackProcess:
         """Have the callable made, again if there is one; :meth:`reply` waits for it."""
         limit_s = self._stack.ready_timeout_s
         self._ask(
-            Make(self._stack, ProcessContext.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
+            Make(self._stack, ProcessContext.current()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
         )
 
     def call(self, call: StackCall) -> None:

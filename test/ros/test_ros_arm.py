@@ -205,7 +205,7 @@ def test_a_delayed_bundle_goes_out_at_its_instant_and_time_never_goes_back(playe
 def test_what_a_follow_up_leaves_out_takes_the_rest_along_all_the_same(played: Played) -> None:
     bundle = played.bundle()
     note = bundle.wires[0]
-    played.arm.forward(replace(bundle, clouds=(), images=(), camera_infos=(), wires=(note,)))
+    played.arm.publish_only(replace(bundle, clouds=(), images=(), camera_infos=(), wires=(note,)))
     played.notes.wait(lambda rows: note.cdr in rows)
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) >= bundle.stamp_ns)
     assert len(played.ask(4).output.detections) == 4, "nothing is owed for it"

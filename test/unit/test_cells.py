@@ -80,7 +80,7 @@ def test_the_order_of_returns_is_nothing_to_the_features(seed: int) -> None:
     assert np.array_equal(SMALL.features(points, 1.0), SMALL.features(rng.permutation(points), 1.0))
 
 
-def predictions_of(*objects: tuple[tuple[int, int], tuple[int, int], int, float]) -> np.ndarray:
+def said_of(*objects: tuple[tuple[int, int], tuple[int, int], int, float]) -> np.ndarray:
     """What a network says that knows of blocks of cells: first row and column, last ones, class, score."""
     said = np.zeros((CHANNELS, 64, 64), dtype=np.float32)
     for (top, left), (bottom, right), kind, score in objects:
@@ -94,7 +94,7 @@ def predictions_of(*objects: tuple[tuple[int, int], tuple[int, int], int, float]
 
 
 def test_cells_that_point_at_one_place_are_one_object() -> None:
-    found = objects_of(predictions_of(((5, 5), (9, 7), 1, 0.7), ((5, 8), (9, 10), 4, 0.4)), SMALL, 0.5)
+    found = objects_of(said_of(((5, 5), (9, 7), 1, 0.7), ((5, 8), (9, 10), 4, 0.4)), SMALL, 0.5)
     assert found.score.tolist() == pytest.approx([0.7, 0.4]) and found.kind.tolist() == [1, 4]
     assert found.top_m.tolist() == pytest.approx([-0.5, -0.5])
     number = found.number.reshape(64, 64)
@@ -103,7 +103,7 @@ def test_cells_that_point_at_one_place_are_one_object() -> None:
 
 def test_places_side_by_side_are_one_object_and_apart_two() -> None:
     """Cells of one object seldom agree to the cell about where its middle is."""
-    beside = predictions_of(((5, 5), (9, 7), 1, 0.7))
+    beside = said_of(((5, 5), (9, 7), 1, 0.7))
     beside[OFFSET.start, 5:10, 7] += SMALL.cell_m  # these point one row farther
     assert len(objects_of(beside, SMALL, 0.5).score) == 1
     beside[OFFSET.start, 5:10, 7] += 3 * SMALL.cell_m
@@ -115,7 +115,7 @@ def test_places_side_by_side_are_one_object_and_apart_two() -> None:
 )
 @pytest.mark.parametrize("along", [0, 1])
 def test_so_many_cells_between_two_places_leave_one_object(between: int, apart: int, objects: int, along: int) -> None:
-    said = predictions_of(((20, 20), (20, 20), 1, 0.7), ((40, 40), (40, 40), 1, 0.7))
+    said = said_of(((20, 20), (20, 20), 1, 0.7), ((40, 40), (40, 40), 1, 0.7))
     other = [20, 20]
     other[along] += between + 1
     # The second one's cell points at the place that lies so far from the first one's.
@@ -125,14 +125,14 @@ def test_so_many_cells_between_two_places_leave_one_object(between: int, apart: 
 
 def test_a_path_over_many_cells_ends_where_the_last_one_points() -> None:
     """Every third cell of a row points at the next of them only, and the last at itself: far apart, and one object."""
-    said = predictions_of(*(((10, column), (10, column), 1, 0.7) for column in range(10, 40, 3)))
+    said = said_of(*(((10, column), (10, column), 1, 0.7) for column in range(10, 40, 3)))
     said[OFFSET.start + 1, 10, 10:37] = 3.0 * SMALL.cell_m
     found = objects_of(said, SMALL, 0.5)
     assert len(found.score) == 1 and (found.number >= 0).sum() == 10
 
 
 def test_an_unlikely_cell_is_of_no_object_and_nothing_said_is_no_object() -> None:
-    said = predictions_of(((5, 5), (9, 7), 1, 0.7))
+    said = said_of(((5, 5), (9, 7), 1, 0.7))
     assert len(objects_of(said, SMALL, 0.95).score) == 0
     assert (objects_of(said, SMALL, 0.95).number == -1).all()
     said[CATEGORY, 5, 5] = 0.4

@@ -122,7 +122,7 @@ def _derived_sha256(
     """Return the SHA-256 of the follow-up, None where none could be made, and why."""
     try:
         draws = load_draws(finished.directory, line)
-        followup = MutationPipeline(mutations, 0, finished.pair.relation).again(source, draws)
+        followup = MutationPipeline(mutations, 0, finished.pair.relation).rebuild(source, draws)
     except (LookupError, TypeError, ValueError, MtError) as error:
         return None, f"no follow-up from the recorded draws: {error}"
     return sha256_of_followup(followup), ""

@@ -139,7 +139,7 @@ def _hashes(derived: DerivedFollowup | None) -> tuple[str | None, str | None]:
 
 def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[DerivedFollowup | None, str]:
     try:
-        return recorded.again(pair, bundle), ""
+        return recorded.rebuild(pair, bundle), ""
     except InfrastructureError as error:
         return None, str(error)
 

@@ -151,7 +151,7 @@ def _looks(
     for episode in run.episodes:
         for bundle in episode():
             for key in at.get((bundle.episode, bundle.index), ()):
-                derived = draws[key[0]].again(Pair(bundle.episode, bundle.index, key[0], str(key[2])), bundle)
+                derived = draws[key[0]].rebuild(Pair(bundle.episode, bundle.index, key[0], str(key[2])), bundle)
                 if derived is not None:
                     yield key, *_inspect(bundle, derived.followup, proposals[key])
             for recorded in draws.values():

@@ -33,5 +33,6 @@ def cut_in_words(summary: Mapping[str, Any]) -> str:
     if not (name := budget.get("cut_by")):
         return ""
     cases, runs = counted(budget["cases_cut"], "case"), counted(budget["runs_cut"], "run")
-    words = f"--{name} {budget[name]:g} was spent: it left {cases} undecided and up to {runs} of theirs not driven"
+    cut = f"it left {cases} undecided, and up to {runs} of theirs were not driven"
+    words = f"--{name} {budget[name]:g} was spent: {cut}"
     return words + ("; how far a limit of time reaches depends on the load of the machine" if name == "minutes" else "")
