@@ -36,7 +36,7 @@ class WorstRank(NamedTuple):
 def worst_first(line: Mapping[str, Any]) -> WorstRank:
     """Return the place of a violated verdict line."""
     pair = Pair.parse(line["pair"])
-    return _place("@" in pair.draw, line["lost"], line["margin"], pair)
+    return _place("@" in pair.draw, line["lost"], line.get("margin"), pair)
 
 
 def worst_row(row: PairRow) -> WorstRank:

@@ -123,7 +123,8 @@ def _sequential(
         found = sequential_evidence(stops.counted(cell, name), infos[name], when, policy.hypotheses)
         outcome, why = weighed(summary.get("deaths", ()), name, RelationOutcome(found["outcome"]), found["why"])
         relations[name] = {
-            **relation,
+            # How much more would decide is another question where each drive may be the last.
+            **{key: value for key, value in relation.items() if not key.startswith("more")},
             **{"outcome": outcome.value, "why": why},
             # What holds for a number of drives that was settled beforehand gives way to what holds at all times.
             **{"p": None, "p_adjusted": None, "test": "e-value, see sequential"},
