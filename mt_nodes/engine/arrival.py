@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.pairing import Strays, Ticket
 
 #: Outputs of one role, and stamps of inputs, that are kept.
@@ -84,7 +84,7 @@ class Arrivals:
 
     def expect(self, stamp_ns: int, lap: int = 0, sent_s: float | None = None) -> AwaitedAnswer:
         """Open a ticket for an input that an arm is given now, or was given at an own time before."""
-        sent_s = own_time_s() if sent_s is None else sent_s
+        sent_s = process_time_s() if sent_s is None else sent_s
         with self._changed:
             same = self._awaited.pop(stamp_ns, [])
             since_s, until_s = sent_s - self._before_s, sent_s + self._deadline_s
@@ -105,7 +105,7 @@ class Arrivals:
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in."""
-        self.last_output_s = own_time_s()
+        self.last_output_s = process_time_s()
         output = _Output(self.last_output_s, stamp_ns, payload)
         with self._changed:
             if stamp_ns is None or self._match == "arrival":
@@ -126,7 +126,7 @@ class Arrivals:
         """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
         with self._changed:
             while not self.complete(ticket):
-                now_s = own_time_s()
+                now_s = process_time_s()
                 if now_s >= until_s:
                     return False
                 # An answer by arrival is complete when its window is over, which nobody announces.
@@ -182,7 +182,7 @@ class Arrivals:
 
     def _count_unstamped(self, role: str) -> None:
         """Count an output as repeated if there were more since the last input than inputs await any."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         awaiting = sum(now_s <= sent_s + self._window_s for sent_s in self._sent_s)
         self._since_sent[role] = self._since_sent.get(role, 0) + 1
         self.strays.repeated += bool(self._sent_s) and self._since_sent[role] > max(1, awaiting)
@@ -197,7 +197,7 @@ class Arrivals:
 
     def lacks(self, ticket: AwaitedAnswer) -> bool:
         """Whether an answer, or a part of one, may still come for an input."""
-        return own_time_s() < ticket.until_s and not all(role in ticket.parts for role in self._roles)
+        return process_time_s() < ticket.until_s and not all(role in ticket.parts for role in self._roles)
 
     def _keep(self, role: str, stamp_ns: int, output: _Output) -> None:
         order, by_stamp = self._order[role], self._stamped[role]
@@ -213,7 +213,7 @@ class Arrivals:
 
     def _find_by_arrival(self, role: str, ticket: Ticket) -> bool:
         until_s = ticket.sent_s + self._window_s
-        if not self._unstamped[role] or own_time_s() < until_s:
+        if not self._unstamped[role] or process_time_s() < until_s:
             return False
         within = (o for o in reversed(self._unstamped[role]) if ticket.sent_s < o.arrived_s <= until_s)
         found = next(within, None)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 
 #: Of so many inputs the stamps are known after they were answered, to tell a repeated answer from a strange one.
 REMEMBERED = 100
@@ -31,7 +31,7 @@ class Ticket:
     stamp_ns: int
     sent_s: float
     parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
-    disturbed: int = field(default_factory=lambda: own_time_s.disturbed)
+    disturbed: int = field(default_factory=lambda: process_time_s.disturbed)
     given_up: bool = False
     by_arrival: set[str] = field(default_factory=set)
 
@@ -69,7 +69,7 @@ class Inbox:
 
     def expect(self, stamp_ns: int) -> Ticket:
         """Open a ticket for an input that is about to be sent."""
-        ticket = Ticket(stamp_ns, own_time_s())
+        ticket = Ticket(stamp_ns, process_time_s())
         with self._changed:
             self._open.append(ticket)
             self.unknown_stamp_ns = None
@@ -83,7 +83,7 @@ class Inbox:
             if ticket is None:
                 self._stray(stamp_ns, repeated=bool(candidates))
                 return
-            ticket.parts[role] = (payload, own_time_s())
+            ticket.parts[role] = (payload, process_time_s())
             if ticket.given_up:
                 self.strays.late += 1
                 if self.complete(ticket):
@@ -97,7 +97,7 @@ class Inbox:
     def wait(self, ticket: Ticket, until_s: float) -> bool:
         """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
         with self._changed:
-            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - own_time_s()))
+            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - process_time_s()))
             return self.complete(ticket)
 
     def close(self, ticket: Ticket) -> None:

@@ -13,7 +13,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output
 from mt_nodes.data.stack_topics import OutputTopic
@@ -145,7 +145,7 @@ class OutputListener:
             self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
             return
         assert isinstance(said, Control), "only commands are told on several topics"
-        command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
+        command = merger.take(row.topic, said, wire, round(process_time_s() * 1e9))
         if command is not None:
             self._inbox.put(
                 tap.role, command.control.stamp_ns, ReceivedOutput(command.control, command.wires[0], command.wires[1:])

@@ -49,13 +49,13 @@ def world_facts(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
 
     With odometry in the bundle, roads and objects are those ahead of it, else of the scenario's start.
     """
-    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
+    odometry = next((m.data for m in bundle.world_messages if isinstance(m.data, Odometry)), None)
     ego_pose = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad) if odometry else scenario.ego.start
     way = Route(road, ego_pose, scenario.ego.target)
     poses = way.pose[np.hypot(way.pose[:, 0] - ego_pose.x_m, way.pose[:, 1] - ego_pose.y_m) <= AHEAD_M]
     facts = _weather(scenario.environment)
     facts["roads"] = Fact(tuple(_roads(road, way, poses, ego_pose)), f"map '{road.name}', {AHEAD_M:g} m ahead")
-    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    detections = next((m.data for m in bundle.world_messages if isinstance(m.data, Detections)), None)
     if detections is not None:
         facts |= _nearby_facts(scenario, road, bundle, detections, ego_pose)
         facts |= _in_the_way(scenario, detections, poses, ego_pose)
@@ -100,7 +100,7 @@ def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections:
     names |= {_SIGNS.get(s.face, f"{s.face}_sign") for s in road.signs if _ahead(ego_pose, s.pose)}
     around = shapely.Point(ego_pose.x_m, ego_pose.y_m).buffer(NEAR_M)
     names |= {"crosswalk_markings" for c in road.crossings if around.intersects(shapely.Polygon(c.outline_m))}
-    states = next((m.data for m in bundle.told if isinstance(m.data, SignalStates)), None)
+    states = next((m.data for m in bundle.world_messages if isinstance(m.data, SignalStates)), None)
     if states is not None:
         stops = [Pose(*row) for row in states.stop.tolist()]
         names |= {f"{c}_light" for c, stop in zip(states.colour, stops, strict=True) if _ahead(ego_pose, stop)}

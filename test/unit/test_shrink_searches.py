@@ -164,7 +164,7 @@ def test_rows_that_come_back_stand_where_they_stood(before: np.ndarray, data: st
 
 
 def of(*messages: Cloud | Image | WorldMessage) -> Bundle:
-    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "world_messages"}
     parts = {name: tuple(m for m in messages if type(m) is kind) for kind, name in kinds.items()}
     return Bundle(0, 0, stamp(0), **parts)  # type: ignore[arg-type]
 
@@ -247,7 +247,7 @@ def test_objects_and_messages_that_are_gone() -> None:
 
     difference = Difference.between(of(result(1.0, 2.0)), of(result(1.0, 2.0, 3.0, 4.0)))
     assert difference.counts() == {"objects added": 2}
-    assert some(difference, 1).told[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
+    assert some(difference, 1).world_messages[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
     lost = Difference.between(of(cloud(0), image(0)), of(cloud(0)))
     assert lost.counts()["messages changed"] == 1 and some(lost).images
 

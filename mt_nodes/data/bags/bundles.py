@@ -218,7 +218,7 @@ class BagSource:
             wires=tuple(moment.wires),
             regions=moment.regions,
             clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
-            beside=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             images=messages["images"],
             camera_infos=messages["camera_infos"],

@@ -20,7 +20,7 @@ from mt_nodes.engine.reduction.row_matching import Bytes, Mask, RowEdit
 
 #: Side of the blocks that changed pixels are taken back in.
 BLOCK_PX = 16
-_PARTS = ("clouds", "images", "camera_infos", "told")
+_PARTS = ("clouds", "images", "camera_infos", "world_messages")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ class Difference:
 
 
 def _sorted(messages: list[Message]) -> Iterator[tuple[str, Any]]:
-    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "world_messages"}
     for part in _PARTS:
         yield part, tuple(m for m in messages if kinds.get(type(m), "camera_infos") == part)
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 
 #: So long after it was killed an instance may still be seen: Fast DDS waits for 20 s unless a profile says otherwise.
 LEASE_S = 22.0
@@ -56,9 +56,9 @@ class Attendance:
         away = f"{self.name}: {'; '.join(lacking)}" if lacking else ""
         lost = bool(before) and not was_away and bool(away or self._instances - before)
         if lost:
-            self.lost_s = own_time_s()
+            self.lost_s = process_time_s()
         if was_away:
-            self.back_s = own_time_s()
+            self.back_s = process_time_s()
         self.presence = Presence(away, self.presence.times_lost + lost)
 
     def unsure(self, sent_s: float, deadline_s: float, last_message_s: float) -> bool:
@@ -69,4 +69,4 @@ class Attendance:
             last_message_s: when anything was heard of it last.
         """
         lost = sent_s <= max(self.lost_s, self.back_s)
-        return lost or (last_message_s <= deadline_s and own_time_s() < deadline_s + LEASE_S)
+        return lost or (last_message_s <= deadline_s and process_time_s() < deadline_s + LEASE_S)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupPlan
@@ -62,7 +62,7 @@ class Instant:
     @property
     def late_s(self) -> float:
         """By how much a follow-up that is made now is too late; it is not where the arms wait for it."""
-        return -math.inf if self.behind else own_time_s() - self.slots[1].due_s
+        return -math.inf if self.behind else process_time_s() - self.slots[1].due_s
 
     def answers(self) -> tuple[Answer, list[Answer]]:
         """Return what the source arm said, and what the follow-up arm said to each part."""
@@ -142,7 +142,7 @@ class Feeding:
 
     def give_up_answers(self, instant: Instant, reason: str) -> None:
         """Take what is not answered for silence, and wait no longer."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         for sending in (s for slot in instant.slots for s in slot.sendings):
             if not sending.answered(now_s):
                 sending.answer = Answer.nothing(AnswerStatus.SILENT, reason)
@@ -164,7 +164,7 @@ class Feeding:
 
     def through(self, instant: Instant) -> bool:
         """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         if instant.dropped:
             return True
         if not _answered(instant.slots[0], now_s):
@@ -186,7 +186,7 @@ class Feeding:
         self._send_now(second)
 
     def _send_now(self, slot: DelayedInput) -> None:
-        slot.due_s = own_time_s()
+        slot.due_s = process_time_s()
         self._line.put("second", slot)
         self._line.send_due()
 

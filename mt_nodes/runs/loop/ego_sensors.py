@@ -75,7 +75,7 @@ class Sensors:
             index,
             stamp_ns,
             transforms=TransformTree([moved, *self._mounts]),
-            told=self._world_messages(state, stamp_ns, episode, index),
+            world_messages=self._world_messages(state, stamp_ns, episode, index),
         )
         if not (self._rig.lidar or self._rig.camera):
             return bundle

@@ -35,7 +35,7 @@ _TOO_FEW_PX = 30
 class CloudAndPictureChange(EverySensor):
     """Base: changes each cloud and each picture; a bundle without images changes as before.
 
-    A cloud that the stack does not take (``bundle.beside``) serves to find the ground and occluders. Images that do not
+    A cloud that the stack does not take (``bundle.extra_clouds``) finds the ground and occluders. Images that do not
     show the object stay byte for byte.
     """
 
