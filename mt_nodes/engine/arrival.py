@@ -21,7 +21,7 @@ AHEAD_S = 1.0
 
 @dataclass(eq=False)
 class AwaitedAnswer(Ticket):
-    """One input that awaits its answer: an output that arrives from ``since_s`` on and before ``until_s`` (own time).
+    """One input that awaits its answer: an output that arrives between ``since_s`` and ``until_s`` (process time).
 
     ``lap`` is the pass of a looped bag, or the episode, that it belongs to.
     """
@@ -76,14 +76,14 @@ class Arrivals:
         self._sent_s: deque[float] = deque(maxlen=HISTORY)
         self._since_sent: dict[str, int] = {}
         self._changed = threading.Condition()
-        #: Own time at which anything was heard last.
+        #: Process time at which anything was heard last.
         self.last_output_s = -math.inf
         self.strays = Strays()
         #: Stamp of the last output since the last input that is no input's.
         self.unknown_stamp_ns: int | None = None
 
     def expect(self, stamp_ns: int, lap: int = 0, sent_s: float | None = None) -> AwaitedAnswer:
-        """Open a ticket for an input that an arm is given now, or was given at an own time before."""
+        """Open a ticket for an input that an arm is given now, or was given at a process time before."""
         sent_s = process_time_s() if sent_s is None else sent_s
         with self._changed:
             same = self._awaited.pop(stamp_ns, [])
@@ -123,7 +123,7 @@ class Arrivals:
         return len(answered_roles) == len(self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
-        """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
+        """Block until the ticket is complete or the process time ``until_s`` is reached; say which."""
         with self._changed:
             while not self.complete(ticket):
                 now_s = process_time_s()

@@ -21,8 +21,8 @@ class Ticket:
 
     Attributes:
         stamp_ns: stamp as emitted: what a stamped answer carries.
-        sent_s: own time of sending.
-        parts: outputs heard so far, by role, each with the own time of its arrival.
+        sent_s: process time of sending.
+        parts: outputs heard so far, by role, each with the process time of its arrival.
         disturbed: how often this process had stood still before, or the wall clock had been set.
         given_up: whether nobody waits any more; what still comes for it is late.
         by_arrival: roles of which the output was taken for the answer only because it came when it did.
@@ -95,7 +95,7 @@ class Inbox:
         return all(role in ticket.parts for role in self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
-        """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
+        """Block until the ticket is complete or the process time ``until_s`` is reached; say which."""
         with self._changed:
             self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - process_time_s()))
             return self.complete(ticket)

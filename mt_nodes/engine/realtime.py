@@ -31,7 +31,7 @@ MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
 @dataclass(eq=False)
 class Sending:
-    """One input of an arm, due at the own time ``due_s``; its ticket once it was sent, its answer once it was heard.
+    """One input of an arm, due at the process time ``due_s``; its ticket once sent, its answer once heard.
 
     Nobody answers a ``late`` piece of the input before it by itself.
     """
@@ -53,7 +53,7 @@ class Sending:
         self.sent = True
 
     def answered(self, until_s: float) -> bool:
-        """Wait for the answer, not beyond an own time, and say whether it is there (it may be that there is none)."""
+        """Wait for the answer, not beyond a process time, and say whether it is there (perhaps there is none)."""
         if self.answer is None and self.sent and not self.late:
             self.answer = self.arm.wait(self.ticket, until_s)
         elif not self.sent:
@@ -78,14 +78,14 @@ class Outstanding:
 
 @dataclass(frozen=True)
 class Pace:
-    """When what is due: ``first_ns`` of the recording was at own time ``began_s``."""
+    """When what is due: ``first_ns`` of the recording was at process time ``began_s``."""
 
     began_s: float
     first_ns: int
     rate: float
 
     def due_s(self, stamp_ns: int) -> float:
-        """Return the own time of an instant of the recording."""
+        """Return the process time of an instant of the recording."""
         return self.began_s + (stamp_ns - self.first_ns) / 1e9 / self.rate
 
     def now_ns(self) -> int:

@@ -153,7 +153,7 @@ class OutputListener:
 
 
 def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
-    """Return the answer that a ticket's outputs make; the last of them came at own time ``last_s``."""
+    """Return the answer that a ticket's outputs make; the last of them came at process time ``last_s``."""
     parts: dict[str, ReceivedOutput] = {role: heard for role, (heard, _) in ticket.parts.items()}
     said: dict[str, Any] = {role: heard.said for role, heard in parts.items()}
     # Beside a live stack its answer may be heard before the input is.

@@ -199,7 +199,7 @@ class RosArm:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
         if isinstance(ticket, UnansweredInput):
             return ticket.answer
-        deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
+        deadline = ticket.sent_s + self._stack.deadline_s  # all in process time: what we slept through does not count
         limit = deadline if until_s is None else min(deadline, until_s)
         while not self._inbox.wait(ticket, min(limit, process_time_s() + CLOCK_EVERY_S)):
             self._check()

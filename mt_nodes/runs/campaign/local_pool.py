@@ -34,7 +34,7 @@ class _Worker:
 
     Attributes:
         key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
-        since_s: when that was, own time.
+        since_s: when that was, process time.
     """
 
     ours: WorkerProcess
@@ -51,7 +51,7 @@ class LocalPool:
 
         Args:
             count: how many. scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`.
-            stall_s: how long the journal of an item may go without a further line, by our own time.
+            stall_s: how long the journal of an item may go without a further line, by our process time.
         """
         process_time_s.start_watching()
         self._scratch, self._stall_s = scratch, stall_s

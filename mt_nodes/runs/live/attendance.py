@@ -44,9 +44,9 @@ class Attendance:
         self.name = name
         self.presence = Presence()
         self._instances: frozenset[Hashable] = frozenset()
-        #: Own time until which everything that was asked is lost: it went then, or another came.
+        #: Process time until which everything that was asked is lost: it went then, or another came.
         self.lost_s = -math.inf
-        #: Own time until which nobody was there to be asked.
+        #: Process time until which nobody was there to be asked.
         self.back_s = -math.inf
 
     def look(self, instances: Collection[Hashable], lacking: Collection[str]) -> None:
@@ -65,7 +65,7 @@ class Attendance:
         """Tell whether silence may still turn out to be that of one who has gone.
 
         Args:
-            sent_s: when it was asked, own time. deadline_s: when its answer was due.
+            sent_s: when it was asked, process time. deadline_s: when its answer was due.
             last_message_s: when anything was heard of it last.
         """
         lost = sent_s <= max(self.lost_s, self.back_s)

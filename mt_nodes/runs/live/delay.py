@@ -21,7 +21,7 @@ class DelayedInput:
     """What goes out for one input, once it is due; until then something else can be put in its place.
 
     Attributes:
-        due_s: own time at which it goes out.
+        due_s: process time at which it goes out.
         sendings: what does, each when it is due itself.
         is_released: whether it has begun to go out, or never will.
         dropped: whether it never will, for nobody was there.

@@ -44,7 +44,7 @@ class Episodes:
         self._episode, self._index = 0, -1
 
     def place(self, stamp_ns: int, arrived_s: float) -> EpisodePlace:
-        """Return where an instant belongs that came at own time ``arrived_s``."""
+        """Return where an instant belongs that came at process time ``arrived_s``."""
         start = self._start(stamp_ns, arrived_s)
         if start.breaks:
             self._episode, self._index = self._episode + 1, -1

@@ -29,7 +29,7 @@ class Instant:
     """One instant of live input on its way.
 
     Attributes:
-        bundle: what came. arrived_s: when, own time. place: where it belongs.
+        bundle: what came. arrived_s: when, process time. place: where it belongs.
         slots: what goes to each arm.
         turn: what it is used for, None: for nothing, before the run begins. prepared: its follow-up, if it is tested.
         ended: whether its lines are written. swapped: whether the arms have changed their roles.
