@@ -18,6 +18,7 @@ from mt_nodes.cli.outcome import print_summary
 from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.score_range import score_notes
+from mt_nodes.runs.relation_choice import left_out_lines
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack
 
@@ -71,6 +72,10 @@ class ExecutableRun(Protocol):
         """Stack under test."""
 
     @property
+    def left_out(self) -> Mapping[str, str]:
+        """Relations of patterns and suites that cannot be judged, and why."""
+
+    @property
     def pairs_to_come(self) -> int:
         """Number of verdicts of the whole run."""
 
@@ -94,6 +99,8 @@ def execute_run(
     Raises:
         MtError: the run failed, or the suite process ended without a summary.
     """
+    for line in left_out_lines(run.left_out):
+        warn(line)
     with _progress(run) as bar:
         if suite is None:
             (run.out / "console.log").touch()

@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
-from mt_nodes.relations.relation import DEFAULT
+from mt_nodes.relations.relation import DEFAULT, RELATION_WORDS
 from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 MODES = ("twin", "alternate", "two_pass")
@@ -35,7 +35,7 @@ class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
     bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
-    relations: tuple[str, ...] = param(DEFAULT, help="names of relations, or .yaml files")
+    relations: tuple[str, ...] = param(DEFAULT, help=RELATION_WORDS)
     stack: str = param("reference_detector", help="shipped stack, or .yaml file")
     stack_settings: Mapping[str, Any] = param(
         {}, help="override a setting of the stack file, such as scores.detections.high=0.7 or deadline_s=30"

@@ -17,9 +17,9 @@ from mt_nodes.relations.relation import (
     SHAMS,
     load_relation,
     load_suite,
-    names_from_suite_file,
     shipped_relations,
 )
+from mt_nodes.runs.relation_choice import names_from_suite_file
 from mt_nodes.stacks.stack import load_stack
 
 NOISE = {"noise_outside_roi": {"points": 5}}
