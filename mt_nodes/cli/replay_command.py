@@ -10,7 +10,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import add_fields, add_results, request_of, resumed_directory, settings
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.relations.relation import RELATION_WORDS
+from mt_nodes.relations.default_relations import RELATION_WORDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.processes import Process
 from mt_nodes.base.suite_client import in_suite
-from mt_nodes.cli.outcome import print_summary
+from mt_nodes.cli.outcome import print_summary, warn_of_left_out
 from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.score_range import score_notes
-from mt_nodes.runs.relation_choice import left_out_lines
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import Stack
 
@@ -99,8 +98,6 @@ def execute_run(
     Raises:
         MtError: the run failed, or the suite process ended without a summary.
     """
-    for line in left_out_lines(run.left_out):
-        warn(line)
     with _progress(run) as bar:
         if suite is None:
             (run.out / "console.log").touch()
@@ -145,5 +142,6 @@ class _PairBar:
 
 @contextlib.contextmanager
 def _progress(run: ExecutableRun) -> Iterator[_PairBar]:
+    warn_of_left_out(run.left_out)
     with progress_bar("{task.completed}/{task.total} pairs, {task.fields[violated]} violated") as progress:
         yield _PairBar(progress, progress.add_task(run.stack.name, total=run.pairs_to_come, violated=0))

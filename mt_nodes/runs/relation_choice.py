@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -33,6 +34,8 @@ TAG, RULES = "tag:", "rules:"
 SUITES = "suites"
 _YAML = (".yaml", ".yml")
 _BACKGROUND = frozenset({CONTROL, LOOP_SHAM, *SHAMS})
+#: Reasons that differ in what was measured are one.
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*")
 _FORMS = f"a name, a file, '{ALL}', a pattern such as 'noise_*', {TAG}fog, or a suite"
 
 #: Says why a relation cannot be judged, None where it can.
@@ -151,14 +154,21 @@ def names_from_suite_file(path: Path) -> list[str]:
     return [str(path.parent / word) if word.endswith(_YAML) else word for word in words]
 
 
-def left_out_lines(left_out: Mapping[str, str]) -> list[str]:
-    """Return a line for each reason for which relations were left out, with their names."""
-    by_reason: dict[str, list[str]] = {}
+def left_out_lines(left_out: Mapping[str, str], names: int | None = None) -> list[str]:
+    """Return a line for each reason for which relations were left out, with their names, or so many of them."""
+    by_reason: dict[str, dict[str, str]] = {}
     for name, why in left_out.items():
-        by_reason.setdefault(why.removeprefix(f"relation '{name}' "), []).append(name)
+        reason = why.removeprefix(f"relation '{name}' ")
+        by_reason.setdefault(_NUMBER.sub("0", reason), {})[name] = reason
     return [
-        f"left out {counted(len(names), 'relation')}: {why}: {', '.join(names)}" for why, names in by_reason.items()
+        f"left out {counted(len(ids), 'relation')}: {next(iter(ids.values()))}: {_some(list(ids), names)}"
+        for ids in by_reason.values()
     ]
+
+
+def _some(ids: Sequence[str], count: int | None) -> str:
+    more = len(ids) - count if count is not None else 0
+    return ", ".join(ids) if more <= 0 else f"{', '.join(ids[:count])} and {more} more"
 
 
 def _misfit(relation: Relation, misfit: Misfit, loop: bool) -> str | None:

@@ -10,9 +10,9 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.compatibility import default_relations, incompatibility
+from mt_nodes.relations.default_relations import DEFAULT
 from mt_nodes.relations.relation import (
     CONTROL,
-    DEFAULT,
     SHAM,
     SHAMS,
     load_relation,

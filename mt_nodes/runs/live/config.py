@@ -13,7 +13,7 @@ from mt_nodes.base.params import build, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
-from mt_nodes.relations.relation import DEFAULT, RELATION_WORDS
+from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 #: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import TRANSPORTS
-from mt_nodes.relations.relation import LOOP_DEFAULT, RELATION_WORDS
-from mt_nodes.stacks.stack import Stack
+from mt_nodes.relations.default_relations import LOOP_DEFAULT, RELATION_WORDS
+
+if TYPE_CHECKING:
+    from mt_nodes.stacks.stack import Stack
 
 MODES = ("two_pass", "twin")
 #: As many episodes a relation needs to be decided; see ``min_decided`` of relations.
