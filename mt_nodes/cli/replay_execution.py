@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.processes import Process
 from mt_nodes.base.suite_client import in_suite
-from mt_nodes.cli.outcome import print_summary
+from mt_nodes.cli.outcome import print_summary, warn_of_left_out
 from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.score_range import score_notes
@@ -69,6 +69,10 @@ class ExecutableRun(Protocol):
     @property
     def stack(self) -> Stack:
         """Stack under test."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Relations of patterns and suites that cannot be judged, and why."""
 
     @property
     def pairs_to_come(self) -> int:
@@ -138,5 +142,6 @@ class _PairBar:
 
 @contextlib.contextmanager
 def _progress(run: ExecutableRun) -> Iterator[_PairBar]:
+    warn_of_left_out(run.left_out)
     with progress_bar("{task.completed}/{task.total} pairs, {task.fields[violated]} violated") as progress:
         yield _PairBar(progress, progress.add_task(run.stack.name, total=run.pairs_to_come, violated=0))

@@ -23,8 +23,8 @@ from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.default_relations import LOOP_DEFAULT
 from mt_nodes.relations.relation import (
-    LOOP_DEFAULT,
     LOOP_FOLDER,
     load_relation,
     refuse_baseline,
