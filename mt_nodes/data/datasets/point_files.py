@@ -6,6 +6,8 @@ from __future__ import annotations
 import io
 import re
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,13 @@ SUFFIXES = (".pcd", ".ply", ".bin", ".npy", ".npz")
 #: What columns without a name hold.
 COLUMNS = ("x", "y", "z", "intensity", "ring")
 _HEADER_BYTES = 4096
+#: Type of a property of PLY -> bytes.
+_PLY_BYTES = {
+    **dict.fromkeys(("char", "uchar", "int8", "uint8"), 1),
+    **dict.fromkeys(("short", "ushort", "int16", "uint16"), 2),
+    **dict.fromkeys(("int", "uint", "float", "int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("double", "float64"), 8),
+}
 
 
 def layout(columns: Sequence[str]) -> np.dtype[Any]:
@@ -96,7 +105,7 @@ def _read_numpy(path: Path) -> Points:
         array = (
             loaded if isinstance(loaded, np.ndarray) else loaded["points" if "points" in loaded else loaded.files[0]]
         )
-    except (ValueError, OSError, EOFError, IndexError) as error:
+    except (ValueError, OSError, EOFError, IndexError, zipfile.BadZipFile, zlib.error) as error:
         raise InfrastructureError(f"{path}: cannot be read as an array of NumPy: {error}") from error
     if array.dtype.names:
         return np.ascontiguousarray(array.reshape(-1))
@@ -130,18 +139,35 @@ def _read_open3d(path: Path) -> Points:
 
 
 def _header(path: Path) -> tuple[int, list[str]]:
-    """Return how many points a ``.pcd`` or ``.ply`` says that it has, and the names of its fields."""
+    """Return how many points a ``.pcd`` or ``.ply`` says that it has, and the names of its fields.
+
+    Raises:
+        InfrastructureError: it has no header, or is shorter than its points: Open3D makes some up for those of a PLY.
+    """
     with path.open("rb") as file:
         head = file.read(_HEADER_BYTES)
-    text = re.split(rb"\nDATA |end_header", head)[0].decode("ascii", "replace")
+    found = re.search(rb"\nDATA[^\n]*\n|\nend_header\r?\n", head)
+    text = head[: found.end() if found else 0].decode("ascii", "replace")
     count = re.search(r"^POINTS\s+(\d+)|^element vertex\s+(\d+)", text, re.MULTILINE)
-    if count is None:
-        raise InfrastructureError(
-            f"{path}: got no header of a {path.suffix[1:]} file, expected POINTS or element vertex"
-        )
-    fields = re.search(r"^FIELDS\s+(.*)$", text, re.MULTILINE)
-    names = fields[1].split() if fields else re.findall(r"^property\s+\w+\s+(\w+)", text, re.MULTILINE)
-    return int(count[1] or count[2]), names
+    if found is None or count is None:
+        raise InfrastructureError(f"{path}: has no header of a {path.suffix} file with POINTS or element vertex")
+    points, fields = int(count[1] or count[2]), re.search(r"^FIELDS\s+(.*)$", text, re.MULTILINE)
+    properties = re.findall(r"^property\s+(\w+)\s+(\w+)", text.partition("element face")[0], re.MULTILINE)
+    _refuse_cut(path, text, found.end(), points, [kind for kind, _ in properties])
+    return points, fields[1].split() if fields else [name for _, name in properties]
+
+
+def _refuse_cut(path: Path, header: str, begin: int, points: int, kinds: Sequence[str]) -> None:
+    """Refuse a file with fewer lines, or a PLY with fewer bytes, than its points need."""
+    if "ascii" in header:
+        got, least, what = path.read_bytes()[begin:].count(b"\n"), points, "lines of points"
+    elif path.suffix == ".ply":
+        least = points * sum(_PLY_BYTES.get(kind, 0) for kind in kinds)
+        got, what = path.stat().st_size - begin, "bytes of points"
+    else:
+        return  # Open3D refuses a PCD that is cut
+    if got < least:
+        raise InfrastructureError(f"{path}: is cut off: got {got} {what}, expected {least}")
 
 
 def _open3d_bytes(points: Points, suffix: str) -> bytes:
