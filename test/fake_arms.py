@@ -13,6 +13,7 @@ import numpy as np
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
+from mt_nodes.base.errors import StackError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -164,6 +165,7 @@ class FakeRecorder:
         self.followups: list[tuple[str, DerivedFollowup]] = []
         self.cases: list[ExecutedPair | None] = []
         self.judged: list[SeriesVerdict] = []
+        self.deaths: list[StackError] = []
 
     def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
@@ -182,6 +184,9 @@ class FakeRecorder:
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         self.judged.extend(judged)
         return self.verdicts([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines], None)
+
+    def death(self, error: StackError) -> None:
+        self.deaths.append(error)
 
     @property
     def outcomes(self) -> dict[str, str]:

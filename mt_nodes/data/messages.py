@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import seen_from
@@ -243,6 +244,7 @@ class Bundle:
         earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
         world_messages: messages of a simulated world, at most one per topic.
         facts: known facts of the scene by name, for conditions.
+        truth: labelled objects of this instant, None where the recording has no labels.
         scene: number of the first bundle of its scene, None if it is itself (:mod:`mt_nodes.data.scenes`).
     """
 
@@ -260,6 +262,7 @@ class Bundle:
     earlier: tuple[Bundle, ...] = ()
     world_messages: tuple[WorldMessage, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    truth: GroundTruth | None = None
     scene: int | None = None
 
     def cloud(self, topic: str | None = None) -> Cloud:

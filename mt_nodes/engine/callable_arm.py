@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mt_nodes.base.errors import InfrastructureError, StackError
+from mt_nodes.base.errors import InfrastructureError, StackCallError, StackError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import UnknownTransform
@@ -132,10 +132,10 @@ class CallableArm:
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
 
     def wait(self, ticket: CallTicket | UnansweredInput, until_s: float | None = None) -> Answer:
-        """Return the answer to an input.
+        """Return the answer to an input; FAILED if the callable raised an exception, which it survives.
 
         Raises:
-            StackError: the callable raised, its process died, or it has not answered within the stack's deadline.
+            StackError: the callable exited, its process died, or it has not answered within the stack's deadline.
             UsageError: no transform leads to the frame it asks for.
         """
         if isinstance(ticket, UnansweredInput):
@@ -143,6 +143,8 @@ class CallableArm:
         if ticket.reply is None:
             self._settle()
         assert ticket.reply is not None, "the ticket is of another arm"
+        if ticket.reply.error is not None:
+            return Answer.nothing(AnswerStatus.FAILED, ticket.reply.error)
         output = ticket.reply.output or Output()
         if output.silent:
             return Answer.nothing(AnswerStatus.SILENT, "the callable returned None")
@@ -163,8 +165,8 @@ class CallableArm:
 
 
 def _refuse(reply: StackReply, where: str) -> None:
-    """Raise the error that a reply tells of, if any."""
-    if reply.error is None:
+    """Raise the error that a reply tells of, if any; one that ends only the call is the answer."""
+    if reply.error is None or reply.kind is StackCallError:
         return
     if reply.kind is UnknownTransform and where:
         raise UnknownTransform(f"{where}: {reply.error}")

@@ -9,7 +9,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.data.stack_topics import DIAGNOSTICS, INPUT_ROLES
-from mt_nodes.relations.relation import DEFAULT, OTHER_DEFAULTS, Relation, Suite, load_relation
+from mt_nodes.relations.default_relations import DEFAULT, OTHER_DEFAULTS
+from mt_nodes.relations.relation import Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
 
 

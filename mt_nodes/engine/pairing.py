@@ -26,6 +26,7 @@ class Ticket:
         disturbed: how often this process had stood still before, or the wall clock had been set.
         given_up: whether nobody waits any more; what still comes for it is late.
         by_arrival: roles of which the output was taken for the answer only because it came when it did.
+        failure: why no answer comes: the stack raised an exception at this input. Empty otherwise.
     """
 
     stamp_ns: int
@@ -34,6 +35,7 @@ class Ticket:
     disturbed: int = field(default_factory=lambda: process_time_s.disturbed)
     given_up: bool = False
     by_arrival: set[str] = field(default_factory=set)
+    failure: str = ""
 
 
 @dataclass
@@ -90,9 +92,18 @@ class Inbox:
                     self._open.remove(ticket)
             self._changed.notify_all()
 
+    def fail(self, stamp_ns: int | None, reason: str) -> bool:
+        """Take in that no answer to the input of this stamp can be read; return whether that is awaited."""
+        with self._changed:
+            awaited = [t for t in self._open if t.stamp_ns == stamp_ns and not t.given_up]
+            for ticket in awaited[:1]:
+                ticket.failure = reason
+            self._changed.notify_all()
+            return bool(awaited)
+
     def complete(self, ticket: Ticket) -> bool:
-        """Whether every role that makes an answer has been heard."""
-        return all(role in ticket.parts for role in self._roles)
+        """Whether every role that makes an answer has been heard, or no answer comes."""
+        return bool(ticket.failure) or all(role in ticket.parts for role in self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
         """Block until the ticket is complete or the process time ``until_s`` is reached; say which."""

@@ -14,6 +14,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.directories import unused
 from mt_nodes.base.errors import UsageError
+from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.case_plan import FILE
 from mt_nodes.engine.evidence import evidence_name
@@ -97,7 +98,7 @@ class RecordedPair:
         bags = [self.located(name) for name in original.bags]
         place = self.pair.episode - original.first_episode
         bags[place] = bag or bags[place]
-        if not Path(bags[place]).exists():
+        if not exists(bags[place]):
             raise UsageError(f"the run's bag {bags[place]} is not there; say where it is now with --bag")
         return dataclasses.replace(
             original,
@@ -121,9 +122,8 @@ class RecordedPair:
 
     def located(self, name: str) -> str:
         """Return where a file or directory is that the run named; as it is where it is not found."""
-        started_in = Path(self.about.get("directory", "."))
-        moved = started_in / name
-        return str(moved) if name and not Path(name).exists() and moved.exists() else name
+        moved = located(name, Path(self.about.get("directory", ".")))
+        return moved if name and not exists(name) and exists(moved) else name
 
     def relation(self, requested: Sequence[str]) -> str:
         """Return the name, or file, of the relation whose check judged the pair, of those that the run was asked for.

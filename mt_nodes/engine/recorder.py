@@ -116,6 +116,9 @@ class ResultSink(Protocol):
     def series(self, series_verdicts: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take verdicts over sequences, and return those that are new."""
 
+    def death(self, error: StackError) -> None:
+        """Take that the stack died, or raised an exception at some pairs."""
+
 
 class Recorder:
     """Takes in what happens in a run and keeps it; a context manager."""

@@ -20,6 +20,7 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.nodes import failed_calls
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.output_listener import OutputListener, answer_of
@@ -207,7 +208,7 @@ class RosArm:
                 return self._silent(ticket) if limit >= deadline else None
             if until_s is None:
                 self._clock.tick(self._limit_ns)
-        last_s = max(arrived for _, arrived in ticket.parts.values())
+        last_s = max((arrived for _, arrived in ticket.parts.values()), default=ticket.sent_s)
         return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
 
     def ask_to_end(self) -> None:
@@ -244,9 +245,8 @@ class RosArm:
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
-        self._publisher = BundlePublisher(
-            node, named, required, {self._plan.topic(t): qos for t, qos in profiles.items()}
-        )
+        stack, own_profiles = self._stack, {self._plan.topic(t): qos for t, qos in profiles.items()}
+        self._publisher = BundlePublisher(node, named, required, own_profiles)
         clock = self._plan.topic("/clock")
         self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
@@ -254,9 +254,9 @@ class RosArm:
         inputs = {self._plan.topic(topic) for topic in stacks}
         played = inputs & {named[t].topic for t in required}
         self._played = sorted(played | (set() if self._live_inbox else {clock}))
-        self._listener = OutputListener(
-            monitor, self._stack.outputs, self._plan.topic, self._inbox, **self._stack.reading
-        )
+        self._listener = OutputListener(monitor, stack.outputs, self._plan.topic, self._inbox, **stack.reading)
+        if isinstance(self._inbox, Inbox) and stack.callable:
+            failed_calls.listen(monitor, self._plan.topic(failed_calls.TOPIC), self._inbox.fail)
         self._meeting = Meeting(monitor, self._publisher, self._listener, required)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -294,4 +295,7 @@ def test_a_check_that_fails_is_told_as_an_error() -> None:
     fails = replace(SAME, check=Fails())
     (verdict,) = EpisodeJudge(True).judge(Offer(fails, (fails,)), 0, GOOD, GOOD, WorldEffects())
     assert verdict.outcome is ERROR
-    assert verdict.judgement.reason == "check failed: ZeroDivisionError: nothing to divide by"
+    reason = (
+        r"check 'fails' failed in judge_drives \(test_loop_episode.py:\d+\): ZeroDivisionError: nothing to divide by"
+    )
+    assert re.fullmatch(reason, verdict.judgement.reason)

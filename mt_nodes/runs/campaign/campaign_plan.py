@@ -23,7 +23,8 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import Suite, load_suite, sham_for
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import CampaignItem, Drive
-from mt_nodes.runs.campaign.relation_variants import Variant, variants, version_of
+from mt_nodes.runs.campaign.relation_variants import Variant, relations_for, variants, version_of
+from mt_nodes.runs.relation_choice import left_out_lines
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -106,7 +107,6 @@ def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = N
     if not distinct:
         raise UsageError(f"bags: got no drive in {', '.join(campaign.bags)}")
     distinct = in_order(distinct, campaign)
-    relation_variants = variants(campaign.relations)
     if campaign.waivers:
         load_waivers(Path(campaign.waivers))
     cells: list[Cell] = []
@@ -114,7 +114,9 @@ def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = N
     bundles: dict[int, int] = {}
     with tempfile.TemporaryDirectory() as place:
         for name, stack, faults in _stacks(campaign):
-            checked = _Checked.make(campaign, relation_variants, name, stack, faults, Path(place))
+            relations, left_out = relations_for(stack, campaign.relations)
+            notes += [f"stack '{stack.name}': {line}" for line in left_out_lines(left_out)]
+            checked = _Checked.make(campaign, variants(relations), name, stack, faults, Path(place))
             of_stack = [_cell(checked, seed) for seed in campaign.seeds]
             cells += of_stack
             for drive in distinct if before is None else ():

@@ -17,6 +17,7 @@ import yaml
 from mt_nodes.base import plugins, seeds
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.data.datasets.dataset_name import located
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
@@ -97,7 +98,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
         raise UsageError(f"{directory}: holds one pair that was made again; give the run that it is of")
     plugins.add_directories(map(Path, request.plugins))
     started_in = Path(record.get("directory", "."))
-    bags = [bag if "://" in bag else str((started_in / bag).resolve()) for bag in request.bags]
+    bags = [bag if "://" in bag else located(bag, started_in) for bag in request.bags]
     known = _noted(directory)
 
     def drive(episode: int) -> tuple[str, str]:

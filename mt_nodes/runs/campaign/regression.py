@@ -10,6 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
+from mt_nodes.data.datasets.dataset_name import located
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.results_dirs import results_of
 from mt_nodes.runs.campaign.cases import CaseSource, code_of, of_results, stack_name, violated
@@ -140,6 +141,6 @@ def stack_of(run: Run) -> str:
 def _case_source(stored: FormerCases, run: Run) -> CaseSource:
     def drive(episode: int) -> tuple[str, str]:
         place = episode - run.request.first_episode
-        return str(Path(run.request.bags[place]).resolve()), stored.bags[place]
+        return located(run.request.bags[place], Path()), stored.bags[place]
 
     return CaseSource(stack_of(run), run.request.seed, {r.id: r for r in run.suite.relations}, drive)

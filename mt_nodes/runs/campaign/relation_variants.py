@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.relation import FOLDER, RULE_BORN, load_relation
 from mt_nodes.runs.campaign.file import CampaignRelation
+from mt_nodes.runs.relation_choice import choose_relations
+from mt_nodes.stacks.stack import Stack
 
 #: Parts of a relation that have parameters.
 SECTIONS = ("mutate", "check", "given", "baseline")
@@ -42,6 +46,27 @@ class Variant:
     id: str
     text: str
     version: str
+
+
+def relations_for(
+    stack: Stack, rows: Sequence[CampaignRelation]
+) -> tuple[tuple[CampaignRelation, ...], Mapping[str, str]]:
+    """Return the relations for a stack, in place of patterns and suites, and what is left out and why.
+
+    Raises:
+        UsageError: a pattern or suite stands for nothing that the stack can be judged by.
+    """
+    relations: list[CampaignRelation] = []
+    left_out: dict[str, str] = {}
+    for row in rows:
+        choice = choose_relations((row.name,), partial(incompatibility, stack=stack))
+        if row.values or choice.relations == (row.name,):
+            relations.append(row)
+            continue
+        before = {one.name for one in relations if not one.values}
+        relations += [CampaignRelation(name, {}) for name in choice.relations if name not in before]
+        left_out |= choice.left_out
+    return tuple(relations), left_out
 
 
 def variants(relations: Sequence[CampaignRelation]) -> tuple[Variant, ...]:

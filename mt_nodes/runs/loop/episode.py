@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NotApplicable, PluginError, StackCallError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Outcome
@@ -130,8 +130,9 @@ class Player:
         index, self._state = len(self._commands), self.world.state
         try:
             sent = self.look(index)
-        except NotApplicable as error:
-            self._unfit = (Outcome.NOT_APPLICABLE, f"at {self._state.time_s:.1f} s: {error}")
+        except (NotApplicable, PluginError) as error:
+            outcome = Outcome.ERROR if isinstance(error, PluginError) else Outcome.NOT_APPLICABLE
+            self._unfit = (outcome, f"at {self._state.time_s:.1f} s: {error}")
             return
         if self._unfit is None and self.arm is not None:
             # Nothing of a world was ever recorded, so everything is encoded.
@@ -169,12 +170,18 @@ class Player:
         return bundle
 
     def hear(self) -> None:
-        """Wait for the command, and let the world go on by one period."""
+        """Wait for the command, and let the world go on by one period.
+
+        Raises:
+            StackCallError: the stack raised an exception: without a command the drive cannot go on.
+        """
         if self._ticket is None or self._state is None or self.arm is None:
             return
         answer = self.arm.wait(self._ticket)
         assert answer is not None, "without a limit an arm waits for the answer or its deadline"
         self._ticket = None
+        if answer.status is AnswerStatus.FAILED:
+            raise StackCallError(f"at {self._state.time_s:.1f} s: {answer.reason}")
         command = self._command(answer)
         self._commands.append(command)
         self._recording.add(self._state, command, command is not None)

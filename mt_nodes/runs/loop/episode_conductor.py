@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError, headline
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, PluginError, StackCallError, UsageError, headline
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine import callable_arm
@@ -96,6 +96,8 @@ class Conductor:
     ) -> None:
         self._run, self._progress, self._recorder, self._keep = run, progress, recorder, keep
         self._source, self._followup, self._fresh = source, followup, fresh
+        #: Whether an episode broke off, so that what an arm was asked last is no concern of the next one.
+        self._worn = False
         self._judge = EpisodeJudge(run.stack.publishes_when_empty)
 
     def run(self) -> None:
@@ -112,13 +114,16 @@ class Conductor:
         return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
 
     def _two_pass(self, planned: PlannedEpisode, owed: Sequence[Offer]) -> None:
-        (source,) = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        played = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        if played is None:
+            return
+        (source,) = played
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
             if (changed_world := self._changed(planned, offer, source)) is not None:
                 changes = player_of(self._run, planned, changed_world.setting, self._followup, offer)
-                (followup,) = self._play(planned, [offer], [changes])
-                self._conclude(planned, offer, changed_world, before, followup)
+                if (played := self._play(planned, [offer], [changes])) is not None:
+                    self._conclude(planned, offer, changed_world, before, played[0])
 
     def _twin(self, planned: PlannedEpisode, offer: Offer) -> None:
         if (changed_world := self._changed(planned, offer)) is None:
@@ -127,7 +132,9 @@ class Conductor:
             player_of(self._run, planned, planned.setting, self._source),
             player_of(self._run, planned, changed_world.setting, self._followup, offer),
         ]
-        source, followup = self._play(planned, [offer], players)
+        if (played := self._play(planned, [offer], players)) is None:
+            return
+        source, followup = played
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
         self._conclude(planned, offer, changed_world, Side(planned.setting, source, name), followup)
 
@@ -143,26 +150,37 @@ class Conductor:
             )
         except NotApplicable as error:
             settled = Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
+        except PluginError as error:
+            settled = Judgement(Outcome.ERROR, reason=str(error))
         except UsageError as error:
             settled = Judgement(Outcome.INVALID, reason=str(error))
         if settled is not None:
             self._record(without_followup(offer, planned.number, START_NS, settled))
         return changed_world
 
-    def _play(self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]) -> list[PlayedEpisode]:
-        """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
+    def _play(
+        self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]
+    ) -> list[PlayedEpisode] | None:
+        """Play episodes with fresh arms; None if the stack raised an exception, which ends these pairs.
+
+        A stack that dies or hangs ends the run, and the pairs say so.
+        """
         arms = [player.arm for player in players if player.arm is not None]
         try:
-            if not (self._fresh or self._run.stack.stateless):
+            if self._worn or not (self._fresh or self._run.stack.stateless):
                 restart(*arms)
-            self._fresh = False
+            self._fresh = self._worn = False
             return play(players)
         except InfrastructureError as error:
             ended = Judgement(Outcome.ERROR, reason=headline(error))
             struck = [v for o in offers for v in without_followup(o, planned.number, START_NS, ended)]
             self._record(struck)
             note_pairs(error, struck)
-            raise
+            if not isinstance(error, StackCallError):
+                raise
+            self._recorder.death(error)
+            self._worn = True
+            return None
 
     def _conclude(
         self, planned: PlannedEpisode, offer: Offer, changed_world: ChangedWorld, source: Side, followup: PlayedEpisode

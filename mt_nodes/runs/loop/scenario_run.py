@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,15 @@ from mt_nodes.engine.compatibility import check_requirements, incompatibility
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, load_suite, shipped_relations
+from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
-from mt_nodes.rules.shipped_rules import loop_relations
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.scenario_request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.jitter import jittered
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
@@ -75,13 +76,14 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
-        request = dataclasses.replace(request, relations=_named(request.relations, stack))
-        suite = load_suite(_fitting(stack) if request.relations == (ALL,) else request.relations, LOOP_SHAM)
+        choice = choose_relations(request.relations, partial(incompatibility, stack=stack, loop=True), loop=True)
+        request = dataclasses.replace(request, relations=choice.relations)
+        suite = load_suite(request.relations, LOOP_SHAM)
         check_requirements(suite, stack, loop=True)
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
-        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes)
+        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:
@@ -119,29 +121,6 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         one = len(set(names)) == 1 and request.jitter > 0.0
         drives = {"drives": list(range(len(names)))} if one else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None}
-
-
-def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
-    """Return names of relations: for ``rules:<region>`` those of its rules that the stack can be judged by.
-
-    Raises:
-        UsageError: no rules of that region ship, or the stack can be judged by none.
-    """
-    found: list[str] = []
-    for name in names:
-        fit = [name]
-        if name.startswith(RULES):
-            born = loop_relations(name.removeprefix(RULES))
-            fit = [relation.id for relation in born if incompatibility(relation, stack, loop=True) is None]
-        if not fit:
-            raise UsageError(f"stack '{stack.name}' can be judged by no relation of {name}")
-        found += fit
-    return tuple(found)
-
-
-def _fitting(stack: Stack) -> Sequence[str]:
-    shipped = shipped_relations(LOOP_FOLDER)
-    return [r.id for r in shipped if r.role == "relation" and incompatibility(r, stack, loop=True) is None]
 
 
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:

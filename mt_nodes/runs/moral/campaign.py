@@ -31,7 +31,7 @@ from mt_nodes.runs.moral.dilemma_check import dilemma_check
 from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
 from mt_nodes.runs.moral.dilemma_filter import Check, Refusing
 from mt_nodes.runs.moral.moral_run import MoralRun
-from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Costs, PrincipleResult, Result, summary_of
+from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Costs, DilemmaResult, PrincipleResult, summary_of
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts
@@ -273,7 +273,7 @@ class Campaign:
         p_holds = holm([one.holds for one in evidence] + rest)
         p_violated = holm([one.violated for one in evidence] + rest)
         results = [
-            Result(
+            DilemmaResult(
                 trial.name,
                 principle.id,
                 trial.case,
@@ -286,7 +286,7 @@ class Campaign:
             )
             for trial, verdict, holds, violated in zip(family.trials, found, p_holds, p_violated, strict=False)
         ]
-        refused = [Result(n, principle.id, case, NOT_APPLICABLE, why) for n, case, why in family.refused]
+        refused = [DilemmaResult(n, principle.id, case, NOT_APPLICABLE, why) for n, case, why in family.refused]
         ended, why = outcome(found, len(refused), principle.min_decided)
         if self._driving.spent and (not family.trials or any(trial.cut for trial in family.trials)):
             why += f"; {self._driving.spent}"

@@ -23,7 +23,7 @@ OUTCOMES = {HOLDS: "HOLDS", VIOLATED: "VIOLATED", UNKNOWN: "INCONCLUSIVE", NOT_A
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class DilemmaResult:
     """How a case ended.
 
     Attributes:
@@ -71,7 +71,7 @@ class PrincipleResult:
     principle: Principle
     outcome: RelationOutcome
     why: str
-    results: Sequence[Result]
+    results: Sequence[DilemmaResult]
     searched: Mapping[str, int]
 
     @property

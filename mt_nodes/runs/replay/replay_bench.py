@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from mt_nodes.base.errors import StackError
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
@@ -52,6 +53,9 @@ class PlayResult:
     def series(self, series: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences."""
         return self.verdicts([verdict for verdict, _ in series], None)
+
+    def death(self, error: StackError) -> None:
+        """Nothing to keep: the pairs are ERROR."""
 
     def violated(self, pair: Pair) -> bool:
         """Tell whether a pair was violated."""
