@@ -91,7 +91,6 @@ def replay(
         IsolationError: a ROS domain of an arm contains other nodes.
         KeyboardInterrupt: it was interrupted. What was judged until then is in the results directory in all cases.
     """
-    __tracebackhide__ = True  # pytest shows the caller
     given = (bag,) if isinstance(bag, (str, os.PathLike)) else tuple(bag)
     named = (relations,) if isinstance(relations, (str, os.PathLike)) else tuple(relations)
     request = ReplayRequest(
@@ -205,7 +204,6 @@ def _save_with_callable(file: Path, run: Run) -> None:
 
 def _refuse_early_end(result: Result) -> None:
     """Raise what ended a run early."""
-    __tracebackhide__ = True
     summary, resume = result.summary, f"`mt replay --resume {result.directory}` goes on"
     if summary["interrupted"]:
         raise KeyboardInterrupt(f"interrupted; {resume}")
