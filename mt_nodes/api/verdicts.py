@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from mt_nodes.api.places import AnyPlace, places_text
+from mt_nodes.api.verdict_places import AnyPlace, with_places
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.data.verdict import Pair, RelationOutcome
 from mt_nodes.engine.recorded_pair import command
@@ -126,8 +126,7 @@ class ViolatedPair:
 
     def __str__(self) -> str:
         where = "the whole drive" if self.frame is None else f"frame {self.frame}"
-        lost, gained = places_text("lost", self.lost), places_text("gained", self.gained)
-        return "; ".join(filter(None, (f"{where}: {self.row.reason}", lost, gained)))
+        return f"{where}: {with_places(self.row.reason, self.lost, self.gained)}"
 
 
 class RunOutcome(Protocol):

@@ -59,6 +59,8 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "backports": ("cluster", "backports.zstd"),
+    "IPython": ("python", "ipython"),
+    "cloudpickle": ("python", "cloudpickle"),
     "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
     "distributed": ("cluster", "distributed"),
@@ -68,7 +70,9 @@ OPTIONAL = {
     "google": ("awsim", "protobuf"),
     "openai": ("llm", "openai"),
     "optuna": ("search", "optuna"),
+    "pandas": ("python", "pandas"),
     "pyarrow": ("parquet", "pyarrow"),
+    "pytest": ("test", "pytest"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("models", "torch"),
     "torchvision": ("models", "torchvision"),
