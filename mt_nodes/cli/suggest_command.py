@@ -147,7 +147,7 @@ def _print(suggestion: Suggestion, about: str, args: argparse.Namespace) -> None
 
 
 def _next(suggestion: Suggestion, args: argparse.Namespace) -> str:
-    named = str(args.out) if args.out else ",".join(one.id for one in suggestion.relations)
+    named = str(args.out) if args.out else ",".join(one.word for one in suggestion.relations)
     topics = [word for topic in args.topics for word in ("--topic", topic)]
     transforms = ["--transforms", args.transforms] if args.transforms else []
     return shlex.join(["mt", "replay", args.bag, "--stack", args.stack, "--relations", named, *topics, *transforms])
