@@ -13,7 +13,7 @@ from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
-from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
+from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
 
 #: Names of relations that were left out for one reason that are printed; run.json has all.
 NAMES_LEFT_OUT = 6

@@ -76,19 +76,14 @@ def _request(args: argparse.Namespace) -> ReplayRequest:
     relations = relations_given(args)
     if args.cases and relations:
         raise UsageError("--cases names its relations; leave --relations and --suite out")
-    return request_of(
-        ReplayRequest,
-        args,
-        relations=relations or _default_relations(args),
-        stack_settings=settings(args.stack_settings),
-        topics=role_topics(args.topics),
+    from mt_nodes.api.replays import completed
+
+    return completed(
+        request_of(
+            ReplayRequest,
+            args,
+            relations=relations,
+            stack_settings=settings(args.stack_settings),
+            topics=role_topics(args.topics),
+        )
     )
-
-
-def _default_relations(args: argparse.Namespace) -> tuple[str, ...]:
-    from mt_nodes.engine.compatibility import default_relations
-    from mt_nodes.stacks.stack import load_stack
-
-    if args.cases:
-        return ReplayRequest(bags=()).relations
-    return default_relations(load_stack(args.stack, settings(args.stack_settings)))

@@ -141,7 +141,12 @@ def load_transforms(path: Path) -> TransformTree:
 
     ``rpy_rad: [roll, pitch, yaw]`` may stand in place of the quaternion.
     """
-    return TransformTree([_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path))])
+    return transforms_of_rows(read_list(path), str(path))
+
+
+def transforms_of_rows(rows: Iterable[Any], where: str) -> TransformTree:
+    """Return the transforms of a list as :func:`load_transforms` reads it; errors begin with ``where``."""
+    return TransformTree([_from_row(row, f"{where}[{i}]") for i, row in enumerate(rows)])
 
 
 def dump_transforms(tree: TransformTree, path: Path) -> None:

@@ -33,8 +33,8 @@ def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
-    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
+    outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )

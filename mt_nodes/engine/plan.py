@@ -162,14 +162,20 @@ def arm_plans(request: WithMode, stack: Stack) -> tuple[ArmPlan, ...]:
     return tuple(ArmPlan(n, stack.domain.get(n)) for n in names)
 
 
-def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: Mapping[str, str]) -> Process | None:
-    """Return the process of the stack in one arm; None when somebody else starts it."""
+def stack_process(
+    stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: Mapping[str, str], *, report_errors: bool = False
+) -> Process | None:
+    """Return the process of the stack in one arm; None when somebody else starts it.
+
+    Args:
+        report_errors: whether a callable that raises an exception goes on, and reports it.
+    """
     if stack.external:
         return None
     log = out / f"stack_{arm.name}.log"
     name = f"stack '{stack.name}' ({arm.name} arm)"
     if stack.callable:
-        argv = (*_hosted(out), "--prefix", arm.prefix)
+        argv = (*_hosted(out), "--prefix", arm.prefix, *(["--report-errors"] if report_errors else []))
         return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log)
     remap = [word for topic in _topics(stack) for word in ("-r", f"{topic}:={arm.topic(topic)}")] if arm.prefix else []
     values = {"arm": [arm.name], "domain": [str(domain)], "remap": remap}

@@ -21,6 +21,8 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.ros1 import Convert, Ros1ToCdr, ros2_type
 from mt_nodes.data.bags.salvage import TornMcap
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.datasets.dataset_name import hint
+from mt_nodes.data.ground_truth import no_labels
 from mt_nodes.data.messages import Wire
 
 #: Bags of a directory that are named where one is looked for in vain.
@@ -70,6 +72,7 @@ class BagReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.ros1 = path.suffix == ".bag"
+        self.labels = no_labels
         self._stack = ExitStack()
         #: Damage that is known before the bag is read; empty: none.
         self.damage = ""
@@ -149,8 +152,10 @@ class BagReader:
 
     def _open(self) -> list[Any]:
         if not self.path.exists():
-            expected = "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag"
-            raise UsageError(f"no bag {self.path}; {expected}{near_bags(self.path)}")
+            expected = (
+                "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or a data set such as kitti:DIR"
+            )
+            raise UsageError(f"no bag {self.path}; {expected}{hint(self.path) or near_bags(self.path)}")
         why = "it has no metadata.yaml"
         if not self.path.is_dir() or (self.path / "metadata.yaml").is_file():
             reader, why = self._opened(self.path)

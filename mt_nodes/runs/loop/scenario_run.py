@@ -42,14 +42,14 @@ class PlannedEpisode:
 
     Attributes:
         number: of it. setting: what its world is made of. file: of which that is.
-        again: what the follow-up of a finished run drove through, where that is driven again; None: it is yet to be
-            drawn.
+        recorded_world: what the follow-up of a finished run drove through, where that is driven again; None: it is yet
+            to be drawn.
     """
 
     number: int
     setting: Setting
     file: str
-    again: ChangedWorld | None = None
+    recorded_world: ChangedWorld | None = None
 
     @property
     def name(self) -> str:
@@ -130,11 +130,11 @@ def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
         MtError: the run did not drive that pair, or the worlds cannot be made again.
     """
     directory, pair = Path(request.recorded), Pair.parse(request.only)
-    kept = load_recorded_drives(directory, episode_line(directory, pair))
-    setting, made = kept.settings
-    draws = tuple(dict(draw) for _, draw in kept.changes)
-    again = ChangedWorld(made, kept.effects, draws, kept.back, kept.window)
-    return (PlannedEpisode(pair.episode, setting, ", ".join(request.scenarios), again),)
+    recorded = load_recorded_drives(directory, episode_line(directory, pair))
+    setting, followup_setting = recorded.settings
+    draws = tuple(dict(draw) for _, draw in recorded.changes)
+    world = ChangedWorld(followup_setting, recorded.effects, draws, recorded.back, recorded.window)
+    return (PlannedEpisode(pair.episode, setting, ", ".join(request.scenarios), world),)
 
 
 def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
@@ -145,22 +145,22 @@ def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
     """
     first = _scenarios(request, 0)
     repeat = request.repeat or -(-USUAL_EPISODES // len(first))
-    settings = [*first, *(made for again in range(1, repeat) for made in _scenarios(request, again))]
+    settings = [*first, *(row for repetition in range(1, repeat) for row in _scenarios(request, repetition))]
     return tuple(PlannedEpisode(number, setting, file) for number, (file, setting) in enumerate(settings))
 
 
-def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:
-    made = []
+def _scenarios(request: ScenarioRequest, repetition: int) -> list[tuple[str, Setting]]:
+    found = []
     for file in request.scenarios:
-        for scenario in scenarios_of(file, request.seed + again, request.parameters, request.strict):
-            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, again)
+        for scenario in scenarios_of(file, request.seed + repetition, request.parameters, request.strict):
+            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, repetition)
             try:
-                made.append((file, _setting(scenario, rng, request.jitter if again else 0.0)))
+                found.append((file, _setting(scenario, rng, request.jitter if repetition else 0.0)))
             except UsageError as error:
                 raise UsageError(f"{file}: {error}") from error
-    if not made:
+    if not found:
         raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
-    return made
+    return found
 
 
 def _setting(scenario: Scenario, rng: np.random.Generator, jitter: float) -> Setting:

@@ -179,8 +179,8 @@ class Run(SuiteRun[ReplayRequest]):
             return left.first, left.end
         if bundle is None:
             return 0, None
-        made = [offer.relation for offer in self.offers]
-        back = max((m.needs_history for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
+        mutations = [m for offer in self.offers for m in (*offer.relation.mutate, *offer.relation.baseline)]
+        back = max((mutation.needs_history for mutation in mutations), default=0)
         return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
 
     @property
@@ -251,10 +251,10 @@ class Run(SuiteRun[ReplayRequest]):
             if self.stack.points_frame and first.clouds:
                 frame = first.clouds[0].frame_id
                 try:
-                    before, here = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
+                    before, pose = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
                 except UnknownTransform as error:
                     raise UnknownTransform(f"{source.reader.path}: {first.clouds[0].topic}: {error}") from error
-                if not np.allclose(before, here):
+                if not np.allclose(before, pose):
                     raise UsageError(
                         f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
                         "the first bag; replay the bags one by one"
