@@ -22,6 +22,8 @@ from mt_nodes.stacks.stack import Stack
 
 #: Relations per trial, and trials at most.
 BATCH, TRIALS = 14, 3
+#: How a file begins that was written by us.
+MADE_BY = "# made by "
 _WHOLE_DRIVE = "it judges a drive as a whole, so a bag gives it one verdict"
 Summary = Mapping[str, Any]
 
@@ -77,7 +79,7 @@ class Suggestion:
         Args:
             command: that made it.
         """
-        head = (f"# made by `{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
+        head = (f"{MADE_BY}`{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
         rows = (f"  - {one.word}  # {one.why}; {first_sentence(one.because)}" for one in self.relations)
         rest = (f"# {line}" for line in left_out_lines(self.left_out))
         return "\n".join((*head, "relations:", *rows, *rest)) + "\n"
