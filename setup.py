@@ -55,6 +55,7 @@ setup(
         "pyyaml>=6.0",
         "jinja2>=3.1",
         "rich>=13",
+        "argcomplete>=3.1",
         "matplotlib>=3.6",
         # Not `lark`: both install the same package, and ROS 2's rosidl_parser brings this one.
         "lark-parser>=0.12",

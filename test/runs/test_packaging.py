@@ -26,6 +26,7 @@ PYTHONS = ("3.10", "3.11", "3.12")
 RCLPY, INTERFACES = "ros-jazzy-rclpy", "ros-jazzy-common-interfaces"
 #: imported module -> (key in package.xml, requirement in setup.py; None: not on PyPI, so its import must be optional)
 DEPENDENCIES: dict[str, tuple[str, str | None]] = {
+    "argcomplete": ("python3-argcomplete", "argcomplete"),
     "builtin_interfaces": ("builtin_interfaces", RCLPY),
     "cv2": ("python3-opencv", "opencv-python-headless"),
     "diagnostic_msgs": ("diagnostic_msgs", INTERFACES),
