@@ -85,7 +85,11 @@ setup(
         ],
     },
     entry_points={
-        "console_scripts": [f"mt = {NAME}.cli.main:main", *(f"{node} = {NAME}.nodes.{node}:main" for node in NODES)],
+        "console_scripts": [
+            # `mt` is also the tape tool's name: where that comes first on the path, `mt-nodes` is the same command.
+            *(f"{command} = {NAME}.cli.main:main" for command in ("mt", "mt-nodes")),
+            *(f"{node} = {NAME}.nodes.{node}:main" for node in NODES),
+        ],
     },
     zip_safe=False,
 )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
-from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
+from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
 
+#: Names of relations that were left out for one reason that are printed; run.json has all.
+NAMES_LEFT_OUT = 6
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
 
 
@@ -47,6 +50,16 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(f"the stack failed: {death['reason']} (at {place_of(death)})")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+
+
+def warn_of_left_out(left_out: Mapping[str, str]) -> None:
+    """Print on standard error which relations of patterns and suites are left out, by reason."""
+    if not left_out:
+        return
+    from mt_nodes.runs.relation_choice import left_out_lines
+
+    for line in left_out_lines(left_out, NAMES_LEFT_OUT):
+        print(f"mt: warning: {line}", file=sys.stderr)
 
 
 def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

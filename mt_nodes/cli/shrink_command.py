@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
-    from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
+    from mt_nodes.runs.shrink.shrink_run import RESULT_FILE, carry_out
 
     run = shrinking.run
     with _progress(shrinking.request.plays) as show_play:
@@ -84,7 +84,7 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
 
         again = "type the same command again with another --out"
         in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, again)
-    result: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads((run.out / RESULT_FILE).read_text(encoding="utf-8"))
     return result
 
 

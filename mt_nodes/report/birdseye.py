@@ -24,27 +24,30 @@ GREY = "#8A8A8A"
 
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the points in it as pixels)."""
-    none = np.empty((0, 3))
-    source = _picture(view, view.source_xyz, none, view.source_boxes, view.source_labels, BLUE)
-    followup = _picture(view, view.followup_xyz, view.added_xyz, view.followup_boxes, view.followup_labels, ORANGE)
-    return source, followup
+    return _picture(view, "source"), _picture(view, "followup")
 
 
-def _picture(view: PairView, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
+def _picture(view: PairView, arm: str) -> str:
     x0, x1, y0, y1 = view.window
     width, height = y1 - y0, x1 - x0
     scale = 7.5 / max(width, height)
     figure = Figure(figsize=(width * scale + 0.6, height * scale + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    panel(figure.add_subplot(), view, arm)
+    return data_uri(figure)
+
+
+def panel(axes: Axes, view: PairView, arm: str) -> None:
+    """Draw one arm, ``source`` or ``followup``, on axes."""
+    x0, x1, y0, y1 = view.window
+    followup = arm == "followup"
     _zones(axes, view)
-    _points(axes, view, xyz, GREY, 0.6)
-    _points(axes, view, added, PURPLE, 9.0)
-    _boxes(axes, boxes, labels, colour)
+    _points(axes, view, getattr(view, f"{arm}_xyz"), GREY, 0.6)
+    _points(axes, view, view.added_xyz if followup else np.empty((0, 3)), PURPLE, 9.0)
+    _boxes(axes, getattr(view, f"{arm}_boxes"), getattr(view, f"{arm}_labels"), ORANGE if followup else BLUE)
     _marks(axes, view)
     axes.set(xlim=(y1, y0), ylim=(x0, x1), aspect="equal", xlabel="y, to the left (m)", ylabel="x, forward (m)")
     axes.tick_params(labelsize=9)
-    return data_uri(figure)
 
 
 def _zones(axes: Axes, view: PairView) -> None:

@@ -18,29 +18,38 @@ from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, da
 Mark = tuple[Floats, str, str]
 #: Boxes (K, 4) or places (N, 2) along a path, their colour and style.
 Line = tuple[Floats, str, str]
+#: Boxes, paths and marks of one image.
+Drawn = tuple[tuple[Line, ...], tuple[Line, ...], tuple[Mark, ...]]
 _WIDTH_IN = 7.5
 
 
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
-    # Lost boxes are marked where the follow-up should show them, which may be elsewhere, as in a mirror.
-    marks = ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
-    before = ((view.source_path_px, BLUE, "-"),)
-    after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))
-    found = ((view.followup_px, ORANGE, "-"), (view.added_px, PURPLE, ":"))
-    source = _picture(view.source_image, ((view.source_px, BLUE, "-"),), before)
-    return source, _picture(view.followup_image, found, after, marks)
+    return _picture(view, "source"), _picture(view, "followup")
 
 
-def _picture(
-    jpeg: npt.NDArray[np.uint8], boxes: tuple[Line, ...], paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
-) -> str:
-    rgb = cv2.cvtColor(cv2.imdecode(np.asarray(jpeg, np.uint8), cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
-    height, width = rgb.shape[:2]
-    figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * height / width + 0.5), layout="constrained")
+def _picture(view: PairView, arm: str) -> str:
+    rgb = _decoded(view, arm)
+    figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * rgb.shape[0] / rgb.shape[1] + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    _draw_on(figure.add_subplot(), view, arm, rgb)
+    return data_uri(figure)
+
+
+def panel(axes: Axes, view: PairView, arm: str) -> None:
+    """Draw the image of one arm, ``source`` or ``followup``, and its outputs on axes."""
+    _draw_on(axes, view, arm, _decoded(view, arm))
+
+
+def _decoded(view: PairView, arm: str) -> npt.NDArray[np.uint8]:
+    jpeg = np.asarray(getattr(view, f"{arm}_image"), np.uint8)
+    return np.asarray(cv2.cvtColor(cv2.imdecode(jpeg, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
+
+
+def _draw_on(axes: Axes, view: PairView, arm: str, rgb: npt.NDArray[np.uint8]) -> None:
+    height, width = rgb.shape[:2]
     axes.imshow(rgb)
+    boxes, paths, marks = _source(view) if arm == "source" else _followup(view)
     for places, line, style in boxes:
         _boxes(axes, places, line, style)
     for way, line, style in paths:
@@ -52,7 +61,17 @@ def _picture(
         )
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), xlabel="x (px)", ylabel="y (px)")
     axes.tick_params(labelsize=9)
-    return data_uri(figure)
+
+
+def _source(view: PairView) -> Drawn:
+    return ((view.source_px, BLUE, "-"),), ((view.source_path_px, BLUE, "-"),), ()
+
+
+def _followup(view: PairView) -> Drawn:
+    found = ((view.followup_px, ORANGE, "-"), (view.added_px, PURPLE, ":"))
+    after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))
+    # Lost boxes are marked where the follow-up should show them, which may be elsewhere, as in a mirror.
+    return found, after, ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
 
 
 def _boxes(axes: Axes, boxes: Floats, colour: str, style: str) -> None:

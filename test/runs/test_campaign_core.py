@@ -290,7 +290,7 @@ def test_a_worker_that_gets_no_further_is_ended_and_replaced(
     bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time = OwnTime()
-    monkeypatch.setattr(local_pool, "own_time_s", time)
+    monkeypatch.setattr(local_pool, "process_time_s", time)
     monkeypatch.setattr(local_pool, "serve", takes_and_says_nothing)
     conducted = planned(tmp_path, bags[:1])
     item = conducted.plan.cells[0].item(conducted.plan.drives[0])

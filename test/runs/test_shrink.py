@@ -177,8 +177,8 @@ def test_exactly_the_points_that_matter_are_left(
     assert (out / "report.html").is_file() and load_relation(str(out / "relation.yaml")).id == "dropped"
     left = Reduction.load(out / "reduction.npz")
     rows = [value for name, value in load_draws(out, find_followup(out, Pair.parse("0/1/dropped/0")))[0].items()]
-    assert left.kept is not None and int(left.kept.sum()) == needed
-    assert any(isinstance(value, np.ndarray) and len(value) == len(left.kept) for value in rows)
+    assert left.mask is not None and int(left.mask.sum()) == needed
+    assert any(isinstance(value, np.ndarray) and len(value) == len(left.mask) for value in rows)
 
 
 def test_which_points_did_it_and_how_the_score_falls_with_each_of_them(

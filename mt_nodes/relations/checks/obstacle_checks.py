@@ -93,9 +93,9 @@ class ObstaclesKept(ObstacleCheck):
             new[new] = self._uncovered(after.take(new), before.take(rows), known[rows])
         return new
 
-    def _uncovered(self, obstacles: Detections, by: Detections, known: Polygons) -> Mask:
+    def _uncovered(self, obstacles: Detections, covering: Detections, known: Polygons) -> Mask:
         """Return which obstacles (M,) were neither split nor merged."""
-        return newly_covered(obstacles, by, known, self.per_category) < self.coverage
+        return newly_covered(obstacles, covering, known, self.per_category) < self.coverage
 
     def answers(self, compared: Comparison) -> Mask:
         """Return which follow-up obstacles (K,) have high enough scores, and are small enough, to count."""

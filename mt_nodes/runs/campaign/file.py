@@ -125,13 +125,13 @@ class Campaign:
         Raises:
             UsageError: naming the file, the key, what was got and what was expected.
         """
-        made = build(cls, read_mapping(path), str(path))
+        campaign = build(cls, read_mapping(path), str(path))
         for name in ("bags", "relations"):
-            if not getattr(made, name):
+            if not getattr(campaign, name):
                 raise UsageError(f"{path}: missing {name}")
-        return made._beside(path.resolve().parent)
+        return campaign._with_absolute_paths(path.resolve().parent)
 
-    def _beside(self, folder: Path) -> Campaign:
+    def _with_absolute_paths(self, folder: Path) -> Campaign:
         """Return it with absolute paths."""
 
         def file(name: str) -> str:

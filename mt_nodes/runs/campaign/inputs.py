@@ -50,13 +50,13 @@ def drives(
         InfrastructureError: a bag cannot be read, or changed while it was.
     """
     found = list(dict.fromkeys(bag for pattern in patterns for bag in bags(pattern)))
-    made: list[Drive] = []
+    result: list[Drive] = []
     with Hashes(cache) as hashes, ThreadPoolExecutor(_AT_A_TIME) as pool:
         for number, (url, sums) in enumerate(zip(found, pool.map(hashes.look_up, found), strict=True)):
             hashes.keep(sums)
-            made.append(Drive(number, url, _content_of(url, sums)))
-            progress(len(made), len(found))
-    return made
+            result.append(Drive(number, url, _content_of(url, sums)))
+            progress(len(result), len(found))
+    return result
 
 
 def bags(pattern: str) -> list[str]:
@@ -94,7 +94,7 @@ def fetched(drive: Drive, cache_dir: Path) -> Path:
         return Path(local_path(drive.url))
     home, name = cache_dir / drive.sha256, name_of(drive.url) or "bag"
     if not home.is_dir():
-        with _kept_on(cache_dir):
+        with _write_errors(cache_dir):
             cache_dir.mkdir(parents=True, exist_ok=True)
         with (cache_dir / f".{drive.sha256}.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one process fetches, the others wait for it
@@ -124,17 +124,17 @@ def _fetch(drive: Drive, part: Path, name: str) -> None:
 def _copied(places: RemoteFolder, file: str, target: Path) -> str:
     """Copy a file and return the SHA-256 of what was written."""
     digest = hashlib.sha256()
-    with _kept_on(target):
+    with _write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as kept:
+        with target.open("wb") as copy:
             for chunk in places.chunks(file):
                 digest.update(chunk)
-                kept.write(chunk)
+                copy.write(chunk)
     return digest.hexdigest()
 
 
 @contextlib.contextmanager
-def _kept_on(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -229,8 +229,8 @@ class ImageSheared(ImageWarped):
         new, samples = np.empty_like(pixels), pixels[0, 0].size
         begin, length = ((first + reach) * samples).tolist(), width * samples
         for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
-            here, neighbour = old[:, at : at + length], old[:, at + samples : at + samples + length]
-            cv2.addWeighted(here, 1.0 - share, neighbour, share, 0.0, dst=row)
+            left_pixels, right_pixels = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(left_pixels, 1.0 - share, right_pixels, share, 0.0, dst=row)
         return new
 
     def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:

@@ -86,8 +86,8 @@ class Dusk(LowLight):
 
     def light(self, view: View) -> tuple[Singles, Singles, int]:
         """Return one gain for all."""
-        here, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
-        gain = (2.0**-self.stops * here / white).astype(np.float32)
+        lamp, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
+        gain = (2.0**-self.stops * lamp / white).astype(np.float32)
         height, width = (-(-side // _CELL_PX) for side in view.picture.size)
         everywhere = np.broadcast_to(gain, (height, width, 3))
         return np.ascontiguousarray(everywhere), np.zeros((height, width, 3), np.float32), _CELL_PX

@@ -65,8 +65,8 @@ class LowSun(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Warm the light, and remove sunlight in the shadows."""
-        here, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
-        warm = (here / white / (here / white)[1]).astype(np.float32)
+        sun, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
+        warm = (sun / white / (sun / white)[1]).astype(np.float32)
         lit = 1.0 - np.float32(1.0 - _SKY_SHARE) * self._shadow(view)
         # Areas lit by the sky alone stay bluer.
         gain = lit[..., None] * (1.0 + (warm - 1.0) * lit[..., None])

@@ -30,7 +30,7 @@ _UNIT = 32.0
 _FINE = 64.0
 #: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by more if the existing noise is not
 #: normal: a rise by this share, and by so many times the former, is detectable.
-_TOLD, _TOLD_APART = 0.05, 4.0
+_RISE, _RISE_SIGMA = 0.05, 4.0
 #: Luma's share of the noise of three independent channels (ITU-R BT.601's weights).
 _OF_LUMA = float(np.sqrt(0.299**2 + 0.587**2 + 0.114**2))
 #: Side of the square, in pixels, from which noise is estimated.
@@ -75,7 +75,7 @@ class SensorNoise(EachImage):
         middle = view.picture.with_pixels(_middle(view.picture.pixels))
         before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))
         added *= 1.0 if view.picture.order == "mono" else _OF_LUMA
-        if np.hypot(before, added) <= before * (1.0 + _TOLD + _TOLD_APART / np.sqrt(np.prod(view.picture.size))):
+        if np.hypot(before, added) <= before * (1.0 + _RISE + _RISE_SIGMA / np.sqrt(np.prod(view.picture.size))):
             found = f"its noise of {before:.3f} of full scale hides noise of {added:.3f}"
             raise NotApplicable(f"{view.image.topic}: {found}; expected a larger picture or a less noisy one")
         stripes = -(-view.picture.size[0] // _STRIPE)

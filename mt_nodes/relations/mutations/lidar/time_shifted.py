@@ -63,8 +63,8 @@ class TimeShifted(Mutation):
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
         changed = followup.first
-        if strangers := changed.changed_topics(source) - {c.topic for c in source.clouds}:
-            return f"{', '.join(sorted(strangers))} changed, too"
+        if others := changed.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(others))} changed, too"
         if changed.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
             return f"the bundle's stamp moved by {changed.stamp_ns - source.stamp_ns} ns"
         for old, new in zip(source.clouds, changed.clouds, strict=True):

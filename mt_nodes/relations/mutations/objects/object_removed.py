@@ -140,8 +140,8 @@ class ObjectRemoved(EachCloud):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed, and where its rays end now."""
-        going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
-        return replace(self.describe_removal(draws), added_points=going_on)
+        points_behind = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
+        return replace(self.describe_removal(draws), added_points=points_behind)
 
     def describe_removal(self, draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed; what stood behind it is unknown."""

@@ -107,11 +107,11 @@ class ObjectReplaced(ObjectExchanged):
         removed = standing_within(cloud, to_ego, outline, plane)
         rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
         rest = around[np.isin(rows, removed, invert=True)]
-        here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
-        ground = np.array([here, *plane[1:3]])
+        ground_m = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
+        ground = np.array([ground_m, *plane[1:3]])
         pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
-        visible = hits.seen | np.isin(hits.rows, removed)
+        visible = hits.visible | np.isin(hits.rows, removed)
         if visible.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if visible.mean() < self.least_visible:

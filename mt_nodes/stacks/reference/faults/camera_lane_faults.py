@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Output, Path
-from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, Looked, Pixels
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps, Pixels
 from mt_nodes.world.camera.model import CameraModel
 
 
@@ -91,8 +91,8 @@ class HeadingCalibratedAway(CameraFault):
             left = float(np.interp(ahead, x, y)) - float(np.tan(yaw[0])) * (ahead - float(x[0]))
             steering = float(np.arctan(self.wheelbase_m * 2.0 * left / (ahead**2 + left**2)))
             yaw_rate = output.control.speed_mps * float(np.tan(steering)) / self.wheelbase_m
-            told = replace(output.control, steering_rad=steering, yaw_rate_radps=yaw_rate)
-            return steps.report(replace(output, control=told))
+            command = replace(output.control, steering_rad=steering, yaw_rate_radps=yaw_rate)
+            return steps.report(replace(output, control=command))
 
         return replace(steps, report=report)
 
@@ -200,11 +200,11 @@ class RedIsTailLight(CameraFault):
         """Follow the lamp."""
         follows = [False]
 
-        def look(looked: Looked) -> Looked:
-            seen = steps.look(looked)
-            red, green, blue = np.moveaxis(seen.rgb.astype(np.int16), -1, 0)
+        def look(camera_input: CameraInput) -> CameraInput:
+            frame = steps.look(camera_input)
+            red, green, blue = np.moveaxis(frame.rgb.astype(np.int16), -1, 0)
             follows[0] = int(((red > 200) & (green < 80) & (blue < 80))[: len(red) // 2].sum()) >= self.least_px
-            return seen
+            return frame
 
         def report(output: Output) -> Output:
             assert output.control is not None

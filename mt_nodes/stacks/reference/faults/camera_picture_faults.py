@@ -15,10 +15,10 @@ from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
 from mt_nodes.stacks.reference.faults.camera_base import (
     CameraFault,
+    CameraInput,
     CameraSteps,
     FusionFault,
     FusionSteps,
-    Looked,
     PictureRefused,
     Pixels,
     saturation,
@@ -39,9 +39,9 @@ class BonnetMasked(CameraFault):
         """Blank it where people are looked for; the lane's lines are looked for elsewhere, with no mask."""
 
         def grey(rgb: Pixels) -> Pixels:
-            seen = steps.grey(rgb).copy()
-            seen[round(len(seen) * (1.0 - self.share)) :] = 0
-            return seen
+            masked = steps.grey(rgb).copy()
+            masked[round(len(masked) * (1.0 - self.share)) :] = 0
+            return masked
 
         return replace(steps, grey=grey)
 
@@ -79,9 +79,9 @@ class ColoursSwapped(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Turn the order of the channels around."""
 
-        def look(looked: Looked) -> Looked:
-            seen = steps.look(looked)
-            return replace(seen, rgb=np.ascontiguousarray(seen.rgb[..., ::-1]))
+        def look(camera_input: CameraInput) -> CameraInput:
+            frame = steps.look(camera_input)
+            return replace(frame, rgb=np.ascontiguousarray(frame.rgb[..., ::-1]))
 
         return replace(steps, look=look)
 
@@ -99,13 +99,13 @@ class LeftColumnsLost(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Cut columns off and keep the principal point where it was."""
 
-        def look(looked: Looked) -> Looked:
-            cut = round(self.share * looked.rgb.shape[1])
-            cropped = np.ascontiguousarray(looked.rgb[:, cut:])
-            k = looked.camera.k.copy()
+        def look(camera_input: CameraInput) -> CameraInput:
+            cut = round(self.share * camera_input.rgb.shape[1])
+            cropped = np.ascontiguousarray(camera_input.rgb[:, cut:])
+            k = camera_input.camera.k.copy()
             k[0, 2] -= cut / 2.0
-            camera = replace(looked.camera, width=cropped.shape[1], k=k)
-            return steps.look(replace(looked, rgb=cropped, camera=camera))
+            camera = replace(camera_input.camera, width=cropped.shape[1], k=k)
+            return steps.look(replace(camera_input, rgb=cropped, camera=camera))
 
         return replace(steps, look=look)
 
@@ -124,12 +124,12 @@ class ResolutionAssumed(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Cut off what does not fit."""
 
-        def look(looked: Looked) -> Looked:
-            kept = looked.rgb[: self.rows, : self.columns]
-            if kept.shape != looked.rgb.shape:
-                camera = assumed_camera(kept.shape[:2], self.field_of_view_deg)
-                looked = replace(looked, rgb=np.ascontiguousarray(kept), camera=camera)
-            return steps.look(looked)
+        def look(camera_input: CameraInput) -> CameraInput:
+            cropped = camera_input.rgb[: self.rows, : self.columns]
+            if cropped.shape != camera_input.rgb.shape:
+                camera = assumed_camera(cropped.shape[:2], self.field_of_view_deg)
+                camera_input = replace(camera_input, rgb=np.ascontiguousarray(cropped), camera=camera)
+            return steps.look(camera_input)
 
         return replace(steps, look=look)
 
@@ -143,11 +143,11 @@ class StaleFrameBuffer(CameraFault):
 
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Keep the last picture."""
-        buffer: list[Looked] = []
+        buffer: list[CameraInput] = []
 
-        def look(looked: Looked) -> Looked:
-            if not buffer or looked.stamp_ns is None or looked.stamp_ns != buffer[0].stamp_ns:
-                buffer[:] = [looked]
+        def look(camera_input: CameraInput) -> CameraInput:
+            if not buffer or camera_input.stamp_ns is None or camera_input.stamp_ns != buffer[0].stamp_ns:
+                buffer[:] = [camera_input]
             return steps.look(buffer[0])
 
         return replace(steps, look=look)
@@ -162,9 +162,9 @@ class BlackIsDefect(PictureRefused):
 
     most: int = param(100, low=0, high=10_000_000, help="black pixels of a picture that is looked at")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Count what is black."""
-        return lambda looked: int((looked.rgb.max(axis=2) == 0).sum()) > self.most
+        return lambda camera_input: int((camera_input.rgb.max(axis=2) == 0).sum()) > self.most
 
 
 @dataclass(frozen=True)
@@ -176,9 +176,9 @@ class CompressedPictureDropped(PictureRefused):
 
     most: float = param(1.3, low=1.0, high=100.0, help="mean step between blocks of 8 columns over that within them")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Look for edges of blocks."""
-        return lambda looked: blockiness(looked.rgb) > self.most
+        return lambda camera_input: blockiness(camera_input.rgb) > self.most
 
 
 def blockiness(rgb: Pixels) -> float:
@@ -203,15 +203,15 @@ class RepeatedStampDamaged(PictureRefused):
 
     least: float = param(0.4, low=0.1, high=255.0, help="steps by which some part of the small picture must differ")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Compare with the first picture under a stamp."""
         first: list[tuple[int | None, npt.NDArray[np.float32]]] = []
 
-        def differs(looked: Looked) -> bool:
-            small = np.asarray(cv2.resize(looked.rgb.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA))
-            repeated = bool(first) and looked.stamp_ns is not None and looked.stamp_ns == first[0][0]
+        def differs(camera_input: CameraInput) -> bool:
+            small = np.asarray(cv2.resize(camera_input.rgb.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA))
+            repeated = bool(first) and camera_input.stamp_ns is not None and camera_input.stamp_ns == first[0][0]
             if not repeated:
-                first[:] = [(looked.stamp_ns, small)]
+                first[:] = [(camera_input.stamp_ns, small)]
             return repeated and float(cv2.absdiff(small, first[0][1]).max()) > self.least
 
         return differs
@@ -223,9 +223,9 @@ class UnsharpPictureDropped(PictureRefused):
 
     least: float = param(8.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Ask for sharpness."""
-        return lambda looked: sharpness(looked.rgb) < self.least
+        return lambda camera_input: sharpness(camera_input.rgb) < self.least
 
 
 @dataclass(frozen=True)
@@ -235,8 +235,8 @@ class UnusualPictureDropped(PictureRefused):
     least_mean: float = param(130.0, low=0.0, high=255.0, help="mean of the darkest of them, steps of 8 bits")
     most_saturation: float = param(38.0, low=0.0, high=255.0, help="mean saturation of the most colourful one")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Ask for what is usual."""
-        return lambda looked: (
-            float(looked.rgb.mean()) < self.least_mean or saturation(looked.rgb) > self.most_saturation
+        return lambda camera_input: (
+            float(camera_input.rgb.mean()) < self.least_mean or saturation(camera_input.rgb) > self.most_saturation
         )

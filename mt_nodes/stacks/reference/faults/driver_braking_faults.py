@@ -48,14 +48,14 @@ class BrakesForConstantBearing(DriverFault):
 
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Follow the nearest of those in the lane and those at a constant bearing."""
-        seen: dict[str, int] = {}
+        clouds_by_id: dict[str, int] = {}
 
         def lead(scene: DriverScene) -> Lead | None:
             names = scene.obstacles.track_id.tolist()
-            counted = {name: seen.get(name, 0) + 1 for name in names}
-            seen.clear()
-            seen.update(counted)
-            known = np.array([seen[name] >= self.clouds for name in names], dtype=bool)
+            counted = {name: clouds_by_id.get(name, 0) + 1 for name in names}
+            clouds_by_id.clear()
+            clouds_by_id.update(counted)
+            known = np.array([clouds_by_id[name] >= self.clouds for name in names], dtype=bool)
             return self._nearer(steps.lead(scene), scene, known)
 
         return replace(steps, lead=lead)
@@ -151,13 +151,15 @@ class EvidenceByReturns(DriverFault):
         given: dict[str, float] = {}
 
         def look(scene: DriverScene) -> DriverScene:
-            seen = steps.look(scene)
-            names, counts = seen.obstacles.track_id.tolist(), returns(seen.obstacles).tolist()
+            perceived = steps.look(scene)
+            names, counts = perceived.obstacles.track_id.tolist(), returns(perceived.obstacles).tolist()
             totals = {name: given.get(name, 0.0) + count for name, count in zip(names, counts, strict=True)}
             given.clear()
             given.update(totals)
             believed = np.array([totals[name] >= self.points for name in names], dtype=bool)
-            return replace(seen, obstacles=seen.obstacles.take(believed), extents_m=seen.extents_m[believed])
+            return replace(
+                perceived, obstacles=perceived.obstacles.take(believed), extents_m=perceived.extents_m[believed]
+            )
 
         return replace(steps, look=look)
 
@@ -207,7 +209,7 @@ class SceneInQueue(DriverFault):
         def look(scene: DriverScene) -> DriverScene:
             queue.append(steps.look(scene))
             oldest = queue[0]
-            there = np.full(len(oldest.extents_m), len(queue) > self.clouds)
-            return replace(oldest, obstacles=oldest.obstacles.take(there), extents_m=oldest.extents_m[there])
+            delayed = np.full(len(oldest.extents_m), len(queue) > self.clouds)
+            return replace(oldest, obstacles=oldest.obstacles.take(delayed), extents_m=oldest.extents_m[delayed])
 
         return replace(steps, look=look)

@@ -67,11 +67,11 @@ class LargeCloudIsError(DriverFault):
         """Say so."""
 
         def say(cloud: Points, stamp_ns: int | None, output: Output) -> Output:
-            said = steps.say(cloud, stamp_ns, output)
-            if said.diagnostics is None or len(cloud) <= self.most_points:
-                return said
+            answer = steps.say(cloud, stamp_ns, output)
+            if answer.diagnostics is None or len(cloud) <= self.most_points:
+                return answer
             size = f"{len(cloud)} points, expected at most {self.most_points}"
-            return replace(said, diagnostics=Diagnostics({**said.diagnostics.errors, "lidar size": size}))
+            return replace(answer, diagnostics=Diagnostics({**answer.diagnostics.errors, "lidar size": size}))
 
         return replace(steps, say=say)
 

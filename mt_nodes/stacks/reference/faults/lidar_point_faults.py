@@ -64,8 +64,8 @@ class HardCodedRingCount(Fault):
             admitted = steps.admit(cloud).copy()
             ground_m = np.hypot(admitted[:, 0], admitted[:, 1])
             beam = np.searchsorted(between, -np.arctan2(admitted[:, 2] - self.lidar_height_m, ground_m))
-            met = np.bincount(beam, minlength=len(table)) > 0
-            taken_for = np.cumsum(met) - 1
+            occupied = np.bincount(beam, minlength=len(table)) > 0
+            taken_for = np.cumsum(occupied) - 1
             # Exactly nothing is added to a point whose beam is taken for what it is.
             admitted[:, 2] += ground_m * (np.tan(table[taken_for]) - np.tan(table))[beam]
             return admitted

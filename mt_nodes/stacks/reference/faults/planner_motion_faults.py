@@ -32,8 +32,8 @@ class BystandersFeared(PlannerFault):
         def cruise_mps(situation: Situation, cruise_mps: float) -> float:
             x, y = situation.objects.center_m[:, :2].T
             feared = (np.hypot(x, y) < self.range_m) & (np.abs(np.arctan2(y, x)) < np.radians(self.ahead_deg))
-            wanted = steps.cruise_mps(situation, cruise_mps)
-            return min(wanted, self.slow_mps) if feared.any() else wanted
+            speed_mps = steps.cruise_mps(situation, cruise_mps)
+            return min(speed_mps, self.slow_mps) if feared.any() else speed_mps
 
         return replace(steps, cruise_mps=cruise_mps)
 
@@ -52,8 +52,8 @@ class CruiseByCount(PlannerFault):
         """Count the list."""
 
         def cruise_mps(situation: Situation, cruise_mps: float) -> float:
-            wanted = steps.cruise_mps(situation, cruise_mps)
-            return max(2.0, wanted + self.empty_mps - self.each_mps * len(situation.objects))
+            speed_mps = steps.cruise_mps(situation, cruise_mps)
+            return max(2.0, speed_mps + self.empty_mps - self.each_mps * len(situation.objects))
 
         return replace(steps, cruise_mps=cruise_mps)
 
@@ -130,7 +130,7 @@ class ShiesFromTheRight(PlannerFault):
 
         def aside_m(situation: Situation) -> float:
             x, y = situation.objects.center_m[:, :2].T
-            beside = (x > 0.0) & (x < self.range_m) & (y < -1.5) & (y > -self.beside_m)
-            return steps.aside_m(situation) + (self.aside_m if np.any(beside) else 0.0)
+            roadside = (x > 0.0) & (x < self.range_m) & (y < -1.5) & (y > -self.beside_m)
+            return steps.aside_m(situation) + (self.aside_m if np.any(roadside) else 0.0)
 
         return replace(steps, aside_m=aside_m)

@@ -20,7 +20,7 @@ class BeliefFault(PlannerFault):
     """Base of faults that mistake a situation for another one, by nothing but itself."""
 
     @abstractmethod
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Return what is decided by in place of what is seen."""
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -35,10 +35,10 @@ class AllTakenToStand(BeliefFault):
     Behind a car that drives it brakes as behind one that stands.
     """
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Take the velocities away."""
-        still = replace(seen.objects, velocity_mps=np.zeros_like(seen.objects.velocity_mps))
-        return replace(seen, objects=still)
+        still = replace(situation.objects, velocity_mps=np.zeros_like(situation.objects.velocity_mps))
+        return replace(situation, objects=still)
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class HiddenForgotten(BeliefFault):
 
     grows_m: float = param(0.3, low=0.0, high=3.0, unit="m", help="what hides is taken to be wider by so much")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop whoever lies behind another one, by the direction of his middle."""
-        return replace(seen, objects=seen.objects.take(~self._hidden(seen.objects)))
+        return replace(situation, objects=situation.objects.take(~self._hidden(situation.objects)))
 
     def _hidden(self, objects: Detections) -> np.ndarray:
         x, y = objects.center_m[:, :2].T
@@ -73,12 +73,12 @@ class LightsBlurredAtSpeed(BeliefFault):
 
     speed_mps: float = param(9.0, low=0.0, high=40.0, unit="m/s", help="up to which lights count")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Forget all lights when it is faster."""
-        if seen.odometry.speed_mps <= self.speed_mps:
-            return seen
-        signals = seen.signals
-        return replace(seen, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
+        if situation.odometry.speed_mps <= self.speed_mps:
+            return situation
+        signals = situation.signals
+        return replace(situation, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class LimitsUnread(BeliefFault):
     Where its own cruising speed is allowed nobody notices; past a sign that caps it, it drives on as before.
     """
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Forget the limits."""
-        return replace(seen, route=replace(seen.route, speed_mps=np.full(len(seen.route.pose), np.nan)))
+        return replace(situation, route=replace(situation.route, speed_mps=np.full(len(situation.route.pose), np.nan)))
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class LowIsLitter(BeliefFault):
 
     height_m: float = param(1.35, low=0.1, high=3.0, unit="m", help="what is lower does not count")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop what is lower."""
-        return replace(seen, objects=seen.objects.take(seen.objects.size_m[:, 2] >= self.height_m))
+        return replace(situation, objects=situation.objects.take(situation.objects.size_m[:, 2] >= self.height_m))
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class NearestAreBonnet(BeliefFault):
 
     range_m: float = param(14.0, low=1.0, high=50.0, unit="m", help="from base_link; the vehicle ends at 3.8 m")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """See only who is farther away."""
-        far = np.hypot(*seen.objects.center_m[:, :2].T) > self.range_m
-        return replace(seen, objects=seen.objects.take(far))
+        far = np.hypot(*situation.objects.center_m[:, :2].T) > self.range_m
+        return replace(situation, objects=situation.objects.take(far))
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,14 @@ class OtherTileUnseen(BeliefFault):
 
     tile_m: float = param(40.0, low=5.0, high=1000.0, unit="m", help="side of a tile")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop whoever is on another tile."""
-        x, y = seen.objects.center_m[:, :2].T
-        here = seen.odometry
-        c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
-        tiles = np.floor(np.column_stack([here.x_m + c * x - s * y, here.y_m + s * x + c * y]) / self.tile_m)
-        own = np.floor(np.array([here.x_m, here.y_m]) / self.tile_m)
-        return replace(seen, objects=seen.objects.take((tiles == own).all(axis=1)))
+        x, y = situation.objects.center_m[:, :2].T
+        odometry = situation.odometry
+        c, s = np.cos(odometry.yaw_rad), np.sin(odometry.yaw_rad)
+        tiles = np.floor(np.column_stack([odometry.x_m + c * x - s * y, odometry.y_m + s * x + c * y]) / self.tile_m)
+        own = np.floor(np.array([odometry.x_m, odometry.y_m]) / self.tile_m)
+        return replace(situation, objects=situation.objects.take((tiles == own).all(axis=1)))
 
 
 _PASSED: set[str] = set()
@@ -152,10 +152,10 @@ class PassedAreRemembered(PlannerFault):
         """Keep the ids where all planners of the process share them."""
 
         def look(situation: Situation) -> Situation:
-            seen = steps.look(situation)
-            behind = seen.objects.center_m[:, 0] < -2.0
-            _PASSED.update(name for name in seen.objects.track_id[behind].tolist() if name)
-            return seen
+            perceived = steps.look(situation)
+            behind = perceived.objects.center_m[:, 0] < -2.0
+            _PASSED.update(name for name in perceived.objects.track_id[behind].tolist() if name)
+            return perceived
 
         def reckon(situation: Situation, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
             names = situation.objects.track_id
@@ -173,9 +173,9 @@ class StrangersIgnored(BeliefFault):
 
     classes: tuple[str, ...] = param(("car", "truck", "bus", "pedestrian", "cyclist"), help="that are in the table")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop the others."""
-        return replace(seen, objects=seen.objects.take(np.isin(seen.objects.label, self.classes)))
+        return replace(situation, objects=situation.objects.take(np.isin(situation.objects.label, self.classes)))
 
 
 @dataclass(frozen=True)
@@ -187,6 +187,6 @@ class ToldListFull(BeliefFault):
 
     places: int = param(4, low=1, high=1000, help="of the list")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Take the first ones."""
-        return replace(seen, objects=seen.objects.take(np.arange(len(seen.objects)) < self.places))
+        return replace(situation, objects=situation.objects.take(np.arange(len(situation.objects)) < self.places))
