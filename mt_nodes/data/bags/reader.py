@@ -152,9 +152,7 @@ class BagReader:
 
     def _open(self) -> list[Any]:
         if not self.path.exists():
-            expected = (
-                "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or a data set such as kitti:DIR"
-            )
+            expected = "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or DATASET:DIR"
             raise UsageError(f"no bag {self.path}; {expected}{hint(self.path) or near_bags(self.path)}")
         why = "it has no metadata.yaml"
         if not self.path.is_dir() or (self.path / "metadata.yaml").is_file():
