@@ -84,7 +84,7 @@ class Run(SuiteRun[ReplayRequest]):
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         only = Pair.parse(request.only).episode if request.only else None
         sources: tuple[Source, ...] = tuple(
-            _source_for(stack, Path(bag), request.topics, extra, episode, request.limit)
+            _source_for(stack, Path(bag), request.topics, extra, episode=episode, limit=request.limit)
             for episode, bag in enumerate(request.bags, request.first_episode)
             if only in (None, episode) and not request.from_evidence
         )
@@ -96,8 +96,8 @@ class Run(SuiteRun[ReplayRequest]):
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        planned = {"plan": plan, "schedule": alone or schedule_of(plan)}
-        return cls(request, out, stack, suite, sources, left_out=choice.left_out, **planned)
+        schedule = alone or schedule_of(plan)
+        return cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
@@ -263,10 +263,12 @@ class Run(SuiteRun[ReplayRequest]):
         return trees[0] if trees else TransformTree()
 
 
-def _source_for(stack: Stack, bag: Path, *more: Any) -> BagSource:
+def _source_for(
+    stack: Stack, bag: Path, topics: Mapping[str, str], extra: TransformTree | None, *, episode: int, limit: int | None
+) -> BagSource:
     """Open a bag for a stack; one without the stack's sensor is refused with a stack that takes what the bag has."""
     try:
-        return BagSource(bag, *more, stack.topics, bool(stack.callable))
+        return BagSource(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable))
     except MissingSensor as error:
         raise UsageError(f"{error}{stack_for(error.roles)}") from error
 
