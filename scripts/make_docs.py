@@ -177,7 +177,7 @@ def gallery() -> str:
                 if row.get("extra")
                 else f"![{name}, before and after](gallery/{name}.png)"
             )
-            parts.append(f"Guaranteed of every frame: {row['guarantee']}")
+            parts.append(f"Guarantee, checked on every frame: {row['guarantee']}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -9,7 +9,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.data.stack_topics import DIAGNOSTICS, INPUT_ROLES
-from mt_nodes.relations.relation import DEFAULT, OTHER_DEFAULTS, Relation, Suite, load_relation
+from mt_nodes.relations.default_relations import DEFAULT, OTHER_DEFAULTS
+from mt_nodes.relations.relation import Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
 
 #: A shipped stack for each sensor.
@@ -36,8 +37,8 @@ def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
-    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
+    outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )

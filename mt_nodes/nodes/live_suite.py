@@ -20,7 +20,7 @@ from rclpy.node import Node
 
 from mt_nodes.base.environment import clean_shared_memory, free_domains
 from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import wait_until
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.arrival import Arrivals
@@ -65,7 +65,7 @@ def main(args: list[str] | None = None) -> None:
 
 def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
-    own_time_s.start_watching()
+    process_time_s.start_watching()
     with ExitStack() as ending:
         given = run.request.control_domain
         lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))
@@ -143,14 +143,14 @@ class _LiveSuite:
         """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""
         config = self._run.request
         topics = LiveTopics(node, self._run.stack, config.use_sim_time)
-        began_s = own_time_s()
+        began_s = process_time_s()
 
         def known() -> bool:
             missing = topics.missing()
             text = f"a publisher of {', '.join(missing)} in domain {config.live_domain}" if missing else ""
             self._tell({"state": self._commands.wishes.state.value, "waiting_for": text})
             # Who publishes /clock may be found later than who publishes the rest.
-            found = not missing and (config.use_sim_time != "auto" or own_time_s() - began_s > DISCOVERY_S)
+            found = not missing and (config.use_sim_time != "auto" or process_time_s() - began_s > DISCOVERY_S)
             return found or self._over(began_s)
 
         wait_until(known, math.inf, LOOK_EVERY_S)
@@ -159,12 +159,12 @@ class _LiveSuite:
     def _look_first(self, node: Node, given: dict[str, ReplayedTopic]) -> bool:
         """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
         self._safety.begin_watch(node, given)
-        state, began_s = self._commands.wishes.state.value, own_time_s()
+        state, began_s = self._commands.wishes.state.value, process_time_s()
 
         def known() -> bool:
             waiting = self._safety.measured(node)
             self._tell({"state": state, "waiting_for": waiting})
-            return (not waiting and own_time_s() - began_s > DISCOVERY_S) or self._over()
+            return (not waiting and process_time_s() - began_s > DISCOVERY_S) or self._over()
 
         wait_until(known, math.inf, LOOK_EVERY_S)
         return not self._over()
@@ -175,7 +175,7 @@ class _LiveSuite:
         Raises:
             InfrastructureError: one has not come in time.
         """
-        stack, state, began_s = self._run.stack, self._commands.wishes.state.value, own_time_s()
+        stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 
         def come() -> bool:
             away = self._presence().away
@@ -200,7 +200,7 @@ class _LiveSuite:
         return last.topics if isinstance(last, RosArm) else {}
 
     def _over(self, began_s: float | None = None) -> bool:
-        lasted_s = own_time_s() - began_s if began_s is not None else 0.0
+        lasted_s = process_time_s() - began_s if began_s is not None else 0.0
         return self._commands.wishes.state is RunState.STOPPING or 0.0 < self._run.request.duration_s < lasted_s
 
     def _open_arms(

@@ -22,7 +22,7 @@ from std_msgs.msg import String
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
@@ -143,7 +143,7 @@ class Monitor(ManagedNode):
         if not self.active or "came_ns" not in line or line["judged_for"] != self._relation.id:
             return
         (source, followup), came_ns, stamp_ns = self._arms, line["came_ns"], line["stamp_ns"]
-        lap, came_s = Pair.parse(line["pair"]).episode, own_time_s() - max(0, time.time_ns() - came_ns) / 1e9
+        lap, came_s = Pair.parse(line["pair"]).episode, process_time_s() - max(0, time.time_ns() - came_ns) / 1e9
         awaited = source.expect(stamp_ns, lap, came_s)
         if "outcome" in line:
             offer, bundle = self._offer(line), self._bundle(line)
@@ -153,7 +153,7 @@ class Monitor(ManagedNode):
         self._pending.append(Waiting(line, (awaited, followup.expect(line["followup_ns"], lap, sent_s))))
 
     def _judge_due(self) -> None:
-        now_s = own_time_s()
+        now_s = process_time_s()
         while self._pending and not self._awaits(self._pending[0]):
             pair = self._pending.popleft()
             silence_may_count = self._stack.publishes_when_empty

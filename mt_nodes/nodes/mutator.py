@@ -24,7 +24,7 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
-from mt_nodes.base.errors import MtError, NotApplicable, UsageError
+from mt_nodes.base.errors import MtError, NotApplicable, PluginError, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
@@ -158,14 +158,17 @@ class Mutator(ManagedNode):
             return
         try:
             derived, proof = pipeline.derive_unproven(bundle)
+            if self._given.prove == "before":
+                if broken := proof():
+                    self._ledger.not_judged(offered, Outcome.INVALID, broken)
+                    return
+                proof = _proven
         except NotApplicable as why:
             self._ledger.not_judged(offered, Outcome.NOT_APPLICABLE, str(why))
             return
-        if self._given.prove == "before":
-            if broken := proof():
-                self._ledger.not_judged(offered, Outcome.INVALID, broken)
-                return
-            proof = _proven
+        except PluginError as error:
+            self._ledger.not_judged(offered, Outcome.ERROR, str(error))
+            return
         now_ns = self.get_clock().now().nanoseconds
         # A topic is a queue: what was delayed before goes out before.
         first_ns = max(now_ns, self._later[-1][0] if self._later else now_ns)

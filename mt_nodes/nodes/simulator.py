@@ -21,7 +21,7 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes import qos
@@ -111,7 +111,7 @@ class SimulatorNode(ManagedNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Go on where it stopped."""
-        self._opened_s = own_time_s()
+        self._opened_s = process_time_s()
         self._pace.resume()
         return super().on_activate(state)
 
@@ -151,7 +151,7 @@ class SimulatorNode(ManagedNode):
             IsolationError: somebody else publishes what we do: real sensors, or another simulator.
         """
         if self._given.await_stack and (lacking := self._meeting.lacking()):
-            if own_time_s() - self._opened_s > self._stack.ready_timeout_s:
+            if process_time_s() - self._opened_s > self._stack.ready_timeout_s:
                 raise InfrastructureError(
                     f"stack '{self._stack.name}' did not come within {self._stack.ready_timeout_s:g} s: "
                     f"{'; '.join(lacking)}; start it in this domain, or give its own file with -p stack:=FILE"

@@ -96,6 +96,11 @@ def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collec
         ) from error
 
 
+def describe_raise(name: str, error: BaseException) -> str:
+    """Say what a stack of that name raised, and where in the user's code."""
+    return f"stack '{name}' raised {type(error).__name__}: {error}{raised_at(error)}"
+
+
 def raised_at(error: BaseException) -> str:
     """Return file and line of the user's code that an exception came through last; nothing if it came through none."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_file()]

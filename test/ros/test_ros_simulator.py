@@ -24,7 +24,7 @@ from ros_support import LIMIT_S, Heard, Peer, until
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle
@@ -192,9 +192,9 @@ def test_time_that_was_held_is_not_missed() -> None:
 def own_time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(s=100.0)
     for name, value in {"_now_s": lambda: now.s, "_wall_s": lambda: now.s, "_read_s": now.s, "_watched": False}.items():
-        monkeypatch.setattr(own_time_s, name, value)
-    monkeypatch.setattr(own_time_s, "start_watching", lambda: None)
-    monkeypatch.setattr(own_time_s, "_lost_s", 0.0)
+        monkeypatch.setattr(process_time_s, name, value)
+    monkeypatch.setattr(process_time_s, "start_watching", lambda: None)
+    monkeypatch.setattr(process_time_s, "_lost_s", 0.0)
     return now
 
 

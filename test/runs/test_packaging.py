@@ -29,6 +29,7 @@ PYTHONS = ("3.10", "3.11", "3.12")
 RCLPY, INTERFACES = "ros-jazzy-rclpy", "ros-jazzy-common-interfaces"
 #: imported module -> (key in package.xml, requirement in setup.py; None: not on PyPI, so its import must be optional)
 DEPENDENCIES: dict[str, tuple[str, str | None]] = {
+    "argcomplete": ("python3-argcomplete", "argcomplete"),
     "builtin_interfaces": ("builtin_interfaces", RCLPY),
     "cv2": ("python3-opencv", "opencv-python-headless"),
     "diagnostic_msgs": ("diagnostic_msgs", INTERFACES),
@@ -62,6 +63,8 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
     "backports": ("cluster", "backports.zstd"),
+    "IPython": ("python", "ipython"),
+    "cloudpickle": ("python", "cloudpickle"),
     "dask": ("cluster", "dask"),
     "diffusers": ("diffusion", "diffusers"),
     "distributed": ("cluster", "distributed"),
@@ -71,7 +74,9 @@ OPTIONAL = {
     "google": ("awsim", "protobuf"),
     "openai": ("llm", "openai"),
     "optuna": ("search", "optuna"),
+    "pandas": ("python", "pandas"),
     "pyarrow": ("parquet", "pyarrow"),
+    "pytest": ("test", "pytest"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "torch": ("models", "torch"),
     "torchvision": ("models", "torchvision"),
@@ -135,7 +140,7 @@ def test_the_version_is_the_same_everywhere(distribution: Any, manifest: ET.Elem
 def test_every_command_exists(distribution: Any) -> None:
     commands = dict(re.split(r"\s*=\s*", line) for line in distribution.entry_points["console_scripts"])
     nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator"}
-    assert set(commands) == {"mt", *nodes}
+    assert set(commands) == {"mt", "mt-nodes", *nodes}
     assert nodes == set(NODES), "each answers --help"
     for target in commands.values():
         module, _, function = target.partition(":")

@@ -41,18 +41,18 @@ def score_line(bundle: tuple[int, int], output: Output, scores: Mapping[str, Thr
     Args:
         bundle: episode and index. output: the answer. scores: the stack's thresholds, by output.
     """
-    said = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
-    if not said:
+    outputs = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
+    if not outputs:
         return None
     doubts = _unit_doubts(output)
-    thresholds = {role: scores.get(role, DEFAULT_THRESHOLDS[role]) for role in said}
+    thresholds = {role: scores.get(role, DEFAULT_THRESHOLDS[role]) for role in outputs}
     return {
         "schema": SCHEMA,
         "type": TYPE,
         "bundle": list(bundle),
         "thresholds": {role: [each.high, each.low] for role, each in thresholds.items()},
-        "hundredths": {role: _hundredths(part.score) for role, part in said.items()},
-        "classes": {role: dict(Counter(part.label.tolist())) for role, part in said.items()},
+        "hundredths": {role: _hundredths(part.score) for role, part in outputs.items()},
+        "classes": {role: dict(Counter(part.label.tolist())) for role, part in outputs.items()},
         **({"doubts": doubts} if doubts else {}),
     }
 
@@ -203,23 +203,23 @@ def proposal(least: float, most: float) -> tuple[float, float]:
 
 
 def _warning(role: str, row: Mapping[str, Any]) -> str:
-    seen = f"{row['count']} {role} in {counted(row['answers'], 'answer')} of the stack"
+    counts = f"{row['count']} {role} in {counted(row['answers'], 'answer')} of the stack"
     if not row["demanded"]:
         return (
-            f"of {seen} none has the score of {row['high']:g} (score_high) from which it is demanded, the highest is "
+            f"of {counts} none has the score of {row['high']:g} (score_high) from which it is demanded, the highest is "
             f"{row['most']:.2f}: relations about {role} are NOT_APPLICABLE"
         )
     if row["least"] == row["most"]:  # it gives no scores, or two only
         return ""
     if row["demanded_in"] < _LEAST_SHARE * row["seen_in"]:
         return (
-            f"of {seen} {row['demanded']} {'has' if row['demanded'] == 1 else 'have'} the score of {row['high']:g} "
+            f"of {counts} {row['demanded']} {'has' if row['demanded'] == 1 else 'have'} the score of {row['high']:g} "
             f"(score_high) from which one is demanded: in {row['seen_in'] - row['demanded_in']} of {row['seen_in']} "
             f"answers that see any none is, and relations about {role} are NOT_APPLICABLE there"
         )
     if row["least"] >= row["low"] and round(row["high"] - row["least"], 4) < LEAST_GAP:
         return (
-            f"of {seen} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "
+            f"of {counts} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "
             f"from {row['high']:g} (score_high) on is lost when its score falls by less than {LEAST_GAP:g}"
         )
     return ""

@@ -106,9 +106,9 @@ def play_to_end(
     ready = False
     try:
         with ExitStack() as ending:
-            go_on = begin(ending)
+            play = begin(ending)
             ready = True
-            go_on()
+            play()
     except KeyboardInterrupt:
         trouble["interrupted"] = True
     except IsolationError as error:
@@ -180,8 +180,8 @@ def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack)
     if request.pace == "realtime":
         return Realtime(settings, recorder, progress)
     if run.only is not None:
-        again = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
-        settings = replace(settings, source_of_followups=again)
+        recorded = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
+        settings = replace(settings, source_of_followups=recorded)
     if run.plan is None:
         return Lockstep(settings, recorder, progress)
     return Lockstep(settings, recorder, progress, _tells_commands(run, ending))
