@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, _unreported(offer.relation) or str(why))
-        except PluginError as error:
-            return FollowupPlan(offer, None, Outcome.ERROR, str(error))
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Offer
@@ -86,13 +86,9 @@ class FollowupMaker:
             first = self._schedule.first(offer, bundle)
             derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
-<<<<<<< HEAD
             return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, _unreported(offer.relation) or str(why))
-=======
-            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, str(why))
         except PluginError as error:
             return FollowupPlan(offer, None, Outcome.ERROR, str(error))
->>>>>>> main
         made_ms = 1e3 * (time.perf_counter() - began)
         if derived.broken:
             return FollowupPlan(offer, None, Outcome.INVALID, derived.broken, made_ms)
