@@ -14,6 +14,7 @@ import pytest
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.engine.next_steps import next_steps
+from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import Waiver, apply_waivers
@@ -148,6 +149,21 @@ def test_it_never_says_anything_better_than_the_exit_code_and_the_relations(how:
             assert "the stack loses obstacles in 1 of" in found.sentence
         if summary["exit_code"] == ExitCode.INTERRUPTED:
             assert found.verdict == "INTERRUPTED" and "interrupted before its end" in str(found)
+
+
+def test_a_campaign_says_that_of_its_worst_cell_and_never_more_than_its_exit_code() -> None:
+    fails = summarise([lost(3, "car"), *(line(n) for n in range(4, 28)), *flicker()], [RelationInfo.of(NOISE)])
+    passes = summarise([line(n) for n in range(25)], [RelationInfo.of(NOISE)])
+    whole = {"cells": {"honest": passes, "faulty": fails}, "exit_code": 1, "exit_why": "x", "interrupted": False}
+    told = campaign_headline(whole)
+    assert (told.cell, told.found.relation, told.found.pair) == ("faulty", "noise", "0/3/noise/0")
+    assert told.found.sentence.startswith("faulty: With 1,000 noise points outside the region, the stack loses")
+    assert told.found.rest == "Of 2 relations: 1 FAIL, 1 PASS."
+    cut = {"cells": {"honest": passes}, "exit_code": 3, "exit_why": "all pass so far, but time is over"}
+    found = campaign_headline({**cut, "interrupted": False}).found
+    assert (found.verdict, found.sentence) == ("INCONCLUSIVE", "All pass so far, but time is over.")
+    good = campaign_headline({**cut, "exit_code": 0, "interrupted": False}).found
+    assert good.verdict == "PASS" and campaign_headline({**cut, "cells": {}, "exit_code": 0}).found.verdict != "PASS"
 
 
 def test_a_summary_that_contradicts_itself_is_no_pass() -> None:
