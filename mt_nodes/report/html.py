@@ -144,7 +144,7 @@ def _first_of_each(shown: Sequence[Mapping[str, Any]], drives: Sequence[Mapping[
     met = {drive["judged_for"] for drive in shown}
     first: set[str] = set()
     for drive in drives:
-        if drive["judged_for"] not in met:
+        if drive["arm"] == "relation" and drive["judged_for"] not in met:
             met.add(drive["judged_for"])
             first.add(drive["pair"])
     return first

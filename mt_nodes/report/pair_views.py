@@ -42,7 +42,7 @@ def shown(results_dir: Path, text: str, *, turning: bool = True) -> dict[str, An
         text: the pair. turning: whether the page can turn it, for which it is ``packed``.
     """
     pair = Pair.parse(text)
-    nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}
+    nothing: dict[str, Any] = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}
     table, arrays = series_file(results_dir, pair), evidence_file(results_dir, pair)
     try:
         if table.exists():
@@ -50,9 +50,9 @@ def shown(results_dir: Path, text: str, *, turning: bool = True) -> dict[str, An
         if not arrays.exists():
             return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is missing."}
         view = load_view(arrays)
+        views = {"views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view) if turning else ""}
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
-    views = {"views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view) if turning else ""}
     return {**nothing, **views, **_shown_parts(view)}
 
 
