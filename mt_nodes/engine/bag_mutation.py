@@ -13,7 +13,8 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
-from mt_nodes.data.bags.reader import BagReader, RecordedWire, qos_of
+from mt_nodes.data.bags.reader import RecordedWire, qos_of
+from mt_nodes.data.bags.recording import RecordingReader
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
 from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.messages import Bundle
@@ -94,7 +95,7 @@ def mutate_bag(
 class _Copy:
     """Writes bundles and their follow-ups over the connections of the bag that they come from."""
 
-    def __init__(self, bag: BagWriter, reader: BagReader) -> None:
+    def __init__(self, bag: BagWriter, reader: RecordingReader) -> None:
         self.bag, self._reader = bag, reader
         self._connections: dict[tuple[int, str, str], Connection] = {}
         self._raw = reader.ros1 and isinstance(bag, Ros1BagWriter)
@@ -104,8 +105,8 @@ class _Copy:
         """Make every topic of the source, with or without messages."""
         for c in self._reader.connections:
             kind = self._reader.topics[c.topic].type
-            made = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
-            self._connections[_key(c)] = made
+            connection = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
+            self._connections[_key(c)] = connection
 
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
@@ -148,7 +149,7 @@ def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, st
     return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
 
 
-def _definitions(reader: BagReader) -> dict[str, str]:
+def _definitions(reader: RecordingReader) -> dict[str, str]:
     return {
         reader.topics[c.topic].type: c.msgdef.data
         for c in reader.connections

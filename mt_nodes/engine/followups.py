@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NotApplicable, PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Offer
@@ -36,8 +36,8 @@ class FollowupPlan:
     @property
     def baseline(self) -> Bundle | None:
         """What the source arm is given in place of the source; None: the source itself."""
-        made = self.derived.baseline if self.derived else None
-        return None if made is None else made.followup.first
+        baseline = self.derived.baseline if self.derived else None
+        return None if baseline is None else baseline.followup.first
 
     @classmethod
     def settles(cls, offer: Offer, settling: frozenset[str]) -> FollowupPlan:
@@ -84,6 +84,8 @@ class FollowupMaker:
             derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
             return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, str(why))
+        except PluginError as error:
+            return FollowupPlan(offer, None, Outcome.ERROR, str(error))
         made_ms = 1e3 * (time.perf_counter() - began)
         if derived.broken:
             return FollowupPlan(offer, None, Outcome.INVALID, derived.broken, made_ms)

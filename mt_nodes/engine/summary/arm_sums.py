@@ -164,8 +164,8 @@ class RelationSums:
         for sums, background in zip(self._exceeds, (self.control, self.sham), strict=True):
             sums.one = "scene" if scenes else sums.one
             for case, (violated, decided) in self.relation.cases.items():
-                if (there := background.cases.get(case)) is not None:
-                    sums.add(scenes.get(case, case), violated * there[1] - there[0] * decided)
+                if (background_case := background.cases.get(case)) is not None:
+                    sums.add(scenes.get(case, case), violated * background_case[1] - background_case[0] * decided)
         for arm in self.arms:
             arm.settle()
 

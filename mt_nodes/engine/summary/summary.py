@@ -113,7 +113,7 @@ def summarise(
             for r in relations
         },
         "latency_ms": dict(latency_ms or {}),
-        **({"scores": seen} if (seen := scores.plain()) else {}),
+        **({"scores": score_rows} if (score_rows := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
     }
 

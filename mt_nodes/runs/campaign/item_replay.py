@@ -35,14 +35,14 @@ class Together:
     @property
     def name(self) -> str:
         """A name for a directory."""
-        again = f"-{self.wording}" if self.wording else ""
-        return f"{Path(self.bag).name}-{self.bag_sha256[:8]}-episode{self.episode}-seed{self.seed}{again}"
+        suffix = f"-{self.wording}" if self.wording else ""
+        return f"{Path(self.bag).name}-{self.bag_sha256[:8]}-episode{self.episode}-seed{self.seed}{suffix}"
 
-    def request(self, asked: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
+    def request(self, template: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
         """Return the replay; writes the relations as the cases have them.
 
         Args:
-            asked: stack, transport and what else is not the cases' own.
+            template: stack, transport and what else is not the cases' own.
             out: directory for the relations. bags: where bags behind URLs are copied to. cache: of hashes of bags.
 
         Raises:
@@ -55,7 +55,7 @@ class Together:
             raise UsageError(f"{bag}: the bag has another content than when the case failed")
         texts = {case.pair.relation: file_of(json.loads(case.relation)) for case in self.cases}
         return dataclasses.replace(
-            asked,
+            template,
             bags=(str(bag),),
             first_episode=self.episode,
             seed=self.seed,

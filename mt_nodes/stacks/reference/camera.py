@@ -18,7 +18,7 @@ from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.outputs import Control, ImageBoxes, Output, Path
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
 from mt_nodes.stacks.reference.faults.base import named_faults
-from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, Looked
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps
 from mt_nodes.stacks.reference.lane import FAR_M, LaneFit, find_lane, lines_in, road_from_above
 from mt_nodes.stacks.reference.people_detector import find_people
 from mt_nodes.world.camera.model import CameraModel
@@ -86,11 +86,11 @@ class CameraStack:
         image, info = (given["image"], given["camera_info"]) if isinstance(given, Mapping) else (given, None)
         if image.ndim != 3 or image.shape[2] != 3:
             raise ValueError(f"got a picture of shape {image.shape}, expected (H, W, 3): red, green, blue")
-        looked = self._steps.look(Looked(image, self.camera_of(info, image.shape[:2]), stamp_ns))
-        camera, height_m = looked.camera, self.height_m
-        lines = lines_in(road_from_above(self._steps.paint(looked.rgb), camera, height_m), self.line_contrast)
+        camera_input = self._steps.look(CameraInput(image, self.camera_of(info, image.shape[:2]), stamp_ns))
+        camera, height_m = camera_input.camera, self.height_m
+        lines = lines_in(road_from_above(self._steps.paint(camera_input.rgb), camera, height_m), self.line_contrast)
         lane = find_lane(lines, self.lane_width_m)
-        grey = self._steps.grey(looked.rgb)
+        grey = self._steps.grey(camera_input.rgb)
         people = self._people(grey, camera)
         return self._steps.report(
             Output(boxes=people, path=self._path(lane), control=self._control(lane, people, grey, camera))
@@ -99,7 +99,7 @@ class CameraStack:
     @cached_property
     def _steps(self) -> CameraSteps:
         planted: tuple[CameraFault, ...] = self.faults
-        honest = CameraSteps(lambda looked: looked, paint_in, luma, self._sight, lambda output: output)
+        honest = CameraSteps(lambda camera_input: camera_input, paint_in, luma, self._sight, lambda output: output)
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def speed_before(self, ahead_m: float) -> float:
@@ -122,17 +122,17 @@ class CameraStack:
         return find_people(grey, (int(rows[0]), int(rows[1])), self.least_person_px, self.person_threshold)
 
     def _path(self, lane: LaneFit) -> Path:
-        if lane.seen < self.seen_share:
+        if lane.visible_share < self.seen_share:
             return Path.make(self.frame_id, None, np.empty((0, 3)))
         x = np.arange(0.0, FAR_M + _PATH_STEP_M / 2.0, _PATH_STEP_M)
         pose = np.column_stack([x + self.forward_m, lane.left_m(x), np.arctan(lane.heading + lane.bend_1pm * x)])
         return Path.make(self.frame_id, None, pose.round(_DECIMALS))
 
     def _control(self, lane: LaneFit, people: ImageBoxes, grey: Pixels, camera: CameraModel) -> Control:
-        seen = lane.seen >= self.seen_share
-        steering, bend = self._pursued(lane) if seen else (0.0, 0.0)
+        lane_found = lane.visible_share >= self.seen_share
+        steering, bend = self._pursued(lane) if lane_found else (0.0, 0.0)
         speed = min(
-            self.cruise_mps if seen else self.unsure_mps,
+            self.cruise_mps if lane_found else self.unsure_mps,
             float(np.sqrt(self.lateral_mps2 / max(abs(bend), 1e-6))),
             self._for_people(lane, people, camera),
         )

@@ -52,8 +52,8 @@ class Following:
             return -self.emergency_mps2
         approach_m = speed_mps * lead.closing_mps / (2.0 * sqrt(self.acceleration_mps2 * self.braking_mps2))
         wished_m = self.standstill_m + max(0.0, speed_mps * self.time_gap_s + approach_m)
-        wanted = self.acceleration_mps2 * (free - (wished_m / max(lead.gap_m, 0.1)) ** 2)
-        return max(-self.emergency_mps2, wanted)
+        acceleration = self.acceleration_mps2 * (free - (wished_m / max(lead.gap_m, 0.1)) ** 2)
+        return max(-self.emergency_mps2, acceleration)
 
     def emergency(self, lead: Lead | None) -> bool:
         """Tell whether it is too late for comfort."""

@@ -75,11 +75,11 @@ class CellGrid:
         low_or_high = ~(np.abs(points[:, 2]) < HEIGHT_LIMIT_M)
         cell = self.cell_of(points[:, 0], points[:, 1])
         cell[low_or_high] = -1
-        seen = cell >= 0
-        cell = cell[seen]
+        valid = cell >= 0
+        cell = cell[valid]
         # Whole numbers: their sums are the same in any order.
-        z_mm = np.rint(points[seen, 2].astype(np.float64) * _MM).astype(np.int64)
-        share = np.nan_to_num(np.clip(points[seen, 3].astype(np.float64) / intensity_full_scale, 0.0, 1.0))
+        z_mm = np.rint(points[valid, 2].astype(np.float64) * _MM).astype(np.int64)
+        share = np.nan_to_num(np.clip(points[valid, 3].astype(np.float64) / intensity_full_scale, 0.0, 1.0))
         step = np.rint(share * (_STEPS - 1)).astype(np.int64)
         return self._gathered(cell, z_mm, step).reshape(FEATURES, self.cells, self.cells)
 

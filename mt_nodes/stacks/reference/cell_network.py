@@ -49,11 +49,11 @@ class CellNetwork:
                 self._network, self._outputs = _caffe(path)
             else:
                 self._network = cv2.dnn.readNetFromONNX(str(path))
-            said = self(np.zeros((FEATURES, grid.cells, grid.cells), dtype=np.float32))
+            output = self(np.zeros((FEATURES, grid.cells, grid.cells), dtype=np.float32))
         except (cv2.error, ValueError) as error:
             what = getattr(error, "err", "") or error
             raise UsageError(f"weights {path}: no network can be read from it: {what}") from error
-        if not np.isfinite(said).all():
+        if not np.isfinite(output).all():
             raise UsageError(f"weights {path}: says numbers that are not finite; the training failed, or it is damaged")
 
     def __call__(self, features: Floats) -> Floats:
@@ -67,17 +67,17 @@ class CellNetwork:
             return self._fitting(self._network.forward()[0], CHANNELS)
         layers = [layer for layer, _ in self._outputs.values()]
         out = np.zeros((CHANNELS, self._grid.cells, self._grid.cells), dtype=np.float32)
-        said = self._network.forwardAndRetrieve(layers)
-        for (name, (_, place)), blobs in zip(self._outputs.items(), said, strict=True):
+        blobs_by_layer = self._network.forwardAndRetrieve(layers)
+        for (name, (_, place)), blobs in zip(self._outputs.items(), blobs_by_layer, strict=True):
             channels = _CAFFE[name]
             out[channels] = self._fitting(blobs[place][0], channels.stop - channels.start)
         return out
 
-    def _fitting(self, said: Floats, channels: int) -> Floats:
+    def _fitting(self, output: Floats, channels: int) -> Floats:
         expected = (channels, self._grid.cells, self._grid.cells)
-        if said.shape != expected:
-            raise UsageError(f"weights {self._where}: got an output of shape {said.shape}, expected {expected}")
-        return said
+        if output.shape != expected:
+            raise UsageError(f"weights {self._where}: got an output of shape {output.shape}, expected {expected}")
+        return output
 
 
 def _caffe(path: Path) -> tuple[cv2.dnn.Net, dict[str, tuple[str, int]]]:
@@ -86,11 +86,11 @@ def _caffe(path: Path) -> tuple[cv2.dnn.Net, dict[str, tuple[str, int]]]:
     if not model.is_file():
         raise UsageError(f"weights {path}: expected its weights in {model}, which is not there")
     network = cv2.dnn.readNetFromCaffe(str(path), str(model))
-    made = _makers(path.read_text(encoding="utf-8", errors="replace"), network.getLayerNames())
-    lacking = [name for name in _CAFFE if name not in made]
+    makers = _makers(path.read_text(encoding="utf-8", errors="replace"), network.getLayerNames())
+    lacking = [name for name in _CAFFE if name not in makers]
     if lacking:
         raise UsageError(f"weights {path}: got no output {lacking[0]}, expected {', '.join(_CAFFE)}")
-    return network, {name: made[name] for name in _CAFFE}
+    return network, {name: makers[name] for name in _CAFFE}
 
 
 def _makers(text: str, layers: Sequence[str]) -> dict[str, tuple[str, int]]:

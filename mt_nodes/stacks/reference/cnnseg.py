@@ -66,9 +66,9 @@ class CnnSeg(LidarDetector):
         local = cloud[:, :4].astype(np.float32)
         local[:, :3] -= np.array(self.sensor_m, dtype=np.float32)
         watched = self.watched(cloud)
-        seen = local if self.use_full_cloud else local[watched]
-        said = self._network(self._grid.features(seen, self.intensity_full_scale))
-        objects = objects_of(said, self._grid, self.objectness, self.apart_cells)
+        points = local if self.use_full_cloud else local[watched]
+        output = self._network(self._grid.features(points, self.intensity_full_scale))
+        objects = objects_of(output, self._grid, self.objectness, self.apart_cells)
         return self._boxed(local[watched], objects, min_points, stamp_ns)
 
     @cached_property

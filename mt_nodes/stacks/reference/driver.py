@@ -35,7 +35,7 @@ class _Memory:
     acceleration_mps2: float | None = None
     off_m: float = 0.0
     integral: float = 0.0
-    said: Output = field(default_factory=Output)
+    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +101,8 @@ class Driver:
         """
         elapsed_s = self._elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new
-            self._memory.said = self._decided(points, stamp_ns, now_ns, elapsed_s)
-        return self._steps.say(points, stamp_ns, self._memory.said)
+            self._memory.output = self._decided(points, stamp_ns, now_ns, elapsed_s)
+        return self._steps.say(points, stamp_ns, self._memory.output)
 
     def reset(self) -> None:
         """Forget everything."""
@@ -181,9 +181,9 @@ class Driver:
     def _speed_mps(self, scene: DriverScene, lead: Lead | None, elapsed_s: float) -> float:
         """Return the speed of now: the one before, accelerated."""
         memory, law = self._memory, self._following
-        wanted = law.wanted_mps2(memory.speed_mps, self._steps.cruise_mps(scene), lead)
+        target_mps2 = law.wanted_mps2(memory.speed_mps, self._steps.cruise_mps(scene), lead)
         before, most = memory.acceleration_mps2, law.most_change_mps2(lead, elapsed_s)
-        acceleration = wanted if before is None else self._steps.eased(wanted, before, most)
+        acceleration = target_mps2 if before is None else self._steps.eased(target_mps2, before, most)
         memory.speed_mps = max(0.0, memory.speed_mps + acceleration * elapsed_s)
         # Who stands brakes no longer.
         memory.acceleration_mps2 = acceleration if memory.speed_mps > 0.0 else max(0.0, acceleration)
@@ -192,8 +192,8 @@ class Driver:
     def _off_m(self, scene: DriverScene, elapsed_s: float) -> float:
         """Return how far to the left the middle of the free lane lies, steadied: boxes beside the lane flicker."""
         right, left = self._steps.room(scene)
-        kept = float(np.exp(-elapsed_s / self.steadies_s))
-        self._memory.off_m = kept * self._memory.off_m + (1.0 - kept) * (left - right) / 2.0
+        weight = float(np.exp(-elapsed_s / self.steadies_s))
+        self._memory.off_m = weight * self._memory.off_m + (1.0 - weight) * (left - right) / 2.0
         return self._memory.off_m
 
     def _steering_rad(self, off_m: float, elapsed_s: float) -> float:
@@ -205,8 +205,8 @@ class Driver:
         nothing, as in open loop.
         """
         memory = self._memory
-        kept = float(np.exp(-elapsed_s / self.forgets_s))
-        integral = kept * memory.integral + (1.0 - kept) * self.forgets_s * off_m
+        weight = float(np.exp(-elapsed_s / self.forgets_s))
+        integral = weight * memory.integral + (1.0 - weight) * self.forgets_s * off_m
         memory.integral = float(np.clip(integral, -self.most_integral, self.most_integral))
         curvature = self.curvature_1pm + 2.0 * off_m / self.look_ahead_m**2
         steering = float(np.arctan(self.wheelbase_m * curvature)) + self.integral_gain * memory.integral

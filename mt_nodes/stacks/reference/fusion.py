@@ -60,13 +60,18 @@ class FusionStack:
             ValueError: a cloud or a picture has another shape than its part of the stack takes.
         """
         found = self._detector(given["points"], stamp_ns, now_ns)
-        seen = self._camera(given, stamp_ns)
+        camera_output = self._camera(given, stamp_ns)
         if found is None:
             return Output()
-        assert seen.boxes is not None and seen.path is not None and seen.control is not None
+        assert camera_output.boxes is not None and camera_output.path is not None and camera_output.control is not None
         camera = self._camera.camera_of(given["camera_info"], given["image"].shape[:2])
-        boxes = self._placed(seen.boxes, found, camera)
-        return replace(seen, detections=found, boxes=boxes, control=self._careful(seen.control, seen.path, found))
+        boxes = self._placed(camera_output.boxes, found, camera)
+        return replace(
+            camera_output,
+            detections=found,
+            boxes=boxes,
+            control=self._careful(camera_output.control, camera_output.path, found),
+        )
 
     @cached_property
     def _detector(self) -> Detector:
@@ -88,10 +93,10 @@ class FusionStack:
         """Return the people, those whom the LiDAR found, too, with the box that its cluster fills in the picture."""
         standing = found.take(np.isin(found.label, ("pedestrian", "cyclist")))
         optical = pose_matrix((self._camera.forward_m, 0.0, self._camera.height_m), _OPTICAL_XYZW)
-        there = in_picture(standing, np.asarray(np.linalg.inv(self._steps.mount(optical))), camera)
-        rows, columns = alike(there, people.box_px)
+        lidar_boxes = in_picture(standing, np.asarray(np.linalg.inv(self._steps.mount(optical))), camera)
+        rows, columns = alike(lidar_boxes, people.box_px)
         placed = people.box_px.copy()
-        placed[columns] = there[rows]
+        placed[columns] = lidar_boxes[rows]
         return replace(people, box_px=placed)
 
     def _careful(self, control: Control, path: Path, found: Detections) -> Control:
@@ -119,9 +124,9 @@ def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Flo
     return np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
 
 
-def alike(there: Floats, people: Floats) -> tuple[Rows, Rows]:
+def alike(lidar_boxes: Floats, people: Floats) -> tuple[Rows, Rows]:
     """Return the rows of two lists of boxes (M, 4), (K, 4) that show one thing: beside each other, as high, nearest."""
-    x0, y0, x1, y1 = there.T[..., None]
+    x0, y0, x1, y1 = lidar_boxes.T[..., None]
     u0, v0, u1, v1 = people.T[:, None]
     apart = np.abs(x0 + x1 - u0 - u1) / np.maximum(x1 - x0 + u1 - u0, 1e-9)
     as_high = np.maximum(y1 - y0, v1 - v0) <= _HIGHER * np.minimum(y1 - y0, v1 - v0)

@@ -18,7 +18,7 @@ Singles = npt.NDArray[np.float32]
 #: The road ahead that is looked at: distances from the camera, offsets to the left, step across.
 NEAR_M, FAR_M, ROWS, WIDE_M, STEP_M = 4.0, 20.0, 64, 5.0, 0.05
 #: A line is so wide at the most, and is compared with the road so far to both sides of it.
-_LINE_M, _BESIDE_M = 0.15, 0.3
+_LINE_M, _ROAD_GAP_M = 0.15, 0.3
 #: How far a lane may lie to the side (m), how it may point (rad) and bend (1/m): first guesses.
 _OFFSETS = np.linspace(-1.2, 1.2, 13)
 _HEADINGS = np.linspace(-0.24, 0.24, 17)
@@ -30,13 +30,13 @@ _ROUNDS = 4
 class LaneFit:
     """The middle of the lane by the distance x ahead of the camera: ``offset_m + heading * x + bend_1pm * x² / 2``.
 
-    ``seen`` is the share of rows in which a line was found where it should be, 0 to 1, of the better of the two.
+    ``visible_share``: in which share of rows a line was found where it should be, 0 to 1, of the better of the two.
     """
 
     offset_m: float
     heading: float
     bend_1pm: float
-    seen: float
+    visible_share: float
 
     def left_m(self, x_m: npt.ArrayLike) -> Floats:
         """Return how far to the left of the camera (N,) the middle lies, ``x_m`` (N,) ahead."""
@@ -63,9 +63,9 @@ def lines_in(road: Singles, least: float) -> Singles:
     """
     wide = max(1, round(_LINE_M / STEP_M))
     mean = np.asarray(cv2.blur(road, (wide, 1)))
-    beside = round(_BESIDE_M / STEP_M)
-    padded = np.pad(mean, ((0, 0), (beside, beside)), constant_values=np.nan)
-    brighter = mean - np.fmax(padded[:, : -2 * beside], padded[:, 2 * beside :])
+    gap_columns = round(_ROAD_GAP_M / STEP_M)
+    padded = np.pad(mean, ((0, 0), (gap_columns, gap_columns)), constant_values=np.nan)
+    brighter = mean - np.fmax(padded[:, : -2 * gap_columns], padded[:, 2 * gap_columns :])
     return np.asarray(np.nan_to_num(np.clip(brighter / (2.0 * least), 0.0, 1.0)), dtype=np.float32)
 
 
@@ -87,8 +87,8 @@ def find_lane(lines: Singles, width_m: float) -> LaneFit:
             break
         sums = np.concatenate([left @ (across - width_m / 2.0), right @ (across + width_m / 2.0)])
         offset, heading, bend = _fitted(np.tile(x, 2), sums / np.maximum(weight, 1e-9), np.minimum(weight, 2.0))
-    seen = max(float(np.mean(side.max(axis=1) >= 0.5)) for side in (left, right))
-    return LaneFit(offset, heading, bend, seen)
+    visible_share = max(float(np.mean(side.max(axis=1) >= 0.5)) for side in (left, right))
+    return LaneFit(offset, heading, bend, visible_share)
 
 
 def _fitted(x: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:

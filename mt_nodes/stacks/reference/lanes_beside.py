@@ -18,14 +18,14 @@ _GAP_M = 6.0
 
 
 @dataclass(frozen=True)
-class Beside:
+class AdjacentLane:
     """A lane beside the way: how far to its left the middle lies, and how people drive there."""
 
     left_m: float
     direction: str
 
 
-def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[Beside]:
+def adjacent_lanes(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[AdjacentLane]:
     """Return the lanes that lie beside a way all along from one station to another."""
     known = np.isfinite(lanes.point_m).all(axis=1)
     station, left = way.place(lanes.point_m[known])
@@ -39,7 +39,7 @@ def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> l
             along = np.concatenate([[begin_m], np.sort(stations[rows]), [end_m]])
             middle = lefts[rows]
             if len(rows) and np.diff(along).max() <= _GAP_M and middle[-1] - middle[0] < APART_M:
-                found.append(Beside(float(np.median(middle)), direction))
+                found.append(AdjacentLane(float(np.median(middle)), direction))
     return found
 
 

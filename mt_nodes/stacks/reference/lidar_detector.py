@@ -46,8 +46,10 @@ class LidarDetector(ABC):
 
         ``now_ns`` is the stack's time when the cloud came; nothing but faults looks at it.
         """
-        wanted = self._steps.in_time(stamp_ns, now_ns)
-        return self._steps.report(self.answer(points, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns))
+        in_time = self._steps.in_time(stamp_ns, now_ns)
+        return self._steps.report(
+            self.answer(points, stamp_ns) if in_time else Detections.none(self.frame_id, stamp_ns)
+        )
 
     def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
         """Return what is said of a cloud: here what is found in it."""

@@ -45,19 +45,19 @@ class GroundTracker(Tracker):
         Velocities are over the ground, along the axes of the vehicle; whoever is not sure to move, stands. None, and
         ``now_ns``, are for faults; see :meth:`~mt_nodes.stacks.reference.detector.Detector.__call__`.
         """
-        wanted = self._steps.in_time(stamp_ns, now_ns)
-        seen = self._followed(points, odometry, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns)
-        return self._steps.report(seen)
+        in_time = self._steps.in_time(stamp_ns, now_ns)
+        tracks = self._followed(points, odometry, stamp_ns) if in_time else Detections.none(self.frame_id, stamp_ns)
+        return self._steps.report(tracks)
 
     def _followed(self, points: Points, odometry: Odometry, stamp_ns: int | None) -> Detections:
-        here = pose_of(odometry)
+        ego = pose_of(odometry)
         elapsed_s = self._elapsed_s(stamp_ns)
-        self._update(_on_ground(self.detect(points, stamp_ns), here), elapsed_s)
+        self._update(_on_ground(self.detect(points, stamp_ns), ego), elapsed_s)
         confirmed = [track for track in self._memory.tracks if self._confirmed(track) and _lasts(track)]
         found = self._published(confirmed, stamp_ns)
         known = np.array([track.hits >= _KNOWN_HITS for track in confirmed], dtype=bool)
         found.velocity_mps[~known | ~_moves(found)] = 0.0
-        return _seen(found, here)
+        return _in_vehicle_frame(found, ego)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,20 +78,20 @@ class Pilot(Planner):
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
-    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
+    def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
         """Return ``detections``, ``control`` and ``path``; nothing where a fault makes its eyes silent.
 
         Args:
-            told: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
+            inputs: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
                 lights, ``signals``. stamp_ns: of the cloud. now_ns: only some faults of the tracker look at it.
         """
-        odometry: Odometry = told["odometry"]
-        objects = self._tracker.follow(told["points"], odometry, stamp_ns, now_ns)
+        odometry: Odometry = inputs["odometry"]
+        objects = self._tracker.follow(inputs["points"], odometry, stamp_ns, now_ns)
         if objects is None:
             return Output()
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
-        objects = _roadside(objects, odometry, told["route"])
-        situation = Situation(objects, odometry, told["route"], told.get("signals", dark))
+        objects = _roadside(objects, odometry, inputs["route"])
+        situation = Situation(objects, odometry, inputs["route"], inputs.get("signals", dark))
         return replace(self.drive(situation, stamp_ns), detections=objects)
 
     def reset(self) -> None:
@@ -105,19 +105,19 @@ class Pilot(Planner):
         return params.build(GroundTracker, {**self.sees, "frame_id": self.frame_id, "faults": planted}, "sees")
 
 
-def _on_ground(seen: Detections, here: EgoPose) -> Detections:
+def _on_ground(detections: Detections, ego: EgoPose) -> Detections:
     """Return what the vehicle sees where it is on the ground."""
-    xy = here.turned(seen.center_m[:, :2]) + np.array([here.x_m, here.y_m])
-    center = np.column_stack([xy, seen.center_m[:, 2]])
-    return replace(seen, center_m=center, yaw_rad=seen.yaw_rad + here.yaw_rad)
+    xy = ego.turned(detections.center_m[:, :2]) + np.array([ego.x_m, ego.y_m])
+    center = np.column_stack([xy, detections.center_m[:, 2]])
+    return replace(detections, center_m=center, yaw_rad=detections.yaw_rad + ego.yaw_rad)
 
 
-def _seen(tracks: Detections, here: EgoPose) -> Detections:
+def _in_vehicle_frame(tracks: Detections, ego: EgoPose) -> Detections:
     """Return the reverse: tracks on the ground as the vehicle sees them."""
-    turned_back = EgoPose(0.0, 0.0, here.yaw_rad, 0.0, 0.0)
-    center = np.column_stack([here.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
+    turned_back = EgoPose(0.0, 0.0, ego.yaw_rad, 0.0, 0.0)
+    center = np.column_stack([ego.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
     velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
-    return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - here.yaw_rad, velocity_mps=velocity)
+    return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - ego.yaw_rad, velocity_mps=velocity)
 
 
 def _lasts(track: Track) -> bool:
@@ -127,10 +127,10 @@ def _lasts(track: Track) -> bool:
 
 def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
     """Return objects of which those stand that are long and far beside the way."""
-    way, here = LanePath.of(route), pose_of(odometry)
+    way, ego = LanePath.of(route), pose_of(odometry)
     if way is None or not len(objects):
         return objects
-    _, left = way.place(here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m]))
+    _, left = way.place(ego.turned(objects.center_m[:, :2]) + np.array([ego.x_m, ego.y_m]))
     moves = (objects.size_m[:, 0] <= _LONG_M) | (np.abs(left) < _ROADSIDE_M)
     return replace(objects, velocity_mps=objects.velocity_mps * moves[:, None])
 

@@ -30,7 +30,7 @@ class Memory:
     stays: bool = False
     struck: bool = False
     grip: Grip = field(default_factory=Grip)
-    said: Output = field(default_factory=Output)
+    output: Output = field(default_factory=Output)
 
     def elapsed_s(self, stamp_ns: int | None) -> float:
         """Step on to an instant and return the time since the last one; after a jump of time all else is forgotten."""

@@ -37,12 +37,12 @@ class Track:
         """Return the centre (3,) after a time at constant velocity."""
         return np.asarray(self.box.center_m[0] + self.velocity_mps * dt_s)
 
-    def updated(self, seen: Detections, dt_s: float) -> Track:
+    def updated(self, detection: Detections, dt_s: float) -> Track:
         """Return the track after a matching detection."""
         expected = self.predicted(dt_s)
-        surprise = seen.center_m[0] - expected
+        surprise = detection.center_m[0] - expected
         velocity = self.velocity_mps + (BETA / dt_s * surprise if dt_s > 0 else 0.0)
-        box = replace(seen, center_m=(expected + ALPHA * surprise)[None])
+        box = replace(detection, center_m=(expected + ALPHA * surprise)[None])
         return Track(self.number, box, velocity, self.hits + 1)
 
     def coasted(self, dt_s: float, confidence: float) -> Track:
@@ -102,25 +102,25 @@ class Tracking(LidarDetector):
         self._memory.stamp_ns = stamp_ns
         return self._steps.elapsed_s(elapsed)
 
-    def _update(self, seen: Detections, dt_s: float) -> None:
+    def _update(self, detections: Detections, dt_s: float) -> None:
         tracks = self._memory.tracks
-        match = self._assign(np.array([t.predicted(dt_s) for t in tracks]).reshape(-1, 3), seen.center_m)
-        kept = [
-            track.updated(seen.take(np.array([match[i]])), dt_s)
+        match = self._assign(np.array([t.predicted(dt_s) for t in tracks]).reshape(-1, 3), detections.center_m)
+        updated = [
+            track.updated(detections.take(np.array([match[i]])), dt_s)
             if i in match
             else track.coasted(dt_s, self.coasting_confidence)
             for i, track in enumerate(tracks)
         ]
         # An unconfirmed track gets no second chance: clutter seldom appears twice in a row.
-        allowed = [self.max_misses if track.hits >= self.confirm_hits else 0 for track in kept]
-        self._memory.tracks = [track for track, most in zip(kept, allowed, strict=True) if track.misses <= most]
-        for row in sorted(set(range(len(seen))) - set(match.values())):
-            self._memory.tracks.append(Track(self._memory.next_number, seen.take(np.array([row])), np.zeros(3)))
+        allowed = [self.max_misses if track.hits >= self.confirm_hits else 0 for track in updated]
+        self._memory.tracks = [track for track, most in zip(updated, allowed, strict=True) if track.misses <= most]
+        for row in sorted(set(range(len(detections))) - set(match.values())):
+            self._memory.tracks.append(Track(self._memory.next_number, detections.take(np.array([row])), np.zeros(3)))
             self._memory.next_number += 1
 
-    def _assign(self, expected: Floats, seen: Floats) -> dict[int, int]:
+    def _assign(self, expected: Floats, detected: Floats) -> dict[int, int]:
         """Return detection by track: the pairing of least total distance among those within the gate."""
-        distance = np.linalg.norm(expected[:, None, :2] - seen[None, :, :2], axis=2)
+        distance = np.linalg.norm(expected[:, None, :2] - detected[None, :, :2], axis=2)
         rows, columns = linear_sum_assignment(np.minimum(distance, self.gate_m))
         return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if distance[i, j] < self.gate_m}
 

@@ -24,7 +24,7 @@ HARD_MPS2 = 4.0
 #: Who moves slower than this stands.
 STANDS_MPS = 0.2
 #: Who is at most so far beside the way, and moves across it by at most this share of along it, follows its bends.
-BESIDE_M, ALONG_SHARE = 8.0, 0.4
+LATERAL_RANGE_M, ALONG_SHARE = 8.0, 0.4
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Traffic:
 
     @classmethod
     def predicted(
-        cls, objects: Detections, here: EgoPose, way: LanePath, horizon_s: float, drifts_mps: float, full: bool = True
+        cls, objects: Detections, ego: EgoPose, way: LanePath, horizon_s: float, drifts_mps: float, full: bool = True
     ) -> Traffic:
         """Predict objects of the vehicle's frame, with velocities over the ground: each keeps its own.
 
@@ -90,15 +90,15 @@ class Traffic:
         they have an empty corner.
         """
         times = np.arange(0.0, horizon_s + STEP_S / 2.0, STEP_S)
-        xy = here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m])
+        xy = ego.turned(objects.center_m[:, :2]) + np.array([ego.x_m, ego.y_m])
         known = np.asarray(np.isfinite(objects.velocity_mps[:, :2]).all(axis=1))
-        velocity = here.turned(np.where(known[:, None], objects.velocity_mps[:, :2], 0.0))
+        velocity = ego.turned(np.where(known[:, None], objects.velocity_mps[:, :2], 0.0))
         velocity[np.hypot(*velocity.T) < STANDS_MPS] = 0.0
         station, left = way.place(xy)
         heading = way.heading_at(station)
         c, s = np.cos(heading), np.sin(heading)
         along, across = c * velocity[:, 0] + s * velocity[:, 1], c * velocity[:, 1] - s * velocity[:, 0]
-        follows = (np.abs(across) < ALONG_SHARE * np.abs(along)) & (np.abs(left) < BESIDE_M)
+        follows = (np.abs(across) < ALONG_SHARE * np.abs(along)) & (np.abs(left) < LATERAL_RANGE_M)
         drift = np.where(follows & (np.abs(across) < drifts_mps), 0.0, across)
         stations, lefts = station[:, None] + along[:, None] * times, left[:, None] + drift[:, None] * times
         crosses = np.flatnonzero(~follows & velocity.any(axis=1))
@@ -106,7 +106,7 @@ class Traffic:
             places = xy[crosses, None] + velocity[crosses, None] * times[:, None]
             moved = way.place(places.reshape(-1, 2))
             stations[crosses], lefts[crosses] = (column.reshape(len(crosses), -1) for column in moved)
-        turn = here.yaw_rad + objects.yaw_rad - heading
+        turn = ego.yaw_rad + objects.yaw_rad - heading
         half = np.abs(objects.size_m[:, :2]) / 2.0
         c, s = np.abs(np.cos(turn)), np.abs(np.sin(turn))
         reach = np.add if full else np.hypot
@@ -208,8 +208,8 @@ class EgoBody:
         inside = (traffic.right_m < planned + half) & (traffic.left_m > planned - half)
         stops_m = self.speed_mps * STEP_S + self.speed_mps**2 / (2.0 * HARD_MPS2)
         spared_s = np.where(traffic.near_m - self.front_m > stops_m, yields_s, yields_s / 4.0)
-        left_by = self.rear_m + self._driven_m(traffic.times_s - spared_s)
-        inside &= (traffic.far_m >= left_by) & (traffic.far_m[:, :1] > self.front_m)
+        rear_when_past_m = self.rear_m + self._driven_m(traffic.times_s - spared_s)
+        inside &= (traffic.far_m >= rear_when_past_m) & (traffic.far_m[:, :1] > self.front_m)
         found = []
         for row in np.flatnonzero(inside.any(axis=1)).tolist():
             column = int(np.argmax(inside[row]))
@@ -224,13 +224,13 @@ class EgoBody:
         driving = np.minimum(seconds, self.speed_mps / slows)
         return np.asarray(driving * (self.speed_mps - slows * np.maximum(driving, 0.0) / 2.0))
 
-    def met(
+    def rows_hit(
         self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float, slowing_mps2: float = 0.0
     ) -> tuple[int, ...]:
         """Return the rows of whom one meets ``aim_m`` to the left of the middle, slowing down, until a time."""
         return self._touched(traffic, aim_m, aim_m, self._slowed_m(traffic, slowing_mps2), spare_m, until_s)
 
-    def met_across(
+    def rows_hit_across(
         self, traffic: Traffic, swing: Swing, slowing_mps2: float, spare_m: float, until_s: float
     ) -> tuple[int, ...]:
         """Return the rows of whom one meets while one swings aside, slowing down, until a time.
@@ -255,10 +255,10 @@ class EgoBody:
         self, traffic: Traffic, right: Any, left: Any, driven_m: Floats, spare_m: float, until_s: float
     ) -> tuple[int, ...]:
         half = self.width_m / 2.0 + spare_m
-        beside = (traffic.right_m < left + half) & (traffic.left_m > right - half)
+        overlapping = (traffic.right_m < left + half) & (traffic.left_m > right - half)
         # Nobody slips through between two columns.
         step_m = np.abs(self.speed_mps - traffic.along_mps) * STEP_S
         slips = np.maximum(step_m - (self.front_m - self.rear_m), 0.0)[:, None] / 2.0
-        met = beside & (traffic.near_m < self.front_m + driven_m + slips)
-        met &= traffic.far_m > self.rear_m + driven_m - slips
-        return tuple(np.flatnonzero(met[:, traffic.times_s <= until_s + STEP_S].any(axis=1)).tolist())
+        hit = overlapping & (traffic.near_m < self.front_m + driven_m + slips)
+        hit &= traffic.far_m > self.rear_m + driven_m - slips
+        return tuple(np.flatnonzero(hit[:, traffic.times_s <= until_s + STEP_S].any(axis=1)).tolist())

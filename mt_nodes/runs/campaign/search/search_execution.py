@@ -60,9 +60,9 @@ class _Journal:
         """Return the confirmation of a trial, made now unless it is there."""
         if line := self._confirmed.get(number):
             return Confirmation(**{k: v for k, v in line.items() if k not in ("schema", "type")})
-        made = make()
-        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(made)})
-        return made
+        confirmation = make()
+        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(confirmation)})
+        return confirmation
 
     def death(self, error: StackError) -> None:
         """Append that the stack died."""
@@ -203,8 +203,8 @@ def _replayed(
         summary: Mapping[str, Any] = read_summary(run.out / CONFIRMED)
         if summary["exit_code"] in (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED):
             return summary
-    again = run.replayed(run.write_relation(relation))
-    return execute(again, partial(open_arms, again), lambda line: None, progress)
+    replay = run.replayed(run.write_relation(relation))
+    return execute(replay, partial(open_arms, replay), lambda line: None, progress)
 
 
 def _unread(run: Run) -> str:
