@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.terminal import table, text
+from mt_nodes.cli.terminal import fits, paragraph, table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.next_steps import NextStep, next_steps
 from mt_nodes.engine.summary.deaths import place_of
@@ -60,7 +60,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
 def print_next(out: Path, summary: Mapping[str, Any]) -> None:
     """Print what a run comes to in one sentence, and what to type next."""
     found = headline(summary)
-    text(f"\n{found.verdict}: {found.sentence}")
+    text("")
+    paragraph(f"{found.verdict}: {found.sentence}")
     print_steps(out, next_steps(out, found))
 
 
@@ -68,8 +69,9 @@ def print_steps(out: Path, steps: Sequence[NextStep]) -> None:
     """Print what to type next, paths as short as they can be from here."""
     rows = [(step.command.replace(str(out.resolve()), _from_here(out)), step.what) for step in steps]
     width = max((len(command) for command, _ in rows), default=0)
+    beside = fits(f"  {'':<{width}}  # {max((what for _, what in rows), key=len, default='')}")
     for command, what in rows:
-        text(f"  {command:<{width}}  # {what}")
+        text(f"  {command:<{width}}  # {what}" if beside else f"  # {what}\n  {command}")
 
 
 def _from_here(path: Path) -> str:
