@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.wording import counted
 from mt_nodes.cli.terminal import fits, paragraph, table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.next_steps import NextStep, next_steps
+from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
@@ -52,9 +54,17 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(line)
     for death in summary.get("deaths", ()):
         text(f"the stack failed: {death['reason']} (at {place_of(death)})")
+    if left_out := _left_out(out):
+        text(f"{counted(len(left_out), 'relation')} left out that cannot judge this stack: left_out in {out / FILE}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
     print_next(out, summary)
+
+
+def _left_out(out: Path) -> Mapping[str, str]:
+    """Return which relations of patterns and suites a run left out; nothing where it keeps no record."""
+    left_out: Mapping[str, str] = read_record(out).get("left_out", {}) if (out / FILE).is_file() else {}
+    return left_out
 
 
 def print_next(out: Path, summary: Mapping[str, Any]) -> None:
