@@ -47,23 +47,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a run or campaign until it ends; only once where standard output is no terminal."""
-    from mt_nodes.report.run_view import WatchedRun
     from mt_nodes.runs.moral.report_journal import is_campaign
 
-    # The link mt_results/latest may change meanwhile.
-    directory = args.dir.resolve()
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
 
         return moral_results.watch(args.dir)
+    # The link mt_results/latest may change meanwhile.
+    return follow(*_watched(args.dir.resolve()))
+
+
+def print_progress(directory: Path) -> None:
+    """Print how far a run or campaign is, once."""
+    from mt_nodes.cli.terminal import console
+    from mt_nodes.runs.moral.report_journal import is_campaign
+
+    if is_campaign(directory):
+        from mt_nodes.cli import moral_results
+
+        moral_results.watch(directory)
+        return
+    watched, view = _watched(directory)
+    watched.look()
+    console().print(view())
+
+
+def _watched(directory: Path) -> tuple[RunInProgress, Callable[[], RenderableType]]:
+    """Return the run or campaign of a directory, and what shows it."""
+    from mt_nodes.report.run_view import WatchedRun
+
     if (directory / "campaign.sqlite").is_file():
         from mt_nodes.cli import campaign_command
         from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
 
         campaign = WatchedCampaign(directory)
-        return follow(campaign, lambda: campaign_command.progress_text(campaign))
+        return campaign, lambda: campaign_command.progress_text(campaign)
     watched = WatchedRun(directory)
-    return follow(watched, lambda: _view(watched))
+    return watched, lambda: _view(watched)
 
 
 def follow(watched: RunInProgress, view: Callable[[], RenderableType]) -> int:

@@ -202,7 +202,7 @@ def _similar_pattern(pattern: str, names: Sequence[str]) -> str:
 def _refuse_unknown_name(name: str) -> None:
     known = [*relation_names(FOLDER), *relation_names(LOOP_FOLDER), *BACKGROUND]
     if name not in known:
-        hint = suggest(name, [*known, *suites(), ALL], "`mt list relations` and `mt list suites` list them")
+        hint = suggest(name, [*known, *suites(), ALL], "`mt list relations` shows them, `mt list suites` the suites")
         raise UsageError(f"no relation '{name}'{hint} (or give the path of a .yaml file)")
 
 
