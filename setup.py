@@ -31,12 +31,27 @@ setup(
     name=NAME,
     version=version(),
     description="Metamorphic testing of a driving stack while it runs",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
     license="Apache-2.0",
+    license_files=["LICENSE"],
+    keywords=["ROS 2", "metamorphic testing", "automated driving", "LiDAR", "perception"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        *(f"Programming Language :: Python :: {version}" for version in ("3.10", "3.11", "3.12")),
+        "Topic :: Scientific/Engineering",
+        "Topic :: Software Development :: Testing",
+        "Typing :: Typed",
+    ],
     maintainer="mt_nodes maintainers",
     maintainer_email="maintainers@example.org",
     python_requires=">=3.10,<3.13",
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["**/templates/*", "**/*.lark", "py.typed"]},
+    package_data={NAME: ["**/templates/*", "**/*.lark", "py.typed", "*.pyi"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (str(SHARE), ["package.xml"]),
@@ -62,6 +77,7 @@ setup(
         # 4.13 is the first with tables of 16 bits (LUT); 5 has no people detector (HOGDescriptor) any more.
         "opencv-python-headless>=4.13,<5",
         "scikit-learn>=1.5",
+        "cloudpickle>=3",
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
@@ -73,6 +89,8 @@ setup(
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
+        # What `import mt_nodes as mt` uses where it is installed; cloudpickle, for ROS 2 workspaces without pip, too.
+        "python": ["cloudpickle>=3", "pandas>=2", "ipython>=8"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
         "models": ["torch>=2.4", "torchvision>=0.19", "onnx>=1.16"],
         "onnx": ["onnxruntime>=1.18"],
@@ -82,7 +100,8 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
-            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18"),
+            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18", "jsonschema>=4.18"),
+            *("pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"),
         ],
     },
     entry_points={
@@ -91,6 +110,7 @@ setup(
             *(f"{command} = {NAME}.cli.main:main" for command in ("mt", "mt-nodes")),
             *(f"{node} = {NAME}.nodes.{node}:main" for node in NODES),
         ],
+        "pytest11": [f"{NAME} = {NAME}.api.pytest_plugin"],
     },
     zip_safe=False,
 )

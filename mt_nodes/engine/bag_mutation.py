@@ -15,7 +15,7 @@ from rosbags.interfaces import Connection, MessageDefinitionFormat
 from mt_nodes.base.errors import InfrastructureError, NotApplicable
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.bags.reader import RecordedWire, qos_of
-from mt_nodes.data.bags.recording import Recording
+from mt_nodes.data.bags.recording import RecordingReader
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
 from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.messages import Bundle
@@ -96,7 +96,7 @@ def mutate_bag(
 class _Copy:
     """Writes bundles and their follow-ups over the connections of the bag that they come from."""
 
-    def __init__(self, bag: BagWriter, reader: Recording) -> None:
+    def __init__(self, bag: BagWriter, reader: RecordingReader) -> None:
         self.bag, self._reader = bag, reader
         self._connections: dict[tuple[int, str, str], Connection] = {}
         self._raw = reader.ros1 and isinstance(bag, Ros1BagWriter)
@@ -150,7 +150,7 @@ def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, st
     return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
 
 
-def _definitions(reader: Recording) -> dict[str, str]:
+def _definitions(reader: RecordingReader) -> dict[str, str]:
     return {
         reader.topics[c.topic].type: c.msgdef.data
         for c in reader.connections

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
 from mt_nodes.data.bags.reader import RecordedWire, Topic
-from mt_nodes.data.bags.recording import Recording, open_recording
+from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
@@ -47,7 +47,7 @@ class Source(Protocol):
         reader: the recording. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
     """
 
-    reader: Recording
+    reader: RecordingReader
     info: dict[str, Topic]
     roles: Roles
     lead: str

@@ -152,9 +152,7 @@ class BagReader:
 
     def _open(self) -> list[Any]:
         if not self.path.exists():
-            expected = (
-                "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or a data set such as kitti:DIR"
-            )
+            expected = "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or DATASET:DIR"
             raise UsageError(f"no bag {self.path}; {expected}{hint(self.path) or near_bags(self.path)}")
         why = "it has no metadata.yaml"
         if not self.path.is_dir() or (self.path / "metadata.yaml").is_file():
@@ -219,8 +217,8 @@ def _hash(connection: Connection) -> str:
 
 
 def _named(error: Exception) -> str:
-    """Return an error's type and text in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return an error's type and text in one line, without the name that PyYAML gives every text."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).replace('in "<unicode string>", ', "in ")
 
 
 def near_bags(path: Path) -> str:

@@ -14,7 +14,7 @@ from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
 from mt_nodes.data.ground_truth import LabelsAt
 
 
-class Recording(Protocol):
+class RecordingReader(Protocol):
     """An open recording; a context manager.
 
     Attributes:
@@ -44,7 +44,7 @@ class Recording(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-def open_recording(name: Path) -> Recording:
+def open_recording(name: Path) -> RecordingReader:
     """Return the recording of a name: a bag's path, or such as ``kitti:DIR``.
 
     Raises:

@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typest
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.data.bags.recording import Recording, open_recording
+from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.outputs import Control
@@ -113,7 +113,7 @@ def _nearest(series: _Series, stamp_ns: int, tolerance_s: float) -> float:
     return float(values[best])
 
 
-def _columns(reader: Recording, reading: BagReading) -> dict[str, _Column]:
+def _columns(reader: RecordingReader, reading: BagReading) -> dict[str, _Column]:
     """Return where speed is, and steering or, where nothing tells that, the yaw rate."""
     speed = _column(reader, reading.speed, "--speed", (SPEED,))
     steering = _column(reader, reading.steering, "--steering", (STEERING, YAW_RATE), preferred=speed[1].topic)
@@ -121,7 +121,7 @@ def _columns(reader: Recording, reading: BagReading) -> dict[str, _Column]:
 
 
 def _column(
-    reader: Recording, spec: str, option: str, roles: tuple[str, ...], preferred: str = ""
+    reader: RecordingReader, spec: str, option: str, roles: tuple[str, ...], preferred: str = ""
 ) -> tuple[str, _Column]:
     topic, _, rest = spec.partition(":")
     path, _, factor = rest.partition("*")
@@ -143,7 +143,7 @@ def _column(
     return role, _Column(topic, FieldPath.parse(known[role], option), 1.0)
 
 
-def _only(reader: Recording, option: str, roles: Collection[str], preferred: str) -> str:
+def _only(reader: RecordingReader, option: str, roles: Collection[str], preferred: str) -> str:
     """Return the only topic that tells the first of the roles that any does; that of the speed stands above others."""
     found: list[str] = []
     for role in roles:
@@ -156,7 +156,7 @@ def _only(reader: Recording, option: str, roles: Collection[str], preferred: str
     raise UsageError(f"{reader.path}: no topic of a known type tells it; type {option} TOPIC:FIELD, of {choices}")
 
 
-def _values(reader: Recording, column: _Column) -> _Series:
+def _values(reader: RecordingReader, column: _Column) -> _Series:
     """Return a column's values and when they were, without those that are not finite.
 
     Raises:
@@ -186,7 +186,7 @@ def _stamp_ns(message: Any, received_ns: int) -> int:
     return received_ns if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
 
 
-def _types(reader: Recording, topic: str) -> Any:
+def _types(reader: RecordingReader, topic: str) -> Any:
     """Return the message types of ROS 2 Jazzy and, where a topic's is none of them, that of its definition."""
     types = get_typestore(Stores.ROS2_JAZZY)
     connection = next(c for c in reader.connections if c.topic == topic)
