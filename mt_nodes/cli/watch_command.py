@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -145,7 +146,9 @@ def _totals(watched: WatchedRun, summary: dict[str, object]) -> str:
     outcomes: dict[str, int] = summary["outcomes"]  # type: ignore[assignment]
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if count)
     pace = watched.pairs_per_s
-    return f"{watched.done} pairs: {counts or 'none'}" + (f"; {pace:.1f} pairs/s" if pace else "")
+    left_s = None if watched.finished else watched.left_s
+    left = "" if left_s is None else f", about {datetime.timedelta(seconds=round(left_s))} left"
+    return f"{watched.done} pairs: {counts or 'none'}" + (f"; {pace:.1f} pairs/s{left}" if pace else "")
 
 
 def _latency(summary: dict[str, object]) -> list[str]:
