@@ -36,8 +36,8 @@ GROUPS = {
         "watch": "show the progress of a run, and its outcome",
         "report": "make the report of a run again; show what runs covered",
         "compare": "compare two runs, or show the trend over many",
-        "list": "list relations, mutations, checks, stacks, scenarios and more",
-        "show": "show one of these, a mutated frame of a bag, or a judged pair",
+        "list": "list relations, suites, mutations, stacks, scenarios and more",
+        "show": "explain a name; show a run, a judged pair or a mutated frame",
     },
     "author": {
         "suggest": "suggest relations for a bag and a stack, write a suite of them",
