@@ -15,8 +15,8 @@ from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.data.bags.reader import RecordedWire, Topic, qos_of
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.datasets.catalogue import open_dataset
 from mt_nodes.data.datasets.dataset_name import DatasetName
+from mt_nodes.data.datasets.known_datasets import open_dataset
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
 
 #: Messages read ahead, side by side: the next clouds and pictures are there when the run asks for them.
