@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from mt_nodes.api.verdicts import RelationVerdict, RunOutcome
 from mt_nodes.base.errors import ExitCode
@@ -11,27 +11,20 @@ from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.summary.undecided_reasons import why_never_decided
 
 
-def failure_text(result: RunOutcome, expected: Collection[str] = ()) -> str:
-    """Return why a result is no PASS; empty if it is one.
-
-    Args:
-        expected: ids of relations that must be among its verdicts.
-    """
-    missing = [name for name in expected if name not in result.verdicts]
+def failure_text(result: RunOutcome) -> str:
+    """Return why a result is no PASS; empty if it is one."""
     failed = [verdict for verdict in result.verdicts.values() if not _passed(verdict)]
-    if result.exit_code is ExitCode.PASS and result.verdicts and not failed and not missing:
+    if result.exit_code is ExitCode.PASS and result.verdicts and not failed:
         return ""
-    return "\n".join(_lines(result, failed, missing))
+    return "\n".join(_lines(result, failed))
 
 
 def _passed(verdict: RelationVerdict) -> bool:
     return verdict.decided > 0 and (verdict.outcome is RelationOutcome.PASS or verdict.waived)
 
 
-def _lines(result: RunOutcome, failed: list[RelationVerdict], missing: list[str]) -> Iterator[str]:
+def _lines(result: RunOutcome, failed: list[RelationVerdict]) -> Iterator[str]:
     yield f"{result.outcome} (exit code {int(result.exit_code)}): {result.why}"
-    for name in missing:
-        yield f"  {name}: was not judged"
     for verdict in failed:
         yield f"  {verdict}"
         if never := why_never_decided(result.summary["relations"][verdict.relation]):

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from mt_nodes.api.failure_text import failure_text
 from mt_nodes.api.notebook_view import html_of, show
-from mt_nodes.api.places import places_of
+from mt_nodes.api.verdict_places import places_of
 from mt_nodes.api.verdicts import NO_TRUTH, RelationVerdict, ViolatedPair
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.data.verdict import Outcome

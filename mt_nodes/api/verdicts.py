@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from mt_nodes.api.places import AnyPlace, places_text
+from mt_nodes.api.verdict_places import AnyPlace, with_places
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.data.verdict import Pair, RelationOutcome
 from mt_nodes.engine.recorded_pair import command
@@ -108,26 +108,25 @@ class ViolatedPair:
         """Command that makes its follow-up again, bit for bit, and judges it again."""
         return command(self.directory, Pair.parse(self.row.pair))
 
-    def picture_png(self) -> bytes | None:
-        """Return its picture, source beside follow-up, as a PNG; None if nothing of it can be drawn."""
-        from mt_nodes.report.pair_png import pair_png
+    def picture_svg(self) -> str | None:
+        """Return its picture, source beside follow-up, as an SVG; None if nothing of it can be drawn."""
+        from mt_nodes.report.pair_picture import pair_svg
 
-        return pair_png(self.directory, Pair.parse(self.row.pair))
+        return pair_svg(self.directory, Pair.parse(self.row.pair))
 
     @property
     def picture(self) -> Path | None:
         """File of its picture, which is drawn at the first call; None if nothing of it can be drawn."""
-        path = (self.directory / "evidence" / f"{self.row.pair.replace('/', '_')}.png").resolve()
+        path = (self.directory / "evidence" / f"{self.row.pair.replace('/', '_')}.svg").resolve()
         if not path.exists():
-            if (png := self.picture_png()) is None:
+            if (svg := self.picture_svg()) is None:
                 return None
-            path.write_bytes(png)
+            path.write_text(svg, encoding="utf-8")
         return path
 
     def __str__(self) -> str:
         where = "the whole drive" if self.frame is None else f"frame {self.frame}"
-        lost, gained = places_text("lost", self.lost), places_text("gained", self.gained)
-        return "; ".join(filter(None, (f"{where}: {self.row.reason}", lost, gained)))
+        return f"{where}: {with_places(self.row.reason, self.lost, self.gained)}"
 
 
 class RunOutcome(Protocol):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import os
 import signal
 import sys
 import traceback
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
+from mt_nodes.cli import completion
 from mt_nodes.cli.command_parser import CommandParser
 from mt_nodes.cli.options import add_common
 from mt_nodes.cli.supervision import refuse_exit, stdout_is_closed, supervised
@@ -66,7 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
             (:mod:`mt_nodes.cli.supervision`).
     """
-    return supervised(lambda: _run(sys.argv[1:])) if argv is None else _run(argv)
+    if argv is not None:
+        return _run(argv)
+    if completion.is_asked_for(sys.argv, os.environ):
+        completion.complete(_parser(_verb_first(completion.typed_words(os.environ)))[0], HIDDEN)
+    return supervised(lambda: _run(sys.argv[1:]))
 
 
 def _run(argv: Sequence[str]) -> int:

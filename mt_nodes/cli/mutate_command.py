@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt mutate my_bag --mutation noise_outside_roi --set points=100 --out my_bag_noise"
     add = parser.add_argument
-    add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
     add(
         "--mutation",
         required=True,

@@ -221,6 +221,8 @@ def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
     """
     import yaml
 
+    from mt_nodes.base.yaml_files import yaml_problem
+
     settings: dict[str, Any] = {}
     for word in given:
         name, separator, value = word.partition("=")
@@ -229,7 +231,7 @@ def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
         try:
             settings[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value") from error
+            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value{yaml_problem(error)}") from error
     return settings
 
 

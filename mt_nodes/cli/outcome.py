@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.cli.terminal import table, text
 from mt_nodes.data.verdict import SCORE_FALLS
+from mt_nodes.engine.next_steps import NextStep, next_steps
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
@@ -51,6 +55,27 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(f"the stack failed: {death['reason']} (at {place_of(death)})")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+    print_next(out, summary)
+
+
+def print_next(out: Path, summary: Mapping[str, Any]) -> None:
+    """Print what a run comes to in one sentence, and what to type next."""
+    found = headline(summary)
+    text(f"\n{found.verdict}: {found.sentence}")
+    print_steps(out, next_steps(out, found))
+
+
+def print_steps(out: Path, steps: Sequence[NextStep]) -> None:
+    """Print what to type next, paths as short as they can be from here."""
+    rows = [(step.command.replace(str(out.resolve()), _from_here(out)), step.what) for step in steps]
+    width = max((len(command) for command, _ in rows), default=0)
+    for command, what in rows:
+        text(f"  {command:<{width}}  # {what}")
+
+
+def _from_here(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path.resolve()) if relative.startswith(os.pardir) else shlex.quote(relative)
 
 
 def warn_of_left_out(left_out: Mapping[str, str]) -> None:

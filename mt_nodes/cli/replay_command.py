@@ -61,7 +61,7 @@ def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
     Raises:
         UsageError: both are given, or name no relation.
     """
-    from mt_nodes.runs.relation_choice import names_from_suite_file
+    from mt_nodes.relations.named_suites import names_from_suite_file
 
     if args.relations and args.suite:
         raise UsageError("got --relations and --suite, expected one of them")

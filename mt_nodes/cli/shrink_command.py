@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        _print(result)
+        print_result(result)
     return int(result["exit_code"])
 
 
@@ -99,8 +99,11 @@ def _progress(most: int) -> Iterator[ShowPlay]:
         yield lambda play, words: bar.update(task, completed=play, description=words)
 
 
-def _print(result: dict[str, Any]) -> None:
+def print_result(result: dict[str, Any]) -> None:
+    """Print what a violated pair was reduced to, and what to type next."""
+    from mt_nodes.cli.outcome import print_steps
     from mt_nodes.cli.terminal import heading, table, text
+    from mt_nodes.engine.next_steps import pair_steps
 
     heading(f"pair {result['pair']}")
     text(_how_often(result))
@@ -117,6 +120,9 @@ def _print(result: dict[str, Any]) -> None:
     plays = sum(step["plays"] for step in result["steps"])
     tried = f"{len(result['steps'])} smaller forms tried in {plays} replays; " if result["steps"] else ""
     text(f"{tried}results in {result['results']}")
+    if result["steps"]:
+        out = Path(result["results"])
+        print_steps(out, [step for step in pair_steps(out, result["pair"]) if step.name != "shrink"])
 
 
 def _print_scores(result: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt suggest my_bag --stack my_stack.yaml --out suite.yaml"
     request = ReplayRequest(bags=())
     add = parser.add_argument
-    add("bag", metavar="BAG", help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    add("bag", metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
     add_fields(parser, request, "stack", "stack_settings")
     choose_from = f"choose from these: {RELATION_WORDS} (default all)"
     add_fields(parser, request, "relations", relations={"default": ("all",), "help": choose_from})
@@ -59,11 +59,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Try relations on some frames and print a suite; return 3 if none decides anything."""
-    from mt_nodes.runs.suggestion import SuiteSearch
+    from mt_nodes.runs.suggestion import MADE_BY, SuiteSearch
     from mt_nodes.stacks.stack import load_stack
 
     if args.out and args.out.suffix not in (".yaml", ".yml"):
         raise UsageError(f"--out {args.out}: expected a file that ends in .yaml")
+    if args.out and args.out.exists() and not args.out.read_text(encoding="utf-8").startswith(MADE_BY):
+        raise UsageError(f"--out {args.out}: is there already, and not from `mt suggest`; choose another name")
     if args.most > LIMIT:
         raise UsageError(
             f"--most: got {args.most}, expected 1 to {LIMIT}; `mt replay --relations all` runs all that fit"
@@ -76,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
     if notes := trials.notes(suggestion):
         suggestion = dataclasses.replace(suggestion, notes=(*suggestion.notes, *notes))
     if args.out and suggestion.relations:
-        args.out.write_text(suggestion.as_yaml(shlex.join(["mt", *sys.argv[1:]])), encoding="utf-8")
+        command = shlex.join(("mt", "suggest", args.bag, "--stack", args.stack))
+        args.out.write_text(suggestion.as_yaml(command), encoding="utf-8")
     if args.json:
         print(json.dumps(suggestion.as_plain(), indent=2))
     else:
@@ -90,10 +93,15 @@ class _Trials:
     def __init__(self, args: argparse.Namespace, transport: str, place: Path) -> None:
         self._args, self._transport, self._place = args, transport, place
         self._runs: list[Run] = []
+        self._warned: set[str] = set()
 
     def play(self, relations: Sequence[str]) -> dict[str, Any]:
-        from mt_nodes.cli.replay_execution import execute_replay
+        """Replay the first frames with these relations, and return the summary."""
+        from mt_nodes.api.replays import carry_out
+        from mt_nodes.base.environment import keep_freed_memory
+        from mt_nodes.cli.terminal import progress_bar
         from mt_nodes.runs.replay.replay_run import Run
+        from mt_nodes.runs.run_execution import PairCounter
 
         request = request_of(
             ReplayRequest,
@@ -104,7 +112,20 @@ class _Trials:
         )
         run = Run.create(request, str(self._place / str(len(self._runs))))
         self._runs.append(run)
-        return execute_replay(run, quiet=True)
+        keep_freed_memory()
+        with progress_bar("{task.completed}/{task.total} pairs", hidden=self._args.json) as progress:
+            task = progress.add_task(f"trying {counted(len(relations), 'relation')}", total=run.pairs_to_come)
+
+            def show(done: int, total: int, violated: int) -> None:
+                progress.update(task, completed=done)
+
+            return dict(carry_out(run, PairCounter(run.pairs_to_come, show, self._warn)).summary)
+
+    def _warn(self, warning: str) -> None:
+        """Print a warning once: it is the same in each trial."""
+        if warning not in self._warned:
+            self._warned.add(warning)
+            print(f"mt: warning: {warning}", file=sys.stderr)
 
     @property
     def about(self) -> str:
@@ -124,7 +145,8 @@ class _Trials:
             return []
         source = self._runs[0].sources[0]
         frames = source.info[source.lead].count
-        needed = max(r.min_decided for r in self._runs[0].suite.relations)
+        chosen = {one.id for one in suggestion.relations}
+        needed = max(r.min_decided for run in self._runs for r in run.suite.relations if r.id in chosen)
         return [f"the bag has {counted(frames, 'frame')}; a PASS needs {needed}"] if frames < needed else []
 
 
@@ -147,7 +169,8 @@ def _print(suggestion: Suggestion, about: str, args: argparse.Namespace) -> None
 
 
 def _next(suggestion: Suggestion, args: argparse.Namespace) -> str:
-    named = str(args.out) if args.out else ",".join(one.id for one in suggestion.relations)
+    named = str(args.out) if args.out else ",".join(one.word for one in suggestion.relations)
     topics = [word for topic in args.topics for word in ("--topic", topic)]
+    topics += [word for setting in args.stack_settings for word in ("--set", setting)]
     transforms = ["--transforms", args.transforms] if args.transforms else []
     return shlex.join(["mt", "replay", args.bag, "--stack", args.stack, "--relations", named, *topics, *transforms])

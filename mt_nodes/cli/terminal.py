@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -80,6 +81,65 @@ class Rows:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Print :class:`Rows`."""
     console().print(Rows(columns, rows, right))
+
+
+#: Title (or empty), columns, and rows of cells; the last cell of a row may be a pair of its brief and its whole text.
+Section = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
+
+
+def paged(sections: Iterable[Section]) -> None:
+    """Print sections a screen at a time on a terminal, a line for each row; elsewhere with the whole texts."""
+    out, found = console(), list(sections)
+    if not out.is_terminal:
+        for line in _plain_lines(found):
+            print(line)
+        return
+    shown = _Sections(found)
+    if len(out.render_lines(shown, pad=False)) <= out.height:
+        out.print(shown)
+        return
+    os.environ.setdefault("LESS", "-FRX")  # colours as they are, nothing cleared at the end
+    with out.pager(styles=True):
+        out.print(shown)
+
+
+class _Sections:
+    """Sections whose names are aligned over all of them; texts are cut where the terminal ends."""
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        self._sections = sections
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = max((len(str(row[0])) for *_, rows in self._sections for row in rows), default=0)
+        for title, columns, rows in self._sections:
+            if title:
+                yield Text(title, style="bold")
+            if rows:
+                yield self._table(columns, rows, min(width, options.max_width // 2))
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> Table:
+        grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+        for at, name in enumerate(columns):
+            overflow: Literal["ellipsis", "fold"] = "ellipsis" if at == len(columns) - 1 else "fold"
+            grid.add_column(name, no_wrap=at in (0, len(columns) - 1), overflow=overflow, min_width=0 if at else width)
+        for row in rows:
+            grid.add_row(*(escape(str(cell)) for cell in row[:-1]), escape(_brief(row[-1])))
+        return grid
+
+
+def _brief(cell: Any) -> str:
+    return str(cell[0] if isinstance(cell, tuple) else cell)
+
+
+def _plain_lines(sections: Sequence[Section]) -> Iterator[str]:
+    for title, _, rows in sections:
+        if title:
+            yield title
+        texts = [[*map(str, row[:-1]), str(row[-1][1] if isinstance(row[-1], tuple) else row[-1])] for row in rows]
+        widths = [max(len(row[at]) for row in texts) for at in range(len(texts[0]) - 1)] if texts else []
+        for row in texts:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            yield "  ".join((*cells, " ".join(row[-1].split())))
 
 
 def progress_bar(count: str, *, hidden: bool = False, remaining: bool = True, label: str = "") -> Progress:

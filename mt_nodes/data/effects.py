@@ -94,8 +94,8 @@ class Effects:
         """
         if self.output_transform is None:
             return None
-        there = transforms.lookup(frame_id, self.output_frame_id or frame_id)
-        return np.asarray(there @ self.output_transform @ np.linalg.inv(there))
+        frame_to_frame = transforms.lookup(frame_id, self.output_frame_id or frame_id)
+        return np.asarray(frame_to_frame @ self.output_transform @ np.linalg.inv(frame_to_frame))
 
     def merged(self, later: Effects) -> Effects:
         """Return these effects followed by those of a later mutation."""

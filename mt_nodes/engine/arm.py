@@ -84,8 +84,18 @@ class Arm(Protocol):
 
 def start(*arms: Arm) -> None:
     """Start arms side by side (each once) and wait until all can answer."""
+    launch(*arms)
+    await_ready(*arms)
+
+
+def launch(*arms: Arm) -> None:
+    """Start arms side by side, each once; :func:`await_ready` is to follow."""
     for arm in dict.fromkeys(arms):
         arm.start()
+
+
+def await_ready(*arms: Arm) -> None:
+    """Wait until arms that were started can answer."""
     for arm in dict.fromkeys(arms):
         arm.ready()
 

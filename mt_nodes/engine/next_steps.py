@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command
-from mt_nodes.engine.run_record import FILE, read_record
+from mt_nodes.engine.run_record import FILE
 from mt_nodes.engine.summary.headline import PASS, Headline
+from mt_nodes.engine.summary.shrunk_headline import FILE as SHRUNK_FILE
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,15 @@ def pair_steps(results_dir: Path, pair: str, request: Mapping[str, Any] | None =
     request = _request(results_dir) if request is None else request
     place, parsed = results_dir.resolve(), Pair.parse(pair)
     steps = [
-        NextStep("show", "print its verdict and both outputs", _typed("show", place, pair)),
+        NextStep("show", "its verdict in words", _typed("show", place, pair)),
         NextStep("reproduce", "make it again, bit for bit", command(results_dir, parsed)),
     ]
-    if "bags" in request or "scenarios" in request:
+    if ("bags" in request or "scenarios" in request) and not (results_dir / SHRUNK_FILE).is_file():
         steps.append(NextStep("shrink", "find the smallest change that still fails", _typed("shrink", place, pair)))
     file = f"evidence/{evidence_name(parsed)}"
     if (results_dir / file).is_file():
         typed = shlex.join(["foxglove-studio", str(place / file)])
-        steps.append(NextStep("open", "open both inputs and both outputs in Foxglove", typed, file))
+        steps.append(NextStep("open", "both inputs and both outputs in Foxglove", typed, file))
     return steps
 
 
@@ -82,10 +85,18 @@ def _search(request: Mapping[str, Any], found: Headline) -> NextStep:
 
 
 def _request(results_dir: Path) -> Mapping[str, Any]:
-    """Return what was asked of a run, nothing where its record is not there."""
-    if not (results_dir / FILE).is_file():
+    """Return what was asked of a run, nothing where its record is not there or does not say.
+
+    Raises:
+        InfrastructureError: the record is damaged.
+    """
+    path = results_dir / FILE
+    if not path.is_file():
         return {}
-    asked: Mapping[str, Any] = read_record(results_dir)["request"]
+    try:
+        asked: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("request", {})
+    except (OSError, ValueError) as error:
+        raise InfrastructureError(f"{path}: cannot be read: {error}; expected the record of a run") from error
     return asked
 
 

@@ -37,7 +37,13 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import (
+    STATUS_EVERY_S,
+    ProgressEvents,
+    check_interrupted,
+    ros_arguments,
+    run_suite,
+)
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -63,7 +69,7 @@ def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     with ExitStack() as ending:
         given = run.request.control_domain
         lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))
-        control_ros = SpinningContext((*lease.domains, given)[0])
+        control_ros = SpinningContext((*lease.domains, given)[0], ros_arguments())
         ending.callback(control_ros.close)
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
@@ -93,7 +99,7 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._told_s = -STATUS_EVERY_S
+        self._began_s, self._told_s = time.monotonic(), -STATUS_EVERY_S
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
@@ -254,7 +260,11 @@ class _LiveSuite:
         self._events.send(status)
         clocks = self._clocks()
         flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
-        self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
+        lasted_s = max(now_s - self._began_s, 1e-9)
+        rate = {"pairs_per_s": round(status["done"] / lasted_s, 1)} if "done" in status else {}
+        self._control.status(
+            {**status, **flat, **rate}, [row["warning"] for row in clocks.values() if "warning" in row]
+        )
         self._refuse_strangers(status)
 
     def _refuse_leaks(self, status: dict[str, Any]) -> None:

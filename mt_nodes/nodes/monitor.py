@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 
@@ -114,9 +115,10 @@ class Monitor(ManagedNode):
         )
         self._pending: deque[Waiting] = deque()
         self._silent: SilentFollowups[Waiting] = SilentFollowups()
-        self._verdicts = self.create_publisher(String, "/mt/verdicts", qos.JOURNAL)
-        self.create_subscription(String, "/mt/ledger", self._offered, qos.JOURNAL)
-        self.create_timer(0.02, self._judge_due)
+        self._verdicts = self.create_publisher(String, "mt/verdicts", qos.JOURNAL)
+        self.create_subscription(String, "mt/ledger", self._offered, qos.JOURNAL)
+        # The wall's time: deadlines pass when /clock stands still, at the end of a bag.
+        self.create_timer(0.02, self._judge_due, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:
         """Leave the arms' domains, too."""
@@ -132,7 +134,7 @@ class Monitor(ManagedNode):
         listener = OutputListener(
             node, self._stack.outputs, lambda topic: prefix + topic, arrivals, **self._stack.reading
         )
-        self.create_timer(1.0, listener.publisher_counts)
+        self.create_timer(1.0, listener.publisher_counts, clock=Clock(clock_type=ClockType.STEADY_TIME))
         return arrivals
 
     def _offered(self, message: String) -> None:
@@ -197,7 +199,7 @@ class Monitor(ManagedNode):
 
 def main(args: list[str] | None = None) -> None:
     """Judge until stopped."""
-    run_node(Monitor, args)
+    run_node(Monitor, args, name="monitor")
 
 
 if __name__ == "__main__":

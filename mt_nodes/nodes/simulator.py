@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
@@ -99,14 +100,14 @@ class SimulatorNode(ManagedNode):
         self._publisher = BundlePublisher(self, topics_of_world(stack), self._topics)
         self._sim_clock = ClockPublisher(self, "/clock", given.clock_step_s)
         self._frames = FramesTopic(self)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/mt/diagnostics", qos.STATUS)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "mt/diagnostics", qos.STATUS)
         self._pace = self._paced()
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
         self._listener = OutputListener(self, stack.outputs, lambda topic: topic, self._pace.inbox, **stack.reading)
         self._meeting = Meeting(self, self._publisher, self._listener, self._topics)
         self._met = False
         self._opened_s = nan
-        self.create_timer(0.001, self._tick)
+        self.create_timer(0.001, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Go on where it stopped."""
@@ -241,8 +242,8 @@ def main(args: list[str] | None = None) -> None:
         made.append(SimulatorNode())
         return made[0]
 
-    run_node(make, args)
-    if not (made[0].finished or made[0].endless):
+    run_node(make, args, name="simulator")
+    if made and not (made[0].finished or made[0].endless):
         sys.exit(ExitCode.INTERRUPTED)
 
 

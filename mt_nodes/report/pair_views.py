@@ -35,12 +35,12 @@ _ON_GROUND = ("source_boxes", "followup_boxes", "lost_at", "gained_at", "region"
 
 
 def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
-    """Return the template's data of a pair: ``views``, ``added``, ``series``, ``packed`` and ``note``.
+    """Return the template's data of a pair: ``views``, ``added``, ``series``, ``packed``, ``note``, parts of a legend.
 
     Damaged evidence must not make the report fail: ``note`` says what is wrong.
     """
     pair = Pair.parse(row.pair)
-    nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": ""}
+    nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}
     table, arrays = series_file(results_dir, pair), evidence_file(results_dir, pair)
     try:
         if table.exists():
@@ -50,7 +50,17 @@ def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
         view = load_view(arrays)
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
-    return {**nothing, "views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view)}
+    views = {"views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view)}
+    return {**nothing, **views, **_shown_parts(view)}
+
+
+def _shown_parts(view: PairView | None) -> dict[str, bool]:
+    """Return what the legend of a picture has to explain."""
+    return {
+        "cloud": view is not None and len(view.source_xyz) > 0,
+        "camera": view is not None and len(view.source_image) > 0,
+        "keep": view is not None and len(view.keep) > 0,
+    }
 
 
 def _series(table: Path) -> dict[str, str]:

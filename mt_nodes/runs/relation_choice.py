@@ -10,33 +10,22 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from mt_nodes.base import resources
+from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError, suggest
-from mt_nodes.base.plugins import name_of
 from mt_nodes.base.wording import counted
-from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
-from mt_nodes.relations.relation import (
-    CONTROL,
-    FOLDER,
-    LOOP_FOLDER,
-    LOOP_SHAM,
-    RULE_BORN,
-    SHAMS,
-    Relation,
-    load_relation,
-)
+from mt_nodes.base.yaml_files import named_items, read_mapping
+from mt_nodes.relations.named_suites import BACKGROUND, names_from_suite_file, relation_names, suite_words, suites
+from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER, RULE_BORN, Relation, load_relation
 
 #: Every relation that ships, except those of traffic rules.
 ALL = "all"
 #: Begin words that stand for relations with a tag (see :func:`tags_of`), and for those of a region's traffic rules.
 TAG, RULES = "tag:", "rules:"
-#: Folder of the named suites.
-SUITES = "suites"
 _YAML = (".yaml", ".yml")
-_BACKGROUND = frozenset({CONTROL, LOOP_SHAM, *SHAMS})
+#: Keys of a relation whose plugins are its tags.
+_PARTS = ("baseline", "mutate", "given", "scenario", "check")
 #: Reasons that differ in what was measured are one.
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*")
-_FORMS = f"a name, a file, '{ALL}', a pattern such as 'noise_*', {TAG}fog, or a suite"
 
 #: Says why a relation cannot be judged, None where it can.
 Misfit = Callable[[Relation], "str | None"]
@@ -96,7 +85,7 @@ def members_of(word: str, loop: bool) -> tuple[str, ...] | None:
     if word.endswith(_YAML):
         return None
     if word == ALL:
-        return _shipped(LOOP_FOLDER if loop else FOLDER)
+        return relation_names(LOOP_FOLDER if loop else FOLDER)
     if word.startswith(RULES):
         return _of_rules(word.removeprefix(RULES), loop)
     if word.startswith(TAG):
@@ -113,17 +102,12 @@ def members_of(word: str, loop: bool) -> tuple[str, ...] | None:
 @lru_cache
 def suite_members(suite: str) -> tuple[str, ...]:
     """Return the names of all relations of a named suite, of open and closed loop."""
-    names = [*_shipped(FOLDER), *_shipped(LOOP_FOLDER)]
+    names = [*relation_names(FOLDER), *relation_names(LOOP_FOLDER)]
     found: dict[str, None] = {}
-    for word in names_from_suite_file(suites()[suite]):
+    for word in suite_words(suite):
         tag = word.removeprefix(TAG) if word.startswith(TAG) else ""
         found |= dict.fromkeys(n for n in names if (tag in _own_tags(n) if tag else fnmatchcase(n, word)))
     return tuple(found)
-
-
-def suites() -> Mapping[str, Path]:
-    """Return the files of the named suites by name."""
-    return resources.shipped(SUITES)
 
 
 def suites_with(relation: str) -> tuple[str, ...]:
@@ -138,20 +122,6 @@ def tags_of(relation: str) -> frozenset[str]:
     and what that judges (``detections``, ``boxes``, ``control`` …), its suites, and ``drives`` in the closed loop.
     """
     return _own_tags(relation) | set(suites_with(relation))
-
-
-def names_from_suite_file(path: Path) -> list[str]:
-    """Read ``{relations: [word, …]}``; files are relative to the suite file.
-
-    Raises:
-        UsageError: the file is invalid, or names no relation.
-    """
-    data = read_mapping(path)
-    refuse_unknown(data, ("relations",), str(path))
-    words = data.get("relations")
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
-        raise UsageError(f"{path}: relations: got {words!r}, expected a list of texts: {_FORMS}")
-    return [str(path.parent / word) if word.endswith(_YAML) else word for word in words]
 
 
 def left_out_lines(left_out: Mapping[str, str], names: int | None = None) -> list[str]:
@@ -186,11 +156,6 @@ def _without_files(words: Iterable[str]) -> Iterator[str]:
             yield word
 
 
-@lru_cache
-def _shipped(folder: str) -> tuple[str, ...]:
-    return tuple(name for name in resources.shipped(folder) if name not in _BACKGROUND)
-
-
 def _of_rules(region: str, loop: bool) -> tuple[str, ...]:
     from mt_nodes.rules.shipped_rules import in_loop, in_store, readings  # reads all rules
 
@@ -202,7 +167,7 @@ def _of_rules(region: str, loop: bool) -> tuple[str, ...]:
 def _tagged(tag: str) -> tuple[str, ...]:
     if tag in suites():
         return suite_members(tag)
-    names = [*_shipped(FOLDER), *_shipped(LOOP_FOLDER)]
+    names = [*relation_names(FOLDER), *relation_names(LOOP_FOLDER)]
     if found := tuple(name for name in names if tag in _own_tags(name)):
         return found
     known = {one for name in names for one in _own_tags(name)} | {*suites()}
@@ -211,10 +176,10 @@ def _tagged(tag: str) -> tuple[str, ...]:
 
 def _matching(pattern: str, loop: bool) -> tuple[str, ...]:
     here, elsewhere = (LOOP_FOLDER, FOLDER) if loop else (FOLDER, LOOP_FOLDER)
-    names = [*_shipped(here), *(_rule_names(loop) if pattern.startswith(RULE_BORN) else ())]
+    names = [*relation_names(here), *(_rule_names(loop) if pattern.startswith(RULE_BORN) else ())]
     if found := tuple(name for name in names if fnmatchcase(name, pattern)):
         return found
-    if other := [name for name in _shipped(elsewhere) if fnmatchcase(name, pattern)]:
+    if other := [name for name in relation_names(elsewhere) if fnmatchcase(name, pattern)]:
         belong = "to replays and live runs" if loop else "to the closed loop, where `mt scenario` judges them"
         raise UsageError(f"'{pattern}' matches no relation here; {', '.join(other)} belong {belong}")
     raise UsageError(f"no relation matches '{pattern}'{_similar_pattern(pattern, names)}")
@@ -235,7 +200,7 @@ def _similar_pattern(pattern: str, names: Sequence[str]) -> str:
 
 
 def _refuse_unknown_name(name: str) -> None:
-    known = [*_shipped(FOLDER), *_shipped(LOOP_FOLDER), *_BACKGROUND]
+    known = [*relation_names(FOLDER), *relation_names(LOOP_FOLDER), *BACKGROUND]
     if name not in known:
         hint = suggest(name, [*known, *suites(), ALL], "`mt list relations` and `mt list suites` list them")
         raise UsageError(f"no relation '{name}'{hint} (or give the path of a .yaml file)")
@@ -250,11 +215,12 @@ def _none_fits(word: str, why: Mapping[str, str | None]) -> str:
 
 @lru_cache(maxsize=1024)
 def _own_tags(name: str) -> frozenset[str]:
-    relation = load_relation(name)
-    check = relation.check
-    parts = (*relation.baseline, *relation.mutate, *relation.given, *relation.scenario, *((check,) if check else ()))
-    requires = {role for need in relation.requires for role in need.split(" or ")}
-    drives = {"drives"} if relation.loop else set()
-    return frozenset(
-        {relation.kind, *requires, *(name_of(type(part)) for part in parts), *(check.needs if check else ()), *drives}
-    )
+    """Return the tags of a relation without its suites, by its file alone: mutations are slow to import."""
+    born = name.startswith(RULE_BORN)
+    data = load_relation(name).as_plain() if born else read_mapping(resources.find(FOLDER, name, also=LOOP_FOLDER))
+    parts = [part for key in _PARTS for part, _ in named_items(data.get(key) or [], f"{name}: {key}")]
+    checks = [plugins.get("checks", check) for check, _ in named_items(data.get("check") or [], name)]
+    needs = {need for check in checks if check is not None for need in check.needs}  # type: ignore[attr-defined]
+    requires = {role for need in data.get("requires") or () for role in need.split(" or ")}
+    drives = {"drives"} if name in relation_names(LOOP_FOLDER) else set()
+    return frozenset({data["kind"], *requires, *parts, *needs, *drives})

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
@@ -14,14 +15,15 @@ from mt_nodes.base.plugins import name_of
 from mt_nodes.base.wording import counted, first_sentence
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.named_suites import FAMILIES, family_of
 from mt_nodes.relations.relation import Relation, load_relation
-from mt_nodes.runs.relation_choice import ALL, choose_relations, left_out_lines, suite_members, suites
+from mt_nodes.runs.relation_choice import ALL, choose_relations, left_out_lines, suite_members
 from mt_nodes.stacks.stack import Stack
 
-#: Suites of which each relation that ships belongs to one or more; they take turns.
-FAMILIES = ("noise", "weather", "objects", "geometry", "timing", "image", "sensor_faults")
 #: Relations per trial, and trials at most.
 BATCH, TRIALS = 14, 3
+#: How a file begins that was written by us.
+MADE_BY = "# made by "
 _WHOLE_DRIVE = "it judges a drive as a whole, so a bag gives it one verdict"
 Summary = Mapping[str, Any]
 
@@ -32,10 +34,12 @@ class SuggestedRelation:
 
     Attributes:
         id: of it. family: suite that it stands for. because: its statement.
+        word: its name, or the path of its file.
         decided: frames that it decided. tried: frames that it was offered. violated: frames that violated it.
     """
 
     id: str
+    word: str
     family: str
     because: str
     decided: int
@@ -46,7 +50,8 @@ class SuggestedRelation:
     def why(self) -> str:
         """What it tests, and how it fared."""
         found = f", violated in {self.violated}" if self.violated else ""
-        return f"{self.family}: decided in {self.decided} of {self.tried} frames tried{found}"
+        family = f"{self.family}: " if self.family else ""
+        return f"{family}decided in {self.decided} of {self.tried} frames tried{found}"
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,8 @@ class Suggestion:
         Args:
             command: that made it.
         """
-        head = (f"# made by `{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
-        rows = (f"  - {one.id}  # {one.why}; {first_sentence(one.because)}" for one in self.relations)
+        head = (f"{MADE_BY}`{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
+        rows = (f"  - {one.word}  # {one.why}; {first_sentence(one.because)}" for one in self.relations)
         rest = (f"# {line}" for line in left_out_lines(self.left_out))
         return "\n".join((*head, "relations:", *rows, *rest)) + "\n"
 
@@ -102,6 +107,7 @@ class SuiteSearch:
         choice = choose_relations(self.words, partial(incompatibility, stack=self.stack))
         self.left_out |= choice.left_out
         relations = [load_relation(name) for name in choice.relations]
+        self._words = {r.id: _word(r, name) for r, name in zip(relations, choice.relations, strict=True)}
         for relation in relations:
             if reason := incompatibility(relation, self.stack):  # it was named itself
                 raise UsageError(reason)
@@ -126,14 +132,15 @@ class SuiteSearch:
             # What decided nothing once hardly will with another mutation: the same answers are lacking.
             self._waiting.sort(key=lambda one: (self._undecided[self._checks[one[0]]], self._decided(one[1])))
             batch, self._waiting = self._waiting[:BATCH], self._waiting[BATCH:]
-            self._take(batch, play([name for name, _ in batch]))
+            self._take(batch, play([self._words[name] for name, _ in batch]))
             self._trials += 1
         chosen = self._in_turns()
         for one in chosen[self.most :]:
             self.left_out[one.id] = f"it decides frames, too; {self.most} are enough to begin with"
         for name, family in self._waiting:
             others = "others of its family are in" if self._decided(family) else "others of its family decided nothing"
-            self.left_out[name] = f"it was not tried: {others} (`--relations {family}` runs them all)"
+            run_all = f" (`--relations {family}` runs them all)" if family else ""
+            self.left_out[name] = f"it was not tried: {others}{run_all}"
         return Suggestion(self.stack.name, tuple(chosen[: self.most]), self.left_out, tuple(self.notes))
 
     def _decided(self, family: str) -> int:
@@ -161,7 +168,7 @@ class SuiteSearch:
             tried = sum(row["outcomes"].values())
             if row["decided"]:
                 counts = (row["decided"], tried, row["violated"])
-                self.found.append(SuggestedRelation(name, family, self._because[name], *counts))
+                self.found.append(SuggestedRelation(name, self._words[name], family, self._because[name], *counts))
             else:
                 self._undecided[self._checks[name]] += 1
                 reasons = row.get("undecided") or [{"reason": row["why"]}]
@@ -177,11 +184,12 @@ def in_turns(relations: Sequence[Relation]) -> list[tuple[str, str]]:
     Families take turns. Of a family that relation is next whose mutation, and whose kind of output, was taken least
     often; then a necessary one, then one of the suite ``smoke``.
     """
-    left = {family: [r for r in relations if family_of(r.id) == family] for family in FAMILIES}
+    families = (*FAMILIES, "")  # the last: the user's own
+    left = {family: [r for r in relations if family_of(r.id) == family] for family in families}
     taken: Counter[str] = Counter()
     order: list[tuple[str, str]] = []
     while any(left.values()):
-        for family in (name for name in FAMILIES if left[name]):
+        for family in (name for name in families if left[name]):
             best = min(left[family], key=lambda one: _place(one, taken))
             left[family].remove(best)
             taken.update((_mutation(best), *_judged(best)))
@@ -189,10 +197,8 @@ def in_turns(relations: Sequence[Relation]) -> list[tuple[str, str]]:
     return order
 
 
-def family_of(relation: str) -> str:
-    """Return the first family that a relation belongs to."""
-    members = (family for family in FAMILIES if family in suites() and relation in suite_members(family))
-    return next(members, FAMILIES[-1])
+def _word(relation: Relation, name: str) -> str:
+    return name if name == relation.id else str(Path(name).resolve())
 
 
 def _place(relation: Relation, taken: Mapping[str, int]) -> tuple[int, int, bool, int, str]:

@@ -56,9 +56,8 @@ def load_callable_file(file: str, **params: Any) -> Any:
     if inspect.isclass(function):
         return function(**params)
     if params:
-        raise UsageError(
-            f"params: got {', '.join(params)} for {name_of_callable(function)}, expected a class to take them"
-        )
+        names = ", ".join(params)
+        raise UsageError(f"params: got {names} for {name_of_callable(function)}, expected a class that takes them")
     return function
 
 

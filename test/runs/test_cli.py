@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mt_nodes.api.demo_drive import demo_drive
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
@@ -185,7 +187,7 @@ def test_a_demo_whose_fault_stays_hidden_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo_command, "FAULT", "intensity_by_cloud_max")
-    monkeypatch.setattr(demo_command, "BUNDLES", 2)
+    monkeypatch.setattr(demo_command, "demo_drive", partial(demo_drive, frames=2))
     assert main(["demo", "--transport", "inprocess", "--out", str(tmp_path / "demo")]) == 1
     assert "NOT FOUND" in capsys.readouterr().out
 

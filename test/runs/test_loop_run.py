@@ -402,6 +402,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
     assert main([*words, "--out", out]) == 3
     said = capsys.readouterr().out
     assert "far_object_same_trace" in said and "3 pairs offered: 3 HOLDS" in said
+    assert main(["show", out]) == 0 and capsys.readouterr().out == said
     record = json.loads((place / "cli" / "run.json").read_text())
     assert record["request"]["scenarios"] == [file] and record["request"]["seed"] == 3
     assert main([*words, "--out", out]) == 2 and "choose another directory" in capsys.readouterr().err

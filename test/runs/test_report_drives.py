@@ -346,7 +346,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         told = dict(attrs)
-        self.links += [str(value) for key, value in attrs if key in ("src", "href", "data", "action")]
+        fetched = [str(value) for key, value in attrs if key in ("src", "href", "data", "action")]
+        self.links += [link for link in fetched if not link.startswith("#")]
         self._kind = (told.get("type") or "code") if tag == "script" else ""
         self.policy = str(told["content"]) if told.get("http-equiv") else self.policy
 
@@ -361,7 +362,9 @@ class Page(HTMLParser):
 def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     text = write_report(whole).read_text("utf-8")
     page = Page(text)
-    assert page.links == [] and not re.search(r"url\(|@import|https?://", text)
+    evidence = f"evidence/{str(VIOLATED).replace('/', '_')}.mcap"
+    assert page.links == [evidence] and (whole / evidence).is_file()
+    assert not re.search(r"url\(|@import|https?://", text)
     assert len(page.data) == 1 and len(page.scripts) == 2
     plays, pairs = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts)
     assert page.policy.endswith(f"script-src 'sha256-{plays}' 'sha256-{pairs}'") and page.scripts[0] == script()[0]

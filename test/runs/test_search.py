@@ -470,6 +470,8 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert main([*words, str(tmp_path / "out"), *fault]) == 1
     printed = capsys.readouterr().out
     assert "noise_outside_roi.points" in printed and "confirmed" in printed and "exit code 1" in printed
+    assert "mt shrink" in printed, "what to type next"
+    assert main(["show", str(tmp_path / "out")]) == 0 and capsys.readouterr().out == printed
     assert main([*words, str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     assert main(["search", "--resume", str(tmp_path / "out"), "--json"]) == 1

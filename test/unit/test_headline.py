@@ -55,7 +55,7 @@ def test_a_fail_says_the_change_what_vanishes_how_often_and_the_own_flicker() ->
     found = told(lines)
     assert found.sentence == (
         "With 1,000 noise points outside the region, the stack loses obstacles in 2 of 25 frames, at worst 4 of 11 "
-        "cars and 1 of 1 cyclist at once; by itself it flickers in 0 of 50 comparisons."
+        "cars and 1 of 1 cyclist at once; the stack's own flicker is 0 (of 50 comparisons without the change)."
     )
     assert (found.verdict, found.relation, found.pair) == ("FAIL", "noise", "0/7/noise/0")
 
@@ -74,7 +74,7 @@ def test_a_check_of_drives_is_told_by_its_worst_reason_and_counts_drives() -> No
     lines += [line("-", "HOLDS", f"{arm}/0@noise", episode=n) for arm in ("identity",) for n in range(8)]
     assert told(lines).sentence == (
         "With 1,000 noise points outside the region, the stack violates the relation in 1 of 8 drives (the worst: the "
-        "source hits nobody, the follow-up walker); by itself it flickers in 0 of 8 comparisons."
+        "source hits nobody, the follow-up walker); the stack's own flicker is 0 (of 8 comparisons without the change)."
     )
 
 

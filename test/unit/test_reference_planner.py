@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Path
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
-from mt_nodes.stacks.reference.lanes_beside import AdjacentLane, lanes_beside
+from mt_nodes.stacks.reference.lanes_beside import AdjacentLane, adjacent_lanes
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner import Planner
 from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Swing, Traffic
@@ -325,13 +325,13 @@ def test_a_swing_ends_where_it_leads_and_keeps_to_its_acceleration(
 
 def test_lanes_beside_are_those_that_go_on_beside() -> None:
     lanes, here = lanes_of(own=0.0, left=3.5, right=-3.5, back=7.0), way()
-    found = lanes_beside(lanes, here, 10.0, 60.0)
+    found = adjacent_lanes(lanes, here, 10.0, 60.0)
     assert [(b.left_m, b.direction) for b in found] == [(-3.5, "along"), (3.5, "along"), (7.0, "oncoming")]
     short = Lanes.make("map", None, [replace_middle(strip, 30.0) for strip in lanes.strips])
-    assert lanes_beside(short, here, 10.0, 60.0) == []
+    assert adjacent_lanes(short, here, 10.0, 60.0) == []
     unknown = replace(lanes, point_m=np.where(lanes.point_m == 3.5, np.nan, lanes.point_m))
-    assert [b.left_m for b in lanes_beside(unknown, here, 10.0, 60.0)] == [-3.5, 7.0]
-    assert lanes_beside(Lanes.make("map", None), here, 10.0, 60.0) == []
+    assert [b.left_m for b in adjacent_lanes(unknown, here, 10.0, 60.0)] == [-3.5, 7.0]
+    assert adjacent_lanes(Lanes.make("map", None), here, 10.0, 60.0) == []
 
 
 def replace_middle(strip: Strip, until_m: float) -> Strip:

@@ -12,15 +12,14 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.compatibility import incompatibility
+from mt_nodes.relations.named_suites import names_from_suite_file, suites
 from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER, load_relation
 from mt_nodes.runs.relation_choice import (
     RelationChoice,
     choose_relations,
     left_out_lines,
     members_of,
-    names_from_suite_file,
     suite_members,
-    suites,
     tags_of,
 )
 from mt_nodes.stacks.stack import load_stack

@@ -11,6 +11,7 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.compatibility import default_relations, incompatibility
 from mt_nodes.relations.default_relations import DEFAULT
+from mt_nodes.relations.named_suites import names_from_suite_file
 from mt_nodes.relations.relation import (
     CONTROL,
     SHAM,
@@ -19,7 +20,6 @@ from mt_nodes.relations.relation import (
     load_suite,
     shipped_relations,
 )
-from mt_nodes.runs.relation_choice import names_from_suite_file
 from mt_nodes.stacks.stack import load_stack
 
 NOISE = {"noise_outside_roi": {"points": 5}}

@@ -217,8 +217,8 @@ def _hash(connection: Connection) -> str:
 
 
 def _named(error: Exception) -> str:
-    """Return an error's type and text in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return an error's type and text in one line, without the name that PyYAML gives every text."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).replace('in "<unicode string>", ', "in ")
 
 
 def near_bags(path: Path) -> str:

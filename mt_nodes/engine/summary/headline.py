@@ -126,8 +126,8 @@ def own_flicker(row: Row) -> str:
     decided = row["control"]["decided"] + row["sham"]["decided"]
     violated = row["control"]["violated"] + row["sham"]["violated"]
     if not decided:
-        return "whether it flickers by itself was not measured"
-    return f"by itself it flickers in {violated:,} of {decided:,} comparisons"
+        return "the stack's own flicker was not measured"
+    return f"the stack's own flicker is {violated:,} (of {decided:,} comparisons without the change)"
 
 
 def cases(row: Row, count: int) -> str:

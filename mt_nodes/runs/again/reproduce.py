@@ -82,7 +82,7 @@ def prove(run: Run, finished: RecordedPair) -> Proof:
     made_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
     made_seed, why_seed = _from_seed(seeded, offer.draw, bundle, run.schedule.first(offer, bundle))
     reduced = reducing(run.request)
-    made_draws, made_seed = (made and reduced(made, bundle) for made in (made_draws, made_seed))
+    made_draws, made_seed = (derived and reduced(derived, bundle) for derived in (made_draws, made_seed))
     why = [w for w in (_other_stamp(bundle, finished, source), why_draws, why_seed) if w]
     (from_draws, milder_draws), (from_seed, milder_seed) = _hashes(made_draws), _hashes(made_seed)
     milder = finished.baseline_sha256

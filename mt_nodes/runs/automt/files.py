@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.jsonl import jsonable
-from mt_nodes.report.birdseye import BLUE, VERMILLION
 from mt_nodes.report.categories import render
+from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
 from mt_nodes.runs.automt.automt_run import RESULT

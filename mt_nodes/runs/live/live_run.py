@@ -125,6 +125,11 @@ def read_domains(out: Path) -> dict[str, int]:
         UsageError: it has not told them.
     """
     path = out / DOMAINS_FILE
+    if not path.exists():
+        raise UsageError(
+            f"no `mt live` runs in {out}; begin one with `mt live --config FILE`, or name a run by its directory or by "
+            "--domain N"
+        )
     try:
         return {str(name): int(domain) for name, domain in json.loads(path.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError) as error:

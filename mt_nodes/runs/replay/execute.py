@@ -14,7 +14,7 @@ from mt_nodes.base.directories import cannot_write, of_the_disk
 from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError, UsageError
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
-from mt_nodes.engine.arm import Arm, restart, start
+from mt_nodes.engine.arm import Arm, await_ready, launch, restart
 from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.followups import FollowupMaker
@@ -133,8 +133,9 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
     def begin(ending: ExitStack) -> Callable[[], None]:
         source, followup = open_arms(ending)
-        start(source, followup)
-        driver = _driver(run, recorder, progress, ending)
+        launch(source, followup)
+        driver = _driver(run, recorder, progress, ending)  # while the stacks start
+        await_ready(source, followup)
 
         def play() -> None:
             if run.request.first_pairs:

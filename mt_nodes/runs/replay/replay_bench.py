@@ -33,7 +33,7 @@ class PlayResult:
     fresh = True
 
     def __init__(self) -> None:
-        self.judged: list[Verdict] = []
+        self.collected: list[Verdict] = []
         self.late = False
 
     def done(self, pair: Pair) -> bool:
@@ -45,7 +45,7 @@ class PlayResult:
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take in verdicts."""
-        self.judged.extend(verdicts)
+        self.collected.extend(verdicts)
         answers = () if case is None else (case.source_answer, case.followup_answer)
         self.late = self.late or any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
         return list(verdicts)
@@ -59,7 +59,7 @@ class PlayResult:
 
     def violated(self, pair: Pair) -> bool:
         """Tell whether a pair was violated."""
-        return any(v.outcome is Outcome.VIOLATED for v in self.judged if v.pair == pair)
+        return any(v.outcome is Outcome.VIOLATED for v in self.collected if v.pair == pair)
 
 
 P = TypeVar("P", bound=PlayResult)

@@ -17,12 +17,13 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, Source, Unreadable
 from mt_nodes.data.bags.reader import Topic
+from mt_nodes.data.bags.topic_roles import MissingSensor
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.scenes import in_scenes
 from mt_nodes.data.transforms import TransformTree, UnknownTransform, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
-from mt_nodes.engine.compatibility import check_needs, check_requirements, incompatibility
+from mt_nodes.engine.compatibility import check_needs, check_requirements, incompatibility, stack_for
 from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
@@ -36,7 +37,7 @@ from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import load_stack
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -83,7 +84,7 @@ class Run(SuiteRun[ReplayRequest]):
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         only = Pair.parse(request.only).episode if request.only else None
         sources: tuple[Source, ...] = tuple(
-            BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
+            _source_for(stack, Path(bag), request.topics, extra, episode=episode, limit=request.limit)
             for episode, bag in enumerate(request.bags, request.first_episode)
             if only in (None, episode) and not request.from_evidence
         )
@@ -95,8 +96,8 @@ class Run(SuiteRun[ReplayRequest]):
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        planned = {"plan": plan, "schedule": alone or schedule_of(plan)}
-        return cls(request, out, stack, suite, sources, left_out=choice.left_out, **planned)
+        schedule = alone or schedule_of(plan)
+        return cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
@@ -260,6 +261,16 @@ class Run(SuiteRun[ReplayRequest]):
                         "the first bag; replay the bags one by one"
                     )
         return trees[0] if trees else TransformTree()
+
+
+def _source_for(
+    stack: Stack, bag: Path, topics: Mapping[str, str], extra: TransformTree | None, *, episode: int, limit: int | None
+) -> BagSource:
+    """Open a bag for a stack; one without the stack's sensor is refused with a stack that takes what the bag has."""
+    try:
+        return BagSource(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable))
+    except MissingSensor as error:
+        raise UsageError(f"{error}{stack_for(error.roles)}") from error
 
 
 def _first_readable(source: Source) -> Bundle | None:

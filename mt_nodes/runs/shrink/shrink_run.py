@@ -20,6 +20,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Progress, Recorder
+from mt_nodes.engine.summary.shrunk_headline import FILE
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, play_to_end, record_run
 from mt_nodes.runs.replay.replay_run import Run
@@ -28,7 +29,7 @@ from mt_nodes.runs.shrink.shrinker import Budget, Shrunk
 from mt_nodes.runs.shrink.subjects import ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
-REQUEST_FILE, RESULT_FILE = "shrink.json", "shrunk.json"
+REQUEST_FILE, RESULT_FILE = "shrink.json", FILE
 
 
 @dataclass(frozen=True)
@@ -171,21 +172,25 @@ def carry_out(
     trouble = play_to_end(run.out, begin, lambda error: None)
     begun = sessions[0] if sessions else None
     result: Shrunk[Any, Any] = begun.result if begun else Shrunk()
-    summary = _record_smallest(run, begun, trouble, listen)
     plain = {
         **{"schema": 1, "pair": request.pair, "of": str(shrinking.finished.directory.resolve())},
         **jsonable(result.as_plain()),
         **({"trouble": trouble} if trouble else {}),
         "results": str(run.out.resolve()),
-        "exit_code": _exit_code(result, summary, trouble),
     }
-    write_whole(run.out / RESULT_FILE, json.dumps(plain, indent=2) + "\n")
+    if not trouble:  # before the report, which begins with it
+        _write(run.out, {**plain, "exit_code": _exit_code(result)})
+    summary = _record_smallest(run, begun, trouble, listen)
+    plain["exit_code"] = int(summary["exit_code"]) if trouble else _exit_code(result)
+    _write(run.out, plain)
     return plain
 
 
-def _exit_code(result: Shrunk[Any, Any], summary: dict[str, Any], trouble: dict[str, Any]) -> int:
-    if trouble:
-        return int(summary["exit_code"])
+def _write(out: Path, plain: Mapping[str, Any]) -> None:
+    write_whole(out / RESULT_FILE, json.dumps(plain, indent=2) + "\n")
+
+
+def _exit_code(result: Shrunk[Any, Any]) -> int:
     return int(ExitCode.PASS if result.best is not None else ExitCode.UNDECIDED)
 
 

@@ -201,10 +201,14 @@ class Shrinker(Generic[F, P]):
         played, (plays, minutes) = self._player.plays, (self._budget.plays, self._budget.minutes)
         limit = "plays" if played >= plays else "minutes"
         self.result.cut = {"cut_by": limit, "plays": played, "plays_cut": plays - played}
-        most = f"--plays {plays}" if limit == "plays" else f"--minutes {minutes:g}"
-        left = "" if limit == "plays" else f" of {plays}, as the load of the machine had it"
-        spent = f"the budget is spent ({most}), after {counted(played, 'play')}{left}"
-        self.result.notes.append(f"{spent}: there may be something smaller")
+        if limit == "plays":
+            spent = f"the limit of {counted(plays, 'replay')} was reached; a larger --plays may find a smaller form"
+        else:
+            spent = (
+                f"the limit of {minutes:g} min was reached after {played} of at most {counted(plays, 'replay')}, how "
+                "many depends on the load of the machine; more --minutes may find a smaller form"
+            )
+        self.result.notes.append(spent)
 
     def play(self, form: F, words: str) -> P:
         """Play a form once."""

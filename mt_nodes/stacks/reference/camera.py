@@ -99,7 +99,7 @@ class CameraStack:
     @cached_property
     def _steps(self) -> CameraSteps:
         planted: tuple[CameraFault, ...] = self.faults
-        honest = CameraSteps(lambda looked: looked, paint_in, luma, self._sight, lambda output: output)
+        honest = CameraSteps(lambda camera_input: camera_input, paint_in, luma, self._sight, lambda output: output)
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def speed_before(self, ahead_m: float) -> float:

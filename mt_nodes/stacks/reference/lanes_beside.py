@@ -25,7 +25,7 @@ class AdjacentLane:
     direction: str
 
 
-def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[AdjacentLane]:
+def adjacent_lanes(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[AdjacentLane]:
     """Return the lanes that lie beside a way all along from one station to another."""
     known = np.isfinite(lanes.point_m).all(axis=1)
     station, left = way.place(lanes.point_m[known])

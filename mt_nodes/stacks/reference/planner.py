@@ -19,7 +19,7 @@ from mt_nodes.stacks.reference.car_following import Following, eased
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
-from mt_nodes.stacks.reference.lanes_beside import APART_M, lanes_beside, room_in
+from mt_nodes.stacks.reference.lanes_beside import APART_M, adjacent_lanes, room_in
 from mt_nodes.stacks.reference.least_harm import early, harm_of, least_harmful
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner_memory import Memory
@@ -269,7 +269,7 @@ class Planner:
         if not (self.takes_lanes and evasion.hopeless(late.lead, body.speed_mps)):
             return evasion.ways(body, traffic, late)
         to_m = body.front_m + late.lead.gap_m + body.front_m - body.rear_m
-        return evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
+        return evasion.ways(body, traffic, late, adjacent_lanes(situation.lanes, way, body.rear_m, to_m))
 
     def _escape(
         self, late: Conflict | None, ways: Sequence[Escape], body: EgoBody, elapsed_s: float

@@ -67,7 +67,7 @@ class Dusk(LowLight):
     Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K;
     afterglow and switched-on lamps are left out, shadows of the day stay. Camera only: a LiDAR brings its own light.
 
-    Guaranteed: the mean brightness fell.
+    Guaranteed: the mean brightness falls.
     """
 
     stops: float = param(
@@ -101,7 +101,7 @@ _LAMP, _BLOOM = 0.85, 0.35
 
 @dataclass(frozen=True)
 class Night(LowLight):
-    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise are left.
+    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise remain.
 
     Light is multiplied by 2^(−``stops``), more so in red; the sky gets six times less. Headlights add to each cell's
     daylight reflection: a beam of two Gaussians of the angle, falling with the square of the range from the clouds.
@@ -109,7 +109,7 @@ class Night(LowLight):
     the sun in cars. Shadows of the day stay. Shape, colour and strength of headlights and moon are assumptions. Camera
     only: a LiDAR brings its own light.
 
-    Guaranteed: the mean brightness fell.
+    Guaranteed: the mean brightness falls.
     """
 
     stops: float = param(

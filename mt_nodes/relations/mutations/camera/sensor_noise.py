@@ -39,15 +39,15 @@ _ENOUGH_PX = 256
 
 @dataclass(frozen=True)
 class SensorNoise(EachImage):
-    """Adds the noise of counted electrons (shot noise) and of reading them out, different in every frame.
+    """Adds shot noise and read-out noise, different in every frame.
 
     The count of a sample that stands for e electrons is off by sqrt(e + read²) (Poisson's variance, taken as normal,
     and a normal read noise: EMVA 1288's linear camera model); electrons are proportional to the light of the sRGB
     transfer function. Channels are independent. Stripes of 32 rows take their noise from one field of normal numbers,
     each at its own position: repetitions do not line up.
 
-    Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rose, and the mean
-    brightness stayed within 2 % of full scale but for what black and white cut off.
+    Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rises, and the mean
+    brightness stays within 2 % of full scale except for what black and white cut off.
     """
 
     full_well_e: float = param(

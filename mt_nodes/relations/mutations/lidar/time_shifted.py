@@ -21,8 +21,7 @@ class TimeShifted(Mutation):
 
     t' = t + offset, as from clocks that are not synchronised (no PTP or PPS), or a driver that stamps at the end of the
     sweep instead of its beginning. Points and other messages stay, with their own stamps; if a cloud leads the bundle,
-    answers are expected with the new stamp. Guaranteed: nothing but the stamps of the clouds differs, by exactly the
-    offset.
+    answers are expected with the new stamp. Guaranteed: only the stamps of the clouds change, by exactly the offset.
     """
 
     sensors = ("lidar",)

@@ -98,7 +98,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class ObjectMoved(ObjectExchanged):
-    """Moves an object along a circle about the sensor; rays measure it there as rays measured it before.
+    """Moves an object along a circle around the sensor, whose rays measure it there as they did before.
 
     The object vanishes as in ``object_removed``. Rotated about the sensor's vertical axis, it shows the sensor the same
     side at the same ranges: each ray towards its new place, rotated back, gets range and intensity of the nearest of
@@ -110,7 +110,7 @@ class ObjectMoved(ObjectExchanged):
     first with such a place, mostly visible, is moved.
 
     Guaranteed: as for ``object_removed``; in addition, each new return is on a ray of the sensor and corresponds to one
-    of the object's own, rotated; none is left behind the object on a ray through it; nothing else changed.
+    of the object's own, rotated; none remains behind the object on a ray through it; nothing else changes.
     """
 
     shift_m: tuple[float, float] = param(

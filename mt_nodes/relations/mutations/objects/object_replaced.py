@@ -44,7 +44,7 @@ class ObjectReplaced(ObjectExchanged):
     aligned with it, facing away from the ego; else it is square to the wider side. A person's heading is unknown and
     drawn once per episode. Nearest objects without room for it, or where it would be hidden, are skipped.
 
-    Guaranteed: the promises of those two mutations, each against the cloud before it.
+    Guaranteed: as for both mutations, each against the cloud before it.
     """
 
     size: str = param("person", choices=("any", "person", "car"), help="what is looked for: as large as that")

@@ -39,7 +39,7 @@ class Player:
     def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
         """Return the verdicts of a relation on every bundle, ``draws`` follow-ups each."""
         offered = tuple(Offer(relation, (relation,), draw) for draw in range(draws))
-        return self._played(self._suite(relation), offered, self._tapes).judged
+        return self._played(self._suite(relation), offered, self._tapes).collected
 
     def violates(self, relation: Relation, pair: Pair) -> bool:
         """Play one pair, of the relation or of the control that is judged by its check, and tell if it is violated."""

@@ -30,9 +30,9 @@ class BeliefFault(PlannerFault):
 
 @dataclass(frozen=True)
 class AllTakenToStand(BeliefFault):
-    """Velocities are lost on the way: whoever crosses counts only when he is in the lane already.
+    """Velocities of obstacles are lost, so a crossing person counts only once they are in the lane.
 
-    Behind a car that drives it brakes as behind one that stands.
+    It brakes behind a driving car as behind a standing one.
     """
 
     def believed(self, situation: Situation) -> Situation:
@@ -43,9 +43,9 @@ class AllTakenToStand(BeliefFault):
 
 @dataclass(frozen=True)
 class HiddenForgotten(BeliefFault):
-    """Who is behind somebody else is dropped at once, although a moment ago he was seen walking there.
+    """An occluded object is dropped at once, although it was tracked a moment ago.
 
-    A person who disappears behind a parked van, and is to come out before it, comes as a surprise.
+    A person who walks behind a parked van and comes out in front of it is a surprise.
     """
 
     grows_m: float = param(0.3, low=0.0, high=3.0, unit="m", help="what hides is taken to be wider by so much")
@@ -66,9 +66,9 @@ class HiddenForgotten(BeliefFault):
 
 @dataclass(frozen=True)
 class LightsBlurredAtSpeed(BeliefFault):
-    """Above a speed no traffic light is believed: their pictures used to be blurred then.
+    """Above a certain speed it ignores traffic lights, because their pictures used to be blurred.
 
-    Who comes to a red light slowly stops; who comes fast does not.
+    A vehicle that approaches a red light slowly stops; one that approaches fast does not.
     """
 
     speed_mps: float = param(9.0, low=0.0, high=40.0, unit="m/s", help="up to which lights count")
@@ -83,9 +83,9 @@ class LightsBlurredAtSpeed(BeliefFault):
 
 @dataclass(frozen=True)
 class LimitsUnread(BeliefFault):
-    """The places of the route are taken over and the speeds that are told with them are not.
+    """The positions of the route are used, but not the speed limits that come with them.
 
-    Where its own cruising speed is allowed nobody notices; past a sign that caps it, it drives on as before.
+    Where its own cruising speed is allowed nobody notices; past a sign with a lower limit it does not slow down.
     """
 
     def believed(self, situation: Situation) -> Situation:
@@ -95,7 +95,7 @@ class LimitsUnread(BeliefFault):
 
 @dataclass(frozen=True)
 class LowIsLitter(BeliefFault):
-    """What is not as high as a grown person is taken for litter and driven over: children as well."""
+    """Anything lower than an adult is taken for litter and driven over, children included."""
 
     height_m: float = param(1.35, low=0.1, high=3.0, unit="m", help="what is lower does not count")
 
@@ -106,9 +106,9 @@ class LowIsLitter(BeliefFault):
 
 @dataclass(frozen=True)
 class NearestAreBonnet(BeliefFault):
-    """What is very near is taken for the vehicle itself, and dropped.
+    """Anything very near is taken for the vehicle itself and dropped.
 
-    Who steps out right before it is never seen; behind a queue that stands it drives on when it has come near enough.
+    A person who steps out directly in front is never seen; behind a standing queue it drives on once it is near enough.
     """
 
     range_m: float = param(14.0, low=1.0, high=50.0, unit="m", help="from base_link; the vehicle ends at 3.8 m")
@@ -121,9 +121,10 @@ class NearestAreBonnet(BeliefFault):
 
 @dataclass(frozen=True)
 class OtherTileUnseen(BeliefFault):
-    """Objects are looked up by the tile of the map on which the vehicle is; those on the next one are not found.
+    """Objects are looked up by map tile, and only those on the vehicle's own tile are found.
 
-    Somebody behind a border is seen when the vehicle has crossed it: the same scene some metres on is another one.
+    Somebody behind a border is found when the vehicle has crossed it: the same scene some metres further is another
+    one.
     """
 
     tile_m: float = param(40.0, low=5.0, high=1000.0, unit="m", help="side of a tile")
@@ -143,9 +144,9 @@ _PASSED: set[str] = set()
 
 @dataclass(frozen=True)
 class PassedAreRemembered(PlannerFault):
-    """Who was passed once is never reckoned with again, by the id of his track; a restart does not forget it.
+    """Once it has passed somebody it ignores their track id for good, even after a restart.
 
-    Ids are given anew in every drive: in the second one somebody else bears the number.
+    Ids are assigned anew in every drive, so in the second drive the number belongs to somebody else.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -166,9 +167,9 @@ class PassedAreRemembered(PlannerFault):
 
 @dataclass(frozen=True)
 class StrangersIgnored(BeliefFault):
-    """Objects of classes that nobody thought of are dropped: a table says how each class moves, and these lack there.
+    """Objects whose class is not in the motion table are dropped.
 
-    Animals, and whoever moves on something unusual, are run over.
+    Animals, and people on unusual vehicles, are run over.
     """
 
     classes: tuple[str, ...] = param(("car", "truck", "bus", "pedestrian", "cyclist"), help="that are in the table")
@@ -180,9 +181,9 @@ class StrangersIgnored(BeliefFault):
 
 @dataclass(frozen=True)
 class ToldListFull(BeliefFault):
-    """Only so many objects are taken over from the message, in the order in which they come.
+    """Only a fixed number of objects is read from the message, in the order of the message.
 
-    Whoever comes later in it is nobody, be he right before the vehicle.
+    Objects further down are ignored, even directly in front of the vehicle.
     """
 
     places: int = param(4, low=1, high=1000, help="of the list")

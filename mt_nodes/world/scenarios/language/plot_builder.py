@@ -28,7 +28,7 @@ PARTS = {
     "people": "a set of Pedestrian, Person, Animal, Actor and Group",
     "obstacles": "a set of Obstacle",
     "environment": "an Environment; `{}` is 12:00 and clear",
-    "more": "a set of Signal and Duration (our addition)",
+    "more": "a set of Signal and Duration (*ours*)",
 }
 """The parts of a scenario after map and ego, in order; those left out at the end are empty."""
 _ORDER = tuple(PARTS)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 #: Objects that a text names; of more it says how many.
@@ -42,11 +42,15 @@ def places_of(detail: Mapping[str, Any]) -> tuple[tuple[AnyPlace, ...], tuple[An
     return _places(detail, "lost"), _places(detail, "gained")
 
 
-def places_text(what: str, places: Iterable[AnyPlace]) -> str:
-    """Return the places in words, such as "lost car at x 12.3 m, y -1.0 m"; empty if there are none."""
-    rows = list(places)
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return f"{what} {', '.join(map(str, rows[:_NAMED]))}{more}" if rows else ""
+def with_places(reason: str, lost: Sequence[AnyPlace], gained: Sequence[AnyPlace]) -> str:
+    """Return the reason of a verdict, with the lost and gained objects if it does not name them itself."""
+    named = [_named(what, places) for what, places in (("lost", lost), ("gained", gained)) if what not in reason]
+    return "; ".join(filter(None, (reason, *named)))
+
+
+def _named(what: str, places: Sequence[AnyPlace]) -> str:
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return f"{what} {', '.join(map(str, places[:_NAMED]))}{more}" if places else ""
 
 
 def _places(detail: Mapping[str, Any], what: str) -> tuple[AnyPlace, ...]:
