@@ -37,6 +37,7 @@ GROUPS = {
         "show": "show one of these, a mutated frame of a bag, or a judged pair",
     },
     "author": {
+        "new": "write a working mutation, check, relation or stack, with a test",
         "mutate": "write a mutated copy of a bag",
         "rules": "turn traffic rules into relations, and manage them",
         "models": "train and evaluate driving models and detectors",
