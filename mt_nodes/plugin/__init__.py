@@ -2,7 +2,7 @@
 """What a plugin imports: the base classes, what they take and return, and helpers for its tests.
 
 It imports every other room; nothing of the package imports it.
-A name that authors of plugins need goes into :data:`NAMES`.
+A name that authors of plugins need goes into ``NAMES``.
 """
 
 from __future__ import annotations
