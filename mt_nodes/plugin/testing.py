@@ -52,11 +52,15 @@ def obstacles(
     )
 
 
-def derive(mutation: Mutation, bundle: Bundle, seed: int = 0) -> Followup:
+def derive(mutation: Mutation, bundle: Bundle, seed: int = 0, *, neutral: bool = False) -> Followup:
     """Return the follow-up that a run would send, having checked that it would be sent.
 
+    Args:
+        neutral: whether the parameters are those at which nothing changes.
+
     Raises:
-        AssertionError: the mutation breaks its guarantee, writes to its input, or makes two follow-ups of one draw.
+        AssertionError: the mutation breaks its guarantee, writes to its input, makes two follow-ups of one draw, or
+            changes nothing (of ``neutral`` parameters: something).
         NotApplicable: it has no follow-up of this bundle.
         PluginError: it raised an exception.
     """
@@ -69,6 +73,11 @@ def derive(mutation: Mutation, bundle: Bundle, seed: int = 0) -> Followup:
     again = mutation.apply(bundle, derived.draws[0])
     if sha256_of_followup(again) != sha256_of_followup(derived.followup):
         raise AssertionError("one draw gives two follow-ups: make every random choice in draw, none in apply")
+    same = sha256_of_followup(derived.followup) == sha256_of_followup(Followup(((0, bundle),)))
+    if same and not neutral:
+        raise AssertionError("nothing changed: raise NotApplicable in draw where there is nothing to change")
+    if neutral and not same:
+        raise AssertionError("something changed: parameters at their neutral values must change nothing")
     return derived.followup
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from mt_nodes.plugin import Bundle, Draw, Followup, Mutation
 from mt_nodes.plugin.testing import derive, obstacles, street
+from mt_nodes.relations.mutations.lidar.drawn_returns import PointsDropped
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Flawed(Mutation):
         return Followup(((0, bundle),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
-        return "nothing changed" if self.flaw == "broken" else None
+        return "no promise" if self.flaw == "broken" else None
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,8 @@ class Flawed(Mutation):
     [
         ("writes", "wrote into the source"),
         ("random", "two follow-ups"),
-        ("broken", "is broken: flawed: nothing changed"),
+        ("broken", "is broken: flawed: no promise"),
+        ("", "nothing changed: raise NotApplicable"),
     ],
 )
 def test_a_flawed_mutation_is_found(flaw: str, said: str) -> None:
@@ -51,7 +53,9 @@ def test_a_flawed_mutation_is_found(flaw: str, said: str) -> None:
     own = bundle.with_clouds([replace(cloud, points=cloud.points.copy())])
     with pytest.raises(AssertionError, match=said):
         derive(Flawed(flaw), own)
-    assert len(derive(Flawed(), bundle).bundles) == 1
+    assert len(derive(Flawed(), bundle, neutral=True).bundles) == 1
+    with pytest.raises(AssertionError, match="at their neutral values must change nothing"):
+        derive(PointsDropped(share=0.5), bundle, neutral=True)
 
 
 def test_the_scene_is_the_same_each_time_and_has_obstacles_ahead() -> None:
