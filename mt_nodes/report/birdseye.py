@@ -66,6 +66,8 @@ def _points(axes: Axes, view: PairView, xyz: Floats, colour: str, area: float) -
 def _boxes(axes: Axes, boxes: Floats, labels: Texts, colour: str) -> None:
     axes.add_collection(PolyCollection(list(corners(boxes)), facecolors="none", edgecolors=colour, linewidths=2.0))
     for box, label in zip(boxes, labels, strict=False):
+        if label == "unknown":  # of a stack without classes: it would only hide what lies below
+            continue
         axes.annotate(
             str(label),
             (box[1], box[0]),
