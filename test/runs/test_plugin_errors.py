@@ -141,6 +141,12 @@ def test_a_callable_that_raises_ends_the_pairs_of_that_input(tmp_path: Path) -> 
     assert said.count("the stack failed: ") == 1 and f"the stack failed 3 times: {reason}" in said
 
 
+def test_the_doctor_names_an_exception_of_the_stack(tmp_path: Path) -> None:
+    stack = write_stack(tmp_path, "raises_always", "True")
+    code, said, _ = typed("doctor", "--no-probe", "--stack", stack, "--bag", drive(tmp_path), "--json")
+    assert code != 0 and "raised ValueError: no idea (raises_always.py:4)" in said
+
+
 def test_a_relation_whose_followup_made_the_callable_raise_does_not_pass(tmp_path: Path) -> None:
     """Of two relations one adds points, at which the callable raises at one of three inputs."""
     noise = tmp_path / "noise.yaml"
