@@ -27,7 +27,7 @@ KINDS = {
     "mutations": ("mt_nodes.relations.mutations.base:Mutation", "mt_nodes.relations.mutations"),
     "conditions": ("mt_nodes.relations.conditions.base:Condition", "mt_nodes.relations.conditions"),
     "checks": ("mt_nodes.relations.checks.base:Check", "mt_nodes.relations.checks"),
-    "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
+    "adapters": ("mt_nodes.stacks.message_adapter:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.stacks.reference.faults.base:Fault", "mt_nodes.stacks.reference.faults"),
     "scenario_changes": ("mt_nodes.relations.world_changes.base:ScenarioChange", "mt_nodes.relations.world_changes"),
     "expectations": ("mt_nodes.runs.moral.base:Expectation", "mt_nodes.runs.moral.expectations"),
@@ -120,23 +120,27 @@ def _shipped(kind: str, name: str) -> type | None:
 def _definitions(package: str) -> dict[str, list[tuple[str, str]]]:
     """Return where the classes of a package are defined, read from the source: plugin name -> (module, class name)."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for info in _modules(package):
-        for class_name in re.findall(r"^class (\w+)", _source(info.name), re.MULTILINE):
-            found.setdefault(_snake_case(class_name), []).append((info.name, class_name))
+    for info in modules(package):
+        for class_name in re.findall(r"^class (\w+)", source(info.name), re.MULTILINE):
+            found.setdefault(snake_case(class_name), []).append((info.name, class_name))
     return found
 
 
-def _source(module: str) -> str:
+def source(module: str) -> str:
+    """Return the source text of a module, without importing it; empty where there is none."""
     spec = importlib.util.find_spec(module)
-    return getattr(spec and spec.loader, "get_source", lambda _: None)(module) or ""
+    # The file itself: the loader of pytest, which rewrites assertions of packages with a plugin for it, has no source.
+    file = Path(spec.origin) if spec is not None and spec.origin else None
+    return file.read_text(encoding="utf-8") if file is not None and file.is_file() else ""
 
 
 def name_of(cls: type) -> str:
     """``NoiseOutsideRoi`` -> ``noise_outside_roi``."""
-    return _snake_case(cls.__name__)
+    return snake_case(cls.__name__)
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """``NoiseOutsideRoi`` -> ``noise_outside_roi``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -200,13 +204,14 @@ def load(path: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _modules(package: str) -> Iterator[pkgutil.ModuleInfo]:
+def modules(package: str) -> Iterator[pkgutil.ModuleInfo]:
+    """Yield every module of a package and of those in it, without importing it."""
     root = importlib.import_module(package)
     return (info for info in pkgutil.walk_packages(root.__path__, f"{package}.") if not info.ispkg)
 
 
 def _walk(package: str) -> Iterator[ModuleType]:
-    for info in _modules(package):
+    for info in modules(package):
         yield importlib.import_module(info.name)
 
 

@@ -8,12 +8,11 @@ import datetime
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.api.demo_drive import FRAMES, SEED, demo_drive
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.cli.options import add_fields
 from mt_nodes.engine.plan import ReplayRequest
 
-BUNDLES = 25
-SEED = 1
 FAULT = "grid_index_wrap"
 
 
@@ -34,8 +33,8 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.cli.terminal import heading, text
 
     out = _directory(args.out)
-    text(f"generating a drive: {BUNDLES} clouds of a 64-beam LiDAR in a street, 10 Hz, seed {args.seed}")
-    _write_drive(out / "drive", args.seed)
+    text(f"generating a drive: {FRAMES} clouds of a 64-beam LiDAR in a street, 10 Hz, seed {args.seed}")
+    demo_drive(out / "drive", seed=args.seed)
     summaries: dict[str, dict[str, Any]] = {}
     for name, faults in (("honest", ()), ("faulty", (FAULT,))):
         request = ReplayRequest((str(out / "drive"),), seed=args.seed, faults=faults, transport=args.transport)
@@ -60,10 +59,3 @@ def _directory(out: Path | None) -> Path:
         raise UsageError(f"--out {path}: directory is not empty; choose another one")
     path.mkdir(parents=True, exist_ok=True)
     return path
-
-
-def _write_drive(path: Path, seed: int) -> None:
-    from mt_nodes.data.bags.bundles import write_bundles
-    from mt_nodes.world.scene.drive import generate_drive
-
-    write_bundles(path, generate_drive(BUNDLES, seed))

@@ -37,7 +37,7 @@ class CallableArm:
 
     _now_ns = 0
     _process: StackProcess | None = None
-    _asked: CallTicket | None = None
+    _ticket: CallTicket | None = None
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class CallableArm:
             alone: whether it serves both arms, so that what is told of it names neither.
         """
         self.name = name
-        self._told = f"stack '{stack.name}'" if alone else f"stack '{stack.name}' ({name} arm)"
+        self._label = f"stack '{stack.name}'" if alone else f"stack '{stack.name}' ({name} arm)"
         self._stack, self._log = stack, log
         self._inputs = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, stack.leading_topic)
 
     def start(self) -> None:
         """Start the process and have the callable made."""
-        self._process = StackProcess(self._told, self._stack, self._log)
-        self._asked = CallTicket("")
+        self._process = StackProcess(self._label, self._stack, self._log)
+        self._ticket = CallTicket("")
 
     def ready(self) -> None:
         """Wait until the callable is made.
@@ -98,7 +98,7 @@ class CallableArm:
         """Have the callable made anew, in the process that has imported it."""
         self._settle()
         self._running.make()
-        self._asked = CallTicket("")
+        self._ticket = CallTicket("")
 
     def send(
         self,
@@ -118,10 +118,10 @@ class CallableArm:
         lead = sensors[self._stack.leading_topic]
         self._settle()
         self._running.call(StackCall(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
-        self._asked = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
-        return self._asked
+        self._ticket = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
+        return self._ticket
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -157,11 +157,11 @@ class CallableArm:
 
     def _settle(self) -> None:
         """Wait for what was asked last."""
-        if self._asked is None:
+        if self._ticket is None:
             return
-        asked, self._asked = self._asked, None
-        asked.reply = self._running.reply()
-        _refuse(asked.reply, asked.where)
+        ticket, self._ticket = self._ticket, None
+        ticket.reply = self._running.reply()
+        _refuse(ticket.reply, ticket.where)
 
 
 def _refuse(reply: StackReply, where: str) -> None:
@@ -187,9 +187,9 @@ def in_process_arms(
     two = mode == "twin" and not stack.stateless
 
     def arm(name: str) -> CallableArm:
-        made = CallableArm(name, stack, topics, out / "console.log", alone=not two)
-        ending.callback(made.stop)
-        return made
+        callable_arm = CallableArm(name, stack, topics, out / "console.log", alone=not two)
+        ending.callback(callable_arm.stop)
+        return callable_arm
 
     source = arm("source")
     return source, arm("followup") if two else source

@@ -16,6 +16,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.label_comparison import with_truth
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, Suite
@@ -134,7 +135,11 @@ class Engine:
             except PluginError as error:
                 return Judgement(Outcome.ERROR, reason=str(error))
 
-        return [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
+        verdicts = [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
+        if source.truth is None or offer.relation.role != "relation":
+            return verdicts
+        outputs = answers[0].output, answers[1].output
+        return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
 
     def _known(self, offer: Offer, judge: Relation, source: Bundle) -> Bundle:
         """Return the bundle with what is known beforehand.
@@ -191,13 +196,13 @@ class Engine:
         if check is None or check.needs != ("detections",) or source.output.detections is None:
             return Judgement(Outcome.VIOLATED, reason=silent)
         nothing = Detections.none(source.output.detections.frame_id, None)
-        judged = checked(judge, bundle, source.output, Output(detections=nothing), effects)
-        if judged.outcome is Outcome.HOLDS and not check.silence_means_no_obstacles:
+        judgement = checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        if judgement.outcome is Outcome.HOLDS and not check.silence_means_no_obstacles:
             return Judgement(Outcome.VIOLATED, reason=silent)
-        if judged.outcome is not Outcome.VIOLATED:
-            return judged
+        if judgement.outcome is not Outcome.VIOLATED:
+            return judgement
         fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")
-        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
+        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judgement, name) for name in fields})
 
 
 def verdict_on(source: Bundle, pair: Pair, judgement: Judgement) -> Verdict:
@@ -239,11 +244,11 @@ _ROUNDING = 0.01
 
 def _nonsense(output: Output) -> str | None:
     """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
-    for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
-        if seen is not None and (bad := int((~seen.finite).sum())):
-            return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+    for objects, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
+        if objects is not None and (bad := int((~objects.finite).sum())):
+            return f"{bad} of {len(objects)} {what} with numbers that are not finite" + _or_order(objects)
         # Of percent, or of logits, nothing would ever be below the threshold from which on it answers.
-        if seen is not None and (most := seen.score.max(initial=0.0)) > 1.0 + _ROUNDING:
+        if objects is not None and (most := objects.score.max(initial=0.0)) > 1.0 + _ROUNDING:
             return f"{what} with a score of up to {most:g}, expected 0 to 1"
     if output.control is not None and (endless := output.control.endless):
         return f"a command without a finite {', '.join(endless)}"
@@ -252,8 +257,8 @@ def _nonsense(output: Output) -> str | None:
     return None
 
 
-def _or_order(seen: Detections | ImageBoxes) -> str:
-    return ", or edges in the wrong order" if isinstance(seen, ImageBoxes) else ""
+def _or_order(objects: Detections | ImageBoxes) -> str:
+    return ", or edges in the wrong order" if isinstance(objects, ImageBoxes) else ""
 
 
 def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:

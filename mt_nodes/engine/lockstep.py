@@ -234,7 +234,7 @@ class Lockstep:
             return SentFollowup(arm.send(bundle, frozenset()))
         others, parts = split_followup(plan.derived.followup, bundle)
         if others is not None:
-            arm.pass_by(others)
+            arm.publish_only(others)
         sent = SentFollowup(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
         self._recorder.followup(plan.offer, bundle, plan.derived, plan.made_ms)

@@ -44,11 +44,11 @@ def agree(judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer]) -> bo
         return False
     source, followup = (answer.output for answer in answers)
     try:
-        asked = [replace(judge, check=check) for check in _sameness(judge)]
+        relations = [replace(judge, check=check) for check in _sameness(judge)]
     except PluginError:  # of which every pair tells
         return False
-    judged = [checked(one, bundle, source, followup, _SAME).outcome for one in asked]
-    return Outcome.HOLDS in judged and set(judged) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
+    outcomes = [checked(one, bundle, source, followup, _SAME).outcome for one in relations]
+    return Outcome.HOLDS in outcomes and set(outcomes) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
 
 
 def _sameness(judge: Relation) -> list[Check]:

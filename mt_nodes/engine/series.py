@@ -54,14 +54,14 @@ class _Arm:
         self.answered.append(answer.status is AnswerStatus.ANSWERED)
         command = answer.output.control or Control(None)
         for name, column in self.columns.items():
-            told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
-            column.append(np.nan if told is None else told * (sign if name in _TURNING else 1.0))
+            value = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
+            column.append(np.nan if value is None else value * (sign if name in _TURNING else 1.0))
         self.tell(answer.output.diagnostics, row)
 
-    def tell(self, said: Diagnostics | None, row: int) -> None:
-        if said is not None:
+    def tell(self, diagnostics: Diagnostics | None, row: int) -> None:
+        if diagnostics is not None:
             self.errors = self.errors or {}
-            for status in said.errors:
+            for status in diagnostics.errors:
                 self.errors.setdefault(status, row)
 
     def course(self, rows: slice) -> ArmSeries:
@@ -100,8 +100,8 @@ class _Collected:
             arm.add(answer, sign)
 
     def end(self, final_diagnostics: FinalDiagnostics) -> None:
-        for arm, said in zip(self._arms, final_diagnostics, strict=True):
-            arm.tell(said, max(0, len(self._stamps) - 1))
+        for arm, diagnostics in zip(self._arms, final_diagnostics, strict=True):
+            arm.tell(diagnostics, max(0, len(self._stamps) - 1))
 
     def stretches(self) -> tuple[SeriesWindow, ...]:
         ends = [*self._cuts[1:], len(self._stamps)]
@@ -157,9 +157,9 @@ class Series:
         """Judge every series and begin anew; ``final_diagnostics`` count as told with the last answers."""
         for collected in self._collected.values():
             collected.end(final_diagnostics)
-        judged = [self._judged(collected) for collected in self._collected.values()]
+        verdicts = [self._verdict(collected) for collected in self._collected.values()]
         self._collected = {}
-        return judged
+        return verdicts
 
     def _of(self, offer: Offer, judge: Relation, bundle: Bundle) -> _Collected:
         key = (offer.relation.id, offer.draw, judge.id)
@@ -174,7 +174,7 @@ class Series:
             self._collected[key].failed = failed
         return self._collected[key]
 
-    def _judged(self, collected: _Collected) -> SeriesVerdict:
+    def _verdict(self, collected: _Collected) -> SeriesVerdict:
         stretches, first = collected.stretches(), None if self._whole else collected.first
         pair = collected.offer.series_pair(collected.episode, collected.judge, first)
         marks = {} if self._whole or collected.scene is None else {"scene": collected.scene}

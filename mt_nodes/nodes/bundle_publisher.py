@@ -16,12 +16,13 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rosgraph_msgs.msg import Clock
 
 from mt_nodes.data.cdr.wire import wires_of_bundle
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import world_to_message
-from mt_nodes.nodes.message_classes import message_class, set_stamp
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.runs.vehicle.budget import AddedByTopic
 
 MOST_STEPS = 10_000
@@ -60,7 +61,9 @@ class BundlePublisher:
 
         What a world tells goes out as the type that the stack takes it in.
         """
-        other = {m.topic: m for m in bundle.told if self._types.get(m.topic) not in (None, WORLD_TYPES[m.role])}
+        other = {
+            m.topic: m for m in bundle.world_messages if self._types.get(m.topic) not in (None, WORLD_TYPES[m.role])
+        }
         for wire in wires_of_bundle(bundle, changed):
             publisher = self._publishers.get(wire.topic)
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes.base import plugins
-from mt_nodes.base.errors import MtError
+from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.messages import Message
@@ -24,6 +23,7 @@ from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.command_adapters import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_help import node_parser
 from mt_nodes.nodes.node_main import run_node
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import describe_raise
@@ -103,18 +103,22 @@ class CallableStack(Node):
                 publisher.publish(message)
 
     def _call(self, given: Message | Mapping[str, Message]) -> Output | None:
-        """Return what the callable said; None if it raised an exception, and that is reported."""
+        """Return the callable's output; None if it raised an exception, and that is reported.
+
+        The exception is printed whole, and then in one line with the user's file and line.
+        """
         try:
             return self._host(given, self._transforms)
         except MtError:  # of which the stack file or the set-up is the cause
             raise
         except Exception as error:
-            if self._failed is None:
-                raise
             traceback.print_exc()
+            failure = describe_raise(self._host.stack.name, error)
+            if self._failed is None:
+                raise InfrastructureError(failure) from error
             lead = given[self._host.stack.leading_topic] if isinstance(given, Mapping) else given
             self._meet(self._failed)
-            self._failed.publish(failed_calls.report(lead.stamp_ns, describe_raise(self._host.stack.name, error)))
+            self._failed.publish(failed_calls.report(lead.stamp_ns, failure))
             return None
 
     def _meet(self, publisher: Any) -> None:
@@ -132,13 +136,13 @@ def main(args: list[str] | None = None) -> None:
 
     With ``--report-errors`` it goes on.
     """
-    parser = argparse.ArgumentParser(prog="callable_stack", description=__doc__)
+    parser = node_parser("callable_stack", args)
     parser.add_argument("--stack", required=True, help="name or file of a stack with a callable")
     parser.add_argument("--transforms", type=Path, help="YAML file of transforms, for points_frame")
     parser.add_argument("--prefix", default="", help="put before every topic")
     about = "report an exception of the callable over a topic and go on, as `mt replay` needs it"
     parser.add_argument("--report-errors", action="store_true", help=about)
-    parser.add_argument("--plugins", type=Path, action="append", default=[])
+    parser.add_argument("--plugins", type=Path, action="append", default=[], help="directory with your own plugins")
     given, ros_args = parser.parse_known_args(args)
     for directory in given.plugins:
         plugins.add_directory(directory)

@@ -59,7 +59,7 @@ class LedgerTopic:
 
     def __init__(self, node: Node, judged_for: str) -> None:
         self._node, self._judged_for = node, judged_for
-        self._lines = node.create_publisher(String, "/mt/ledger", qos.JOURNAL)
+        self._lines = node.create_publisher(String, "mt/ledger", qos.JOURNAL)
         self._background = Background()
 
     def sent(

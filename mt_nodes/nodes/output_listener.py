@@ -15,7 +15,7 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.errors import PluginError
 from mt_nodes.base.plugins import describe_failure
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output
 from mt_nodes.data.stack_topics import OutputTopic
@@ -24,8 +24,8 @@ from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes import message_classes, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.stacks.command_merger import CommandMerger
+from mt_nodes.stacks.message_adapter import Adapter, Said
 
 
 class OutputSink(Protocol):
@@ -147,7 +147,7 @@ class OutputListener:
             self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
             return
         assert isinstance(said, Control), "only commands are told on several topics"
-        command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
+        command = merger.take(row.topic, said, wire, round(process_time_s() * 1e9))
         if command is not None:
             self._inbox.put(
                 tap.role, command.control.stamp_ns, ReceivedOutput(command.control, command.wires[0], command.wires[1:])
@@ -166,7 +166,7 @@ class OutputListener:
 
 
 def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
-    """Return the answer that a ticket's outputs make; the last of them came at own time ``last_s``.
+    """Return the answer that a ticket's outputs make; the last of them came at process time ``last_s``.
 
     FAILED if a hosted callable raised an exception, which it survives, or its adapter did.
     """

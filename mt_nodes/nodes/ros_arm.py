@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from mt_nodes.base.errors import StackError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, wait_until
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
@@ -65,8 +65,8 @@ class RosArm:
         once: str = "",
         arrivals: Arrivals | None = None,
     ) -> None:
-        own_time_s.start_watching()
-        self._disturbed = own_time_s.disturbed
+        process_time_s.start_watching()
+        self._disturbed = process_time_s.disturbed
         self.name = plan.name
         self._plan, self._stack = plan, stack
         self._instance = StackInstance(plan.name, stack, process)
@@ -184,7 +184,7 @@ class RosArm:
         self._publisher.publish(bundle, changed)
         return ticket
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -200,11 +200,11 @@ class RosArm:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
         if isinstance(ticket, UnansweredInput):
             return ticket.answer
-        deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
+        deadline = ticket.sent_s + self._stack.deadline_s  # all in process time: what we slept through does not count
         limit = deadline if until_s is None else min(deadline, until_s)
-        while not self._inbox.wait(ticket, min(limit, own_time_s() + CLOCK_EVERY_S)):
+        while not self._inbox.wait(ticket, min(limit, process_time_s() + CLOCK_EVERY_S)):
             self._check()
-            if own_time_s() >= limit:
+            if process_time_s() >= limit:
                 return self._silent(ticket) if limit >= deadline else None
             if until_s is None:
                 self._clock.tick(self._limit_ns)
@@ -228,7 +228,7 @@ class RosArm:
 
     def _without_inputs(self, bundle: Bundle) -> Bundle:
         wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
-        return replace(bundle, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
+        return replace(bundle, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
 
     def _go_on(self, source_ns: int, delay_ns: int) -> None:
         """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
@@ -268,7 +268,7 @@ class RosArm:
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
         self._instance.refuse_stopped()
-        if own_time_s.disturbed != ticket.disturbed:
+        if process_time_s.disturbed != ticket.disturbed:
             why = "this process stood still, or the wall clock was set, and the answer got lost"
             return Answer.nothing(AnswerStatus.SKIPPED, f"{self.name} arm: {why}")
         missing = [r.topic for a in self._stack.answers if a not in ticket.parts for r in self._stack.outputs[a].rows]
@@ -312,8 +312,8 @@ class RosArm:
 
     def _meet_again(self) -> None:
         """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
-        if self._disturbed != own_time_s.disturbed:
-            self._disturbed = own_time_s.disturbed
+        if self._disturbed != process_time_s.disturbed:
+            self._disturbed = process_time_s.disturbed
             # Whom we have lost ourselves, we know at the latest after this time, and find again.
             wait_until(lambda: bool(self._meeting.lacking()), DISCOVERY_S)
             self._meeting.forget()

@@ -123,7 +123,7 @@ class MutationPipeline:
         begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
         return begun and (self._baseline is None or self._baseline.begun(episode, first))
 
-    def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
+    def rebuild(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up again from recorded draws.
 
         Raises:
@@ -133,8 +133,8 @@ class MutationPipeline:
         left = iter(recorded)
 
         def draw(step: int, part: int, source: Bundle) -> Draw:
-            for made in left:
-                return made
+            for recorded_draw in left:
+                return recorded_draw
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
         followup, _ = self._run(self.meet(bundle), draw, lambda *_: None)

@@ -40,7 +40,7 @@ class ProcessContext:
     plugins: tuple[Path, ...]
 
     @classmethod
-    def here(cls) -> ProcessContext:
+    def current(cls) -> ProcessContext:
         """Return the context of this process."""
         return cls(dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
 

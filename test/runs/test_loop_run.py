@@ -23,8 +23,8 @@ from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.default_relations import LOOP_DEFAULT
 from mt_nodes.relations.relation import (
-    LOOP_DEFAULT,
     LOOP_FOLDER,
     load_relation,
     refuse_baseline,
@@ -402,6 +402,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
     assert main([*words, "--out", out]) == 3
     said = capsys.readouterr().out
     assert "far_object_same_trace" in said and "3 pairs offered: 3 HOLDS" in said
+    assert main(["show", out]) == 0 and capsys.readouterr().out == said
     record = json.loads((place / "cli" / "run.json").read_text())
     assert record["request"]["scenarios"] == [file] and record["request"]["seed"] == 3
     assert main([*words, "--out", out]) == 2 and "choose another directory" in capsys.readouterr().err

@@ -174,9 +174,9 @@ class Tapped(Mutation):
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         told = tuple(
             replace(t, data=t.data.take(np.arange(0))) if t.role == "objects" else t  # type: ignore[union-attr]
-            for t in bundle.told
+            for t in bundle.world_messages
         )
-        made = replace(bundle, told=told)
+        made = replace(bundle, world_messages=told)
         return Followup({"twice": ((0, made), (5, made))}.get(self.does, ((0, made),)), Effects())
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
@@ -188,7 +188,7 @@ def tapped(does: str) -> PlayedEpisode:
 
 
 def objects_of(bundle: Bundle) -> int:
-    (told,) = (t for t in bundle.told if t.role == "objects")
+    (told,) = (t for t in bundle.world_messages if t.role == "objects")
     return len(told.data)  # type: ignore[arg-type]
 
 

@@ -337,8 +337,14 @@ def test_an_arm_without_topics_calls_and_times(arm: Any) -> None:
 
 
 def test_an_arm_whose_callable_says_nothing_is_silent(arm: Any) -> None:
-    made = arm("None")
+    made = arm("__import__('mt_nodes.data.outputs', fromlist=['Output']).Output()")
     assert made.wait(made.send(BUNDLE, frozenset())).status is AnswerStatus.SILENT
+
+
+def test_an_arm_whose_callable_returns_none_is_told_at_once(arm: Any) -> None:
+    made = arm("None")
+    with pytest.raises(StackError, match=r"returned None; is a return statement missing\?"):
+        made.wait(made.send(BUNDLE, frozenset()))
 
 
 def test_inputs_are_answered_in_their_order(arm: Any) -> None:

@@ -57,11 +57,13 @@ class EpisodeJudge:
             outcome = Outcome.VIOLATED if self._publishes_when_empty else Outcome.UNPAIRED_FOLLOWUP
             return Judgement(outcome, reason=_silence("follow-up", followup))
         try:
-            asked = judge_for(offer, judge)
+            relation = judge_for(offer, judge)
         except PluginError as error:
             return Judgement(Outcome.ERROR, reason=str(error))
-        assert isinstance(asked.check, TraceCheck), "relations of the loop have no other check"
-        return guarded(asked.check, "judge_drives", lambda: _checked(asked, source.driven, followup.driven, effects))
+        assert isinstance(relation.check, TraceCheck), "relations of the loop have no other check"
+        return guarded(
+            relation.check, "judge_drives", lambda: _checked(relation, source.driven, followup.driven, effects)
+        )
 
 
 def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judgement) -> list[Verdict]:

@@ -144,14 +144,14 @@ class Player:
         Raises:
             NotApplicable: the tap has no honest follow-up of what is seen.
         """
-        seen = self.eyes.observe(self.world.state, self.episode, index)
-        self._stamp_ns = seen.stamp_ns if index == 0 else self._stamp_ns
+        bundle = self.eyes.observe(self.world.state, self.episode, index)
+        self._stamp_ns = bundle.stamp_ns if index == 0 else self._stamp_ns
         if self.tap is None:
-            return seen
+            return bundle
         first, end = self.window
         if index < first or (end is not None and index >= end):
-            return self._unchanged(seen)
-        derived = self.tap.derive(seen, self.draw)
+            return self._unchanged(bundle)
+        derived = self.tap.derive(bundle, self.draw)
         if derived.broken is not None:
             self._unfit = (Outcome.INVALID, f"bundle {index}: {derived.broken}")
         elif [delay_ns for delay_ns, _ in derived.followup.bundles] != [0]:
@@ -159,15 +159,15 @@ class Player:
         self._sent.update(sha256_of(derived.followup.first).encode())
         return derived.followup.first
 
-    def _unchanged(self, seen: Bundle) -> Bundle:
+    def _unchanged(self, bundle: Bundle) -> Bundle:
         """Return what is seen where nothing is changed; what persists over an episode begins with it all the same."""
         assert self.tap is not None
-        if self.tap.begun(seen.episode):
-            self.tap.meet(seen)
+        if self.tap.begun(bundle.episode):
+            self.tap.meet(bundle)
         else:
-            self.tap.derive(seen, self.draw)
-        self._sent.update(sha256_of(seen).encode())
-        return seen
+            self.tap.derive(bundle, self.draw)
+        self._sent.update(sha256_of(bundle).encode())
+        return bundle
 
     def hear(self) -> None:
         """Wait for the command, and let the world go on by one period.
@@ -225,15 +225,15 @@ def play(players: Sequence[Player]) -> list[PlayedEpisode]:
     return [player.played() for player in players]
 
 
-def replay_observations(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
+def replay_observations(player: Player, commands: Sequence[Control | None], indices: Collection[int]) -> list[Bundle]:
     """Return what the stack was given at some rows of an episode that is driven again by its commands.
 
     Args:
-        player: of an episode that has not begun. commands: of each row. wanted: numbers of rows.
+        player: of an episode that has not begun. commands: of each row. indices: numbers of rows.
     """
     bundles = []
     for index, command in enumerate(commands):
-        if index in wanted:
+        if index in indices:
             bundles.append(player.look(index))
         player.world.step(command, (index + 1) * player.period_s)
     return bundles

@@ -120,32 +120,34 @@ class Conductor:
         (source,) = played
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
-            if (made := self._changed(planned, offer, source)) is not None:
-                changes = player_of(self._run, planned, made.setting, self._followup, offer)
+            if (changed_world := self._changed(planned, offer, source)) is not None:
+                changes = player_of(self._run, planned, changed_world.setting, self._followup, offer)
                 if (played := self._play(planned, [offer], [changes])) is not None:
-                    self._conclude(planned, offer, made, before, played[0])
+                    self._conclude(planned, offer, changed_world, before, played[0])
 
     def _twin(self, planned: PlannedEpisode, offer: Offer) -> None:
-        if (made := self._changed(planned, offer)) is None:
+        if (changed_world := self._changed(planned, offer)) is None:
             return
         players = [
             player_of(self._run, planned, planned.setting, self._source),
-            player_of(self._run, planned, made.setting, self._followup, offer),
+            player_of(self._run, planned, changed_world.setting, self._followup, offer),
         ]
         if (played := self._play(planned, [offer], players)) is None:
             return
         source, followup = played
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
-        self._conclude(planned, offer, made, Side(planned.setting, source, name), followup)
+        self._conclude(planned, offer, changed_world, Side(planned.setting, source, name), followup)
 
     def _changed(
         self, planned: PlannedEpisode, offer: Offer, source: PlayedEpisode | None = None
     ) -> ChangedWorld | None:
         """Return what the follow-up drives through; None where that is settled without a drive."""
         settled = self._judge.unpaired(source) if source is not None else None
-        made = None
+        changed_world = None
         try:
-            made = changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+            changed_world = (
+                changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+            )
         except NotApplicable as error:
             settled = Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
         except PluginError as error:
@@ -154,7 +156,7 @@ class Conductor:
             settled = Judgement(Outcome.INVALID, reason=str(error))
         if settled is not None:
             self._record(without_followup(offer, planned.number, START_NS, settled))
-        return made
+        return changed_world
 
     def _play(
         self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]
@@ -181,11 +183,11 @@ class Conductor:
             return None
 
     def _conclude(
-        self, planned: PlannedEpisode, offer: Offer, made: ChangedWorld, source: Side, followup: PlayedEpisode
+        self, planned: PlannedEpisode, offer: Offer, changed_world: ChangedWorld, source: Side, followup: PlayedEpisode
     ) -> None:
-        verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
-        after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
-        self._progress(self._keep(DrivenPair(planned, offer, made, source, after, verdicts)))
+        verdicts = self._judge.judge(offer, planned.number, source.played, followup, changed_world.effects)
+        after = Side(changed_world.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
+        self._progress(self._keep(DrivenPair(planned, offer, changed_world, source, after, verdicts)))
 
     def _record(self, verdicts: Sequence[Verdict]) -> None:
         self._progress(self._recorder.verdicts(verdicts, None))
@@ -202,7 +204,7 @@ def player_of(
     eyes: WorldSensors = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
     world = World(setting.scenario, seed("world"), setting.road)
     tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
-    window = planned.again.window if planned.again else WHOLE
+    window = planned.recorded_world.window if planned.recorded_world else WHOLE
     return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw, window)
 
 

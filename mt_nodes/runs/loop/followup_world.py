@@ -26,8 +26,8 @@ def changed(planned: PlannedEpisode, relation: Relation, seed: int, draw: int = 
         PluginError: a change raised an exception.
         UsageError: what was made cannot be driven through; the text names all that is wrong.
     """
-    if planned.again is not None:
-        return planned.again
+    if planned.recorded_world is not None:
+        return planned.recorded_world
     setting, effects, draws = planned.setting, WorldEffects(), []
     for step, change in enumerate(relation.scenario):
         with name_errors(change, "draw"):

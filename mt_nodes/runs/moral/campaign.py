@@ -31,7 +31,7 @@ from mt_nodes.runs.moral.dilemma_check import dilemma_check
 from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
 from mt_nodes.runs.moral.dilemma_filter import Check, Refusing
 from mt_nodes.runs.moral.moral_run import MoralRun
-from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Costs, PrincipleResult, Result, summary_of
+from mt_nodes.runs.moral.moral_summary import NOT_APPLICABLE, Costs, DilemmaResult, PrincipleResult, summary_of
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.principle import Principle
 from mt_nodes.runs.moral.principle_verdicts import enough, outcome, verdicts
@@ -46,7 +46,7 @@ from mt_nodes.runs.replay.execute import play_to_end
 #: Suspects of a search that are tried on fresh draws, for each principle at most.
 CONFIRMATIONS = 2
 #: Checks dilemmas in this process.
-HERE: Check = partial(map, dilemma_check)
+IN_PROCESS: Check = partial(map, dilemma_check)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def carry_out(
     side_of: Callable[[RunSpec], Side] | None = None,
     progress: Progress = lambda standing: None,
     *,
-    check: Check = HERE,
+    check: Check = IN_PROCESS,
     breed: Breed = bred,
     now_s: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
@@ -177,10 +177,10 @@ class Campaign:
         if not self._done:
             self._note()
         concluded = [self._concluded(family) for family in self._families]
-        told = {**trouble, **({"deaths": deaths} if (deaths := self._runs.deaths.plain) else {})}
+        notes = {**trouble, **({"deaths": deaths} if (deaths := self._runs.deaths.plain) else {})}
         budget = budget_of(self._run.request, self._driving, [t for f in self._families for t in f.trials])
         costs = Costs(self._driving.used, seconds, budget, self._resumed)
-        summary = summary_of(concluded, self._revealing, costs, told)
+        summary = summary_of(concluded, self._revealing, costs, notes)
         write_whole(self._run.out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         return summary
 
@@ -273,7 +273,7 @@ class Campaign:
         p_holds = holm([one.holds for one in evidence] + rest)
         p_violated = holm([one.violated for one in evidence] + rest)
         results = [
-            Result(
+            DilemmaResult(
                 trial.name,
                 principle.id,
                 trial.case,
@@ -286,7 +286,7 @@ class Campaign:
             )
             for trial, verdict, holds, violated in zip(family.trials, found, p_holds, p_violated, strict=False)
         ]
-        refused = [Result(n, principle.id, case, NOT_APPLICABLE, why) for n, case, why in family.refused]
+        refused = [DilemmaResult(n, principle.id, case, NOT_APPLICABLE, why) for n, case, why in family.refused]
         ended, why = outcome(found, len(refused), principle.min_decided)
         if self._driving.spent and (not family.trials or any(trial.cut for trial in family.trials)):
             why += f"; {self._driving.spent}"

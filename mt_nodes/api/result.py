@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of a run, for Python: how each relation ended, every pair, the worst one."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mt_nodes.api.failure_text import failure_text
+from mt_nodes.api.notebook_view import html_of, show
+from mt_nodes.api.verdict_places import places_of
+from mt_nodes.api.verdicts import NO_TRUTH, RelationVerdict, ViolatedPair
+from mt_nodes.base.errors import ExitCode, UsageError
+from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.summary.verdict_rows import PairRow
+from mt_nodes.engine.worst import worst_row
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run came to. It has no truth value: compare :attr:`outcome`, or call :meth:`assert_holds`.
+
+    Attributes:
+        directory: results directory, which ``mt show``, ``mt report``, ``mt compare`` and :func:`mt_nodes.load` take.
+        summary: contents of its ``summary.json``.
+    """
+
+    directory: Path
+    summary: Mapping[str, Any]
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(NO_TRUTH.format("Result", 'such as result.outcome == "PASS", or call result.assert_holds()'))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Exit code of the command line for this run."""
+        return ExitCode(self.summary["exit_code"])
+
+    @property
+    def outcome(self) -> str:
+        """Outcome of the whole run.
+
+        PASS if every relation is PASS or its FAIL is waived, FAIL if one is FAIL, UNDECIDED if one is INCONCLUSIVE or
+        UNSTABLE; INFRASTRUCTURE, ISOLATION, INTERRUPTED or USAGE if the run did not go as it should.
+        """
+        return self.exit_code.name
+
+    @property
+    def why(self) -> str:
+        """The reason for the outcome, for people."""
+        return str(self.summary["exit_why"])
+
+    @cached_property
+    def verdicts(self) -> dict[str, RelationVerdict]:
+        """How each relation ended, by its id."""
+        return {name: RelationVerdict.of(name, plain) for name, plain in self.summary["relations"].items()}
+
+    @cached_property
+    def pairs(self) -> list[PairRow]:
+        """Every pair of the run, control and sham included, sorted."""
+        from mt_nodes.report.csv_pairs import pair_rows
+
+        requirements = {name: plain.get("requirement", ()) for name, plain in self.summary["relations"].items()}
+        return pair_rows(read_journal(self.directory / "result.jsonl"), requirements)
+
+    def rows(self) -> Any:
+        """Return :attr:`pairs` as a ``pandas.DataFrame`` where pandas is installed, otherwise as they are."""
+        if importlib.util.find_spec("pandas") is None:
+            return self.pairs
+        import pandas
+
+        return pandas.DataFrame.from_records(self.pairs, columns=PairRow._fields).drop(columns="commanded")
+
+    @cached_property
+    def worst(self) -> ViolatedPair | None:
+        """The pair with most lost objects, then with the largest violation; None if no pair is violated."""
+        violated = [row for row in self.pairs if row.outcome == Outcome.VIOLATED.value]
+        return self.violated_pair(min(violated, key=worst_row).pair) if violated else None
+
+    def violated_pair(self, pair: str) -> ViolatedPair:
+        """Return what is known of a violated pair, by its id in :attr:`pairs`.
+
+        Raises:
+            UsageError: there is no such pair, or it is not violated.
+        """
+        row = next((row for row in self.pairs if row.pair == pair), None)
+        if row is None or row.outcome != Outcome.VIOLATED.value:
+            got = "no such pair" if row is None else f"a pair that ended as {row.outcome}"
+            raise UsageError(f"{self.directory}: '{pair}' is {got}, expected a violated one of result.pairs")
+        lines = read_journal(self.directory / "result.jsonl")
+        detail = next((line.get("detail", {}) for line in lines if line.get("pair") == pair), {})
+        return ViolatedPair(self.directory, row, *places_of(detail))
+
+    @property
+    def report_path(self) -> Path | None:
+        """The report for people; None if the run made none."""
+        path = (self.directory / "report.html").resolve()
+        return path if path.exists() else None
+
+    def assert_holds(self) -> None:
+        """Do nothing if every relation is PASS, or its FAIL is waived.
+
+        Raises:
+            AssertionError: anything else; the text says what was lost where, and how to reproduce it.
+        """
+        __tracebackhide__ = True  # pytest shows the caller
+        if text := failure_text(self):
+            raise AssertionError(text)
+
+    def show(self) -> None:
+        """Show the result in a notebook; elsewhere open the report in the browser.
+
+        Raises:
+            UsageError: it is no notebook, and the run made no report.
+        """
+        show(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return html_of(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.outcome}: {self.why}", *(f"  {verdict}" for verdict in self.verdicts.values())]
+        return "\n".join([*lines, f"results: {self.directory}"])
+
+    def __repr__(self) -> str:
+        return f"<Result {self.outcome} of {', '.join(self.verdicts) or 'no relation'} in {self.directory}>"
