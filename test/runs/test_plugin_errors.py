@@ -128,6 +128,41 @@ def test_a_command_that_shows_or_writes_a_follow_up_names_the_plugin(tmp_path: P
     assert f"mutation 'failing' failed in apply (mine.py:{HERE}): KeyError: 'no such key'" in error
 
 
+@pytest.mark.parametrize(
+    ("check", "code", "said"),
+    [
+        ("fails_to_begin", 2, "check 'fails_to_begin' failed in __post_init__ (mine.py:"),
+        ("fails_of_stack", 4, "check 'fails_of_stack' failed in of_stack (mine.py:"),
+    ],
+)
+def test_a_plugin_that_cannot_be_set_up_is_named_before_the_run(
+    tmp_path: Path, check: str, code: int, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGINS + SET_UP)
+    text = "{id: x, kind: expected, because: x, mutate: [failing], check: %s}" % check  # noqa: UP031
+    (tmp_path / "x.yaml").write_text(text)
+    words = ("--relations", tmp_path / "x.yaml", "--plugins", tmp_path, "--out", tmp_path / "out")
+    with plugins_as_before():
+        ended, _, error = typed("replay", drive(tmp_path), *words, "--transport", "inprocess")
+    assert ended == code and said in error and "KeyError: 'no such key'" in error and "Traceback" not in error
+
+
+SET_UP = """
+@dataclass(frozen=True)
+class FailsToBegin(FailingCheck):
+    \"\"\"Fails when it is made.\"\"\"
+
+    def __post_init__(self):
+        {}["no such key"]
+
+
+@dataclass(frozen=True)
+class FailsOfStack(FailingCheck):
+    \"\"\"Fails when the stack is known.\"\"\"
+
+    def of_stack(self, traits):
+        {}["no such key"]
+"""
 SECOND = "stamp_ns == 1_700_000_000_100_000_000"
 
 
