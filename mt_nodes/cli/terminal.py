@@ -51,6 +51,15 @@ def paragraph(words: str) -> None:
     console().print(words, markup=False, soft_wrap=not console().is_terminal)
 
 
+def clipped(line: str) -> None:
+    """Print a line, on a terminal only what of it fits."""
+    out = console()
+    words = Text(line)
+    if out.is_terminal:
+        words.truncate(out.width, overflow="ellipsis")
+    out.print(words, soft_wrap=True)
+
+
 def fits(line: str) -> bool:
     """Return whether a line is no wider than the terminal; any line is elsewhere."""
     out = console()
