@@ -27,7 +27,7 @@ KINDS = {
     "mutations": ("mt_nodes.relations.mutations.base:Mutation", "mt_nodes.relations.mutations"),
     "conditions": ("mt_nodes.relations.conditions.base:Condition", "mt_nodes.relations.conditions"),
     "checks": ("mt_nodes.relations.checks.base:Check", "mt_nodes.relations.checks"),
-    "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
+    "adapters": ("mt_nodes.stacks.message_adapter:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.stacks.reference.faults.base:Fault", "mt_nodes.stacks.reference.faults"),
     "scenario_changes": ("mt_nodes.relations.world_changes.base:ScenarioChange", "mt_nodes.relations.world_changes"),
     "expectations": ("mt_nodes.runs.moral.base:Expectation", "mt_nodes.runs.moral.expectations"),
@@ -40,7 +40,7 @@ _directories: list[Path] = []
 
 
 def add_directory(path: Path) -> None:
-    """Search every ``*.py`` of a directory for plugins, too (``--plugins DIR``)."""
+    """Search every ``*.py`` of a directory but tests for plugins, too (``--plugins DIR``)."""
     if not path.is_dir():
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
@@ -229,7 +229,8 @@ def _entry_points() -> Iterator[ModuleType]:
 def _files() -> Iterator[ModuleType]:
     for directory in _directories:
         for path in sorted(directory.glob("*.py")):
-            yield _import_file(path)
+            if not path.name.startswith(("test_", "conftest.")):  # which lie beside plugins, and need pytest
+                yield _import_file(path)
 
 
 def _import_file(path: Path) -> ModuleType:

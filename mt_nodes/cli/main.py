@@ -41,6 +41,7 @@ GROUPS = {
     },
     "author": {
         "suggest": "suggest relations for a bag and a stack, write a suite of them",
+        "new": "write a working mutation, check, relation or stack, with a test",
         "mutate": "write a mutated copy of a bag",
         "rules": "turn traffic rules into relations, and manage them",
         "models": "train and evaluate driving models and detectors",

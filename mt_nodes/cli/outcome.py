@@ -17,6 +17,7 @@ from mt_nodes.engine.next_steps import NextStep, next_steps
 from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import headline
+from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
 from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
@@ -33,7 +34,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
         text(f"95 % intervals: {'; '.join(methods)}")
-    for line in requirements(summary["relations"]):
+    for line in (*requirements(summary["relations"]), *oracle_lines(summary["relations"])):
         text(line)
     for line in score_warnings(summary.get("scores", {})):
         text(line)

@@ -261,7 +261,7 @@ def test_the_report_escapes_what_files_say_and_needs_nothing_else(toyed: Path) -
     page = (toyed / "report.html").read_text()
     assert html.escape(TITLE, quote=True).replace("&quot;", "&#34;") in page and "<b>before" not in page
     assert "our &lt;i&gt;minutes" in page
-    assert not re.findall(r'(?:src|href)="(?!data:)[^"]+"|@import|url\(', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)[^"]+"|@import|url\(', page)
     assert "Nothing about the worth of persons" in page and "No drive to show" in page
 
 

@@ -74,7 +74,7 @@ def test_mutations_say_what_is_guaranteed(capsys: pytest.CaptureFixture[str]) ->
     """The sentence of the docstring that begins with "Guaranteed:"."""
     promised = {row["name"]: row["guarantee"] for row in listed("mutations", capsys)}
     assert not [name for name, words in promised.items() if not words.endswith(".") or len(words) < 20]
-    assert promised["beams_lost"] == "no return of a lost beam is left, and none of another one is changed."
+    assert promised["beams_lost"] == "no return of a lost beam remains, and no other return changes."
 
 
 @pytest.mark.parametrize(
