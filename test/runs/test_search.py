@@ -482,6 +482,9 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "noise_outside_roi.points" in printed and "confirmed" in printed and "exit code 1" in printed
     assert "mt shrink" in printed, "what to type next"
     assert main(["show", str(tmp_path / "out")]) == 0 and capsys.readouterr().out == printed
+    pair = json.loads((tmp_path / "out" / "summary.json").read_text())["found"]["pair"]
+    assert main(["show", str(tmp_path / "out"), pair]) == 0
+    assert f"pair {pair}: VIOLATED" in capsys.readouterr().out
     assert main([*words, str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     assert main(["search", "--resume", str(tmp_path / "out"), "--json"]) == 1
