@@ -58,8 +58,9 @@ def test_a_line_with_arguments_is_carried_out_whatever_the_environment(tmp_path:
     assert not completion.is_asked_for(["mt"], {"_ARGCOMPLETE": "1"})
 
 
-def test_mutations_are_found_without_importing_them() -> None:
+def test_mutations_and_faults_are_found_without_importing_them() -> None:
     assert completion.mutation_names() == list(plugins.catalogue("mutations"))
+    assert completion.fault_names() == list(plugins.catalogue("faults"))
 
 
 def test_help_lists_of_kinds_and_names_need_no_numpy() -> None:
