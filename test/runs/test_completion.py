@@ -70,7 +70,7 @@ def test_help_lists_of_kinds_and_names_need_no_numpy() -> None:
         "from mt_nodes.cli import completion\n"
         "from mt_nodes.cli.main import main, _parser\n"
         "main(['list'])\n"
-        "for command in ('replay', 'scenario', 'suggest', 'live', 'campaign', 'show', 'mutate', 'shrink'):\n"
+        "for command in ('replay', 'scenario', 'suggest', 'live', 'campaign', 'show', 'mutate', 'shrink', 'search'):\n"
         "    _parser([command])\n"
         "assert completion.relation_words() and completion.mutation_names()\n"
         "sys.exit('numpy' in sys.modules)"
