@@ -114,7 +114,19 @@ def paged(sections: Iterable[Section]) -> None:
         for line in _plain_lines(found):
             print(line)
         return
-    shown = _Sections(found)
+    _print_paged(out, _Sections(found))
+
+
+def paged_text(words: str) -> None:
+    """Print text as it is, on a terminal a screen at a time."""
+    out = console()
+    if out.is_terminal:
+        _print_paged(out, Text(words))
+    else:
+        text(words)
+
+
+def _print_paged(out: Console, shown: _Sections | Text) -> None:
     if len(out.render_lines(shown, pad=False)) <= out.height:
         out.print(shown)
         return
