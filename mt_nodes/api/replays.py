@@ -65,7 +65,7 @@ def replay(
         stack: name of a shipped stack, path of a stack file, or a callable: points (N, 4) float32 ``x y z intensity``
             in, boxes (M, 7) ``x y z length width height yaw`` in metres and radians out, or any other answer that
             `docs/stacks.md` allows. Each arm has a copy of a callable in a process of its own; a class is called there.
-        relations: names or files; default: those that fit the stack.
+        relations: names, files, patterns, tags and suites, as of ``--relations``; default: those that fit the stack.
         settings: keys of the stack file, such as ``{"stateless": True}``, or for cameras
             ``{"inputs": "camera", "outputs": "boxes"}``.
         out: results directory, default ``mt_results/<time>``.
