@@ -17,6 +17,7 @@ from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.wording import counted, first_sentence
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import add_fields, at_least_one, request_of, settings
+from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.default_relations import RELATION_WORDS
 
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt suggest my_bag --stack my_stack.yaml --out suite.yaml"
     request = ReplayRequest(bags=())
     add = parser.add_argument
-    add("bag", metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
+    add("bag", metavar="BAG", help=RECORDING_HELP)
     add_fields(parser, request, "stack", "stack_settings")
     choose_from = f"choose from these: {RELATION_WORDS} (default all)"
     add_fields(parser, request, "relations", relations={"default": ("all",), "help": choose_from})
