@@ -89,6 +89,7 @@ setup(
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         "parquet": ["pyarrow>=14"],
+        "datasets": ["pyarrow>=14"],
         # What `import mt_nodes as mt` uses where it is installed; cloudpickle, for ROS 2 workspaces without pip, too.
         "python": ["cloudpickle>=3", "pandas>=2", "ipython>=8"],
         "diffusion": ["diffusers>=0.31", "torch>=2.4", "transformers>=4.45", "accelerate>=1.0", "pillow>=10"],
@@ -100,7 +101,14 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
-            *("optuna>=4", "mkdocs-material>=9.5", "onnx>=1.16", "onnxruntime>=1.18", "jsonschema>=4.18"),
+            *(
+                "optuna>=4",
+                "mkdocs-material>=9.5",
+                "onnx>=1.16",
+                "onnxruntime>=1.18",
+                "jsonschema>=4.18",
+                "pyarrow>=14",
+            ),
             *("pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"),
         ],
     },

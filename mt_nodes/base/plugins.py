@@ -40,7 +40,7 @@ _directories: list[Path] = []
 
 
 def add_directory(path: Path) -> None:
-    """Search every ``*.py`` of a directory for plugins, too (``--plugins DIR``)."""
+    """Search every ``*.py`` of a directory but tests for plugins, too (``--plugins DIR``)."""
     if not path.is_dir():
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
@@ -229,7 +229,8 @@ def _entry_points() -> Iterator[ModuleType]:
 def _files() -> Iterator[ModuleType]:
     for directory in _directories:
         for path in sorted(directory.glob("*.py")):
-            yield _import_file(path)
+            if not path.name.startswith(("test_", "conftest.")):  # which lie beside plugins, and need pytest
+                yield _import_file(path)
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -15,7 +15,7 @@ from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import help_of, settings, whole_number
-from mt_nodes.cli.show_results import directory_of_pair, looks_like_directory, show_results
+from mt_nodes.cli.show_results import directory_of_pair, is_path, refuse_directory, show_results
 from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.engine.plan import ReplayRequest
 
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"mt show: --{given[0].replace('_', '-')} needs a bag; give --bag, too")
     if args.pair:
         return _show_pair(args)
-    if args.bag is None and looks_like_directory(args.name) and not catalogue.has(args.name):
+    if args.bag is None and is_path(args.name):
         return show_results(Path(args.name), as_json=args.json)
-    kind, row = catalogue.find(args.name)
+    kind, row = _found(args.name)
     if args.bag is not None:
         return _draw(args, kind)
     if args.json:
@@ -89,6 +89,19 @@ def run(args: argparse.Namespace) -> int:
     elif parameters:
         table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in parameters])
     return 0
+
+
+def _found(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the row of a name.
+
+    Raises:
+        UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
+    """
+    try:
+        return catalogue.find(name)
+    except UsageError:
+        refuse_directory(Path(name))
+        raise
 
 
 def _show_pair(args: argparse.Namespace) -> int:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt suggest my_bag --stack my_stack.yaml --out suite.yaml"
     request = ReplayRequest(bags=())
     add = parser.add_argument
-    add("bag", metavar="BAG", help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    add("bag", metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
     add_fields(parser, request, "stack", "stack_settings")
     choose_from = f"choose from these: {RELATION_WORDS} (default all)"
     add_fields(parser, request, "relations", relations={"default": ("all",), "help": choose_from})

@@ -16,6 +16,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.label_comparison import with_truth
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, Suite
@@ -134,7 +135,11 @@ class Engine:
             except PluginError as error:
                 return Judgement(Outcome.ERROR, reason=str(error))
 
-        return [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
+        verdicts = [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
+        if source.truth is None or offer.relation.role != "relation":
+            return verdicts
+        outputs = answers[0].output, answers[1].output
+        return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
 
     def _known(self, offer: Offer, judge: Relation, source: Bundle) -> Bundle:
         """Return the bundle with what is known beforehand.

@@ -36,7 +36,9 @@ LIVE_SUITE = "live_suite"
 class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
+    bags: tuple[str, ...] = field(
+        metadata={"param": Param(help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")}
+    )
     relations: tuple[str, ...] = param(DEFAULT, help=RELATION_WORDS)
     stack: str = param("reference_detector", help="shipped stack, or .yaml file")
     stack_settings: Mapping[str, Any] = param(

@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as npst
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.data.datasets.catalogue import recording_files, recordings
 from mt_nodes.data.datasets.dataset_name import DatasetName, exists, is_dataset, located
+from mt_nodes.data.datasets.known_datasets import recording_files, recordings
 from mt_nodes.data.datasets.point_files import points_bytes, read_points
 from mt_nodes.data.ground_truth import points_in
 from mt_nodes.data.images.codecs import decode

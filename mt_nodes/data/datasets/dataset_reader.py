@@ -7,6 +7,7 @@ import heapq
 from collections import deque
 from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, MessageDefinition, MessageDefinitionFormat
@@ -15,12 +16,20 @@ from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.data.bags.reader import RecordedWire, Topic, qos_of
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.datasets.catalogue import open_dataset
 from mt_nodes.data.datasets.dataset_name import DatasetName
+from mt_nodes.data.datasets.known_datasets import open_dataset
 from mt_nodes.data.datasets.recorded_topic import RecordedTopic
 
 #: Messages read ahead, side by side: the next clouds and pictures are there when the run asks for them.
 _AHEAD, _READERS = 6, 2
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetWire(RecordedWire):
+    """A message of a data set: number of its topic in the recording, and of the message in the topic."""
+
+    number: int
+    place: int
 
 
 class DatasetReader:
@@ -90,7 +99,7 @@ class DatasetReader:
     def _wire(self, number: int, i: int) -> RecordedWire:
         topic, connection = self.recording.topics[number], self.connections[number]
         cdr, stamp_ns = topic.read(i), topic.stamps_ns[i]
-        return RecordedWire(topic.topic, topic.type, stamp_ns, cdr, stamp_ns, connection, cdr)
+        return DatasetWire(topic.topic, topic.type, stamp_ns, cdr, stamp_ns, connection, cdr, number, i)
 
     def _taken(self, wire: Future[RecordedWire], count: int) -> RecordedWire:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ CALIBRATION = "calib.yaml"
 CLOUDS, PICTURES = "clouds", "images"
 LIDAR_TOPIC, LIDAR_FRAME = "/lidar/points", "lidar"
 _RATE_HZ = 10.0
-_CAMERA_KEYS = ("k", "distortion", "width", "height")
+_CAMERA_KEYS = ("k", "distortion", "model", "width", "height")
 #: A number of so many digits or more is a stamp: nanoseconds, microseconds or milliseconds since 1970, else of seconds.
 _STAMP_DIGITS = {19: 1, 16: 1_000, 13: 1_000_000}
 
@@ -177,4 +178,4 @@ def _info(name: str, row: Any, cameras: Mapping[str, Sequence[Path]], where: str
         raise UsageError(
             f"{where}: got {row!r}, expected k of 3 rows of 3 numbers and distortion of numbers: {error}"
         ) from error
-    return pinhole(name, size, k, distortion)
+    return replace(pinhole(name, size, k, distortion), distortion_model=str(row.get("model", "plumb_bob")))

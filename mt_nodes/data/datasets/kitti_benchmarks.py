@@ -105,7 +105,7 @@ def load_odometry(name: DatasetName, home: Path) -> DatasetRecording:
     stamps_ns = [_APART_NS + round(seconds[int(p.stem)] * 1e9) for p in clouds]
     transforms, topics = _mounted(name), [lidar_topic(stamps_ns, clouds)]
     _add_cameras(name, calibration, {c: home / f"image_{c}" for c in _CAMERAS}, topics, transforms, seconds)
-    tables, poses = [times, home / "calib.txt"], home.resolve().parent.parent / "poses" / f"{home.resolve().name}.txt"
+    tables, poses = [times, home / "calib.txt"], home.absolute().parent.parent / "poses" / f"{home.absolute().name}.txt"
     if poses.is_file():
         _add_poses(poses, calibration, clouds, stamps_ns, transforms, name)
         tables.append(poses)

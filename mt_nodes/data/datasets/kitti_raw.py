@@ -109,7 +109,7 @@ def _above_ground(height_m: float) -> Matrix:
 
 
 def _calibration(drive: Path) -> tuple[KittiCalibration, Path]:
-    homes = (drive, drive.resolve().parent)
+    homes = (drive, drive.absolute().parent)
     home = next((h for h in homes if (h / "calib_velo_to_cam.txt").is_file()), None)
     if home is None:
         raise UsageError(

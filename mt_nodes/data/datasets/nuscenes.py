@@ -30,7 +30,7 @@ from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, pose_matrix
 
 #: Columns of ``.pcd.bin``, each float32.
 POINT = ("x", "y", "z", "intensity", "ring")
-LIDAR = "LIDAR_TOP"
+LIDAR, ANNOTATIONS = "LIDAR_TOP", "sample_annotation.json"
 #: Beginnings of nuScenes' categories, the first that fits counts -> our class.
 _CLASSES = (
     ("vehicle.car", "car"),
@@ -86,7 +86,10 @@ def load(name: DatasetName) -> DatasetRecording:
     labels = _labels(tables, {t: (row, pose) for t, row, pose in zip(stamps_ns, frames, placed, strict=True)})
     first_ns = min(topic.stamps_ns[0] for topic in topics)
     tops = sorted(topics, key=lambda topic: not topic.topic.startswith(f"/{LIDAR}"))
-    return DatasetRecording(name, [*tops, *transforms.topics(first_ns)], labels, sorted(tables.glob("*.json")))
+    files = sorted(tables.glob("*.json"))
+    label_files = [path for path in files if path.name == ANNOTATIONS]
+    others = [path for path in files if path not in label_files]
+    return DatasetRecording(name, [*tops, *transforms.topics(first_ns)], labels, others, label_files)
 
 
 def _tables(name: DatasetName) -> Path:
@@ -173,7 +176,7 @@ def _pose(row: Row) -> npt.NDArray[np.float64]:
 def _labels(tables: Path, frames: Mapping[int, tuple[Row, npt.NDArray[np.float64]]]) -> LabelsAt:
     """Return the annotations of each key frame of the LiDAR; between them nothing is labelled."""
     keys = {row["sample_token"] for row, _ in frames.values() if row["is_key_frame"]}
-    path = tables / "sample_annotation.json"
+    path = tables / ANNOTATIONS
     rows = table_rows(path, "sample_token", keys) if path.is_file() else []
     categories = _categories(tables, {row["instance_token"] for row in rows}) if rows else {}
     boxes: dict[str, list[Row]] = defaultdict(list)

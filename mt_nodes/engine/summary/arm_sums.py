@@ -12,6 +12,7 @@ from mt_nodes.base.stats.intervals import interval_of, more_for_upper
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import SCORE_FALLS, Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
+from mt_nodes.engine.summary.oracle_sums import OracleSums
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
 from mt_nodes.engine.summary.score_range import ScoreFalls
@@ -26,7 +27,7 @@ class ArmSums:
         """Begin without any pair; ``needed``: how many clusters are enough."""
         self.outcomes: Counter[str] = Counter()
         self.undecided = UndecidedReasons()
-        self.numbers, self.recall = Numbers(), Recall()
+        self.numbers, self.recall, self.oracle = Numbers(), Recall(), OracleSums()
         #: Of the cases of drives that are not settled: violated and decided pairs.
         self.cases: dict[Unit, list[int]] = {}
         #: Of those cases that show a scene which began earlier: the first frame of it.
@@ -134,6 +135,7 @@ class ArmSums:
         if row.measured is not None:
             self.numbers.take(row.measured)
         self.recall.take(row.unit, row.objects)
+        self.oracle.take(row.unit, row.outcome, row.truth)
         self._falls.take(row.falls)
         for category, (source, followup) in row.counts.items():
             cells = self._counts.setdefault(category, {">": 0, "=": 0, "<": 0})

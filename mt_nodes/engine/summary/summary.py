@@ -216,6 +216,7 @@ def _relation_plain(
     outcome, why = ended
     floor = floor_of(*(arm.numbers for arm in sums.arms))
     found, undecided = sums.relation.recall.plain(), sums.relation.undecided.plain()
+    oracle = sums.relation.oracle.plain()
     return {
         "outcome": outcome.value,
         "why": why,
@@ -235,6 +236,7 @@ def _relation_plain(
         "requirement": list(info.requirement),
         **({"undecided": undecided} if undecided else {}),
         **({"recall": found} if found else {}),
+        **({"ground_truth": oracle} if oracle else {}),
         **({"measured": floor} if floor else {}),
     }
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from mt_nodes.base.directories import cannot_write
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
-from mt_nodes.data.datasets.catalogue import recording_files, recordings
 from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
+from mt_nodes.data.datasets.known_datasets import recording_files, recordings
 from mt_nodes.runs.campaign.bag_storage import SUFFIXES, RemoteFolder, is_url, local_path, name_of, places_of
 from mt_nodes.runs.campaign.item import Drive
 

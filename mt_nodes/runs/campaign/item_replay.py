@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.data.datasets.dataset_name import exists
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.campaign_plan import relation_files
 from mt_nodes.runs.campaign.cases import code_of, file_of, relation_of
@@ -49,7 +50,7 @@ class Together:
             MtError: the bag is not there, or is another one by now.
         """
         bag = fetched(Drive(self.episode, self.bag, self.bag_sha256, None), bags)
-        if not bag.exists():
+        if not exists(str(bag)):
             raise UsageError(f"{bag}: the bag is not there any more")
         if drives([str(bag)], cache)[0].sha256 != self.bag_sha256:
             raise UsageError(f"{bag}: the bag has another content than when the case failed")
