@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,6 +30,7 @@ from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, write_report
 from mt_nodes.report.junit import write_junit
+from mt_nodes.report.svg_parts import ticks
 
 NOISE = RelationInfo("noise", "necessary", 20, "Noise outside must not matter.", ("REQ-7",))
 FOG = RelationInfo("fog", "expected", 20, "Light fog must not hide <obstacles>.")
@@ -371,6 +373,46 @@ def test_window_is_around_the_region_and_what_differs() -> None:
 
 def test_a_picture_of_nothing_can_be_drawn() -> None:
     assert all("<svg" in svg_of(uri) for uri in birdseye.draw(PairView.of({})))
+
+
+def test_what_is_not_finite_is_left_out_of_a_picture_and_names_are_texts() -> None:
+    boxes = arrays()["source_boxes"].copy()
+    boxes[0, 0] = np.nan
+    cloud = np.array([[1.0, 2.0, 0.0], [np.nan, np.nan, np.nan], [np.inf, 0.0, 0.0]], dtype=np.float32)
+    labels = np.array(["<b>&", "</text>"])
+    view = PairView.of(arrays(source_xyz=cloud, source_boxes=boxes, source_labels=labels))
+    for uri in birdseye.draw(view):
+        svg = re.sub('base64,[^"]*', "", svg_of(uri))
+        ET.fromstring(svg)
+        assert "nan" not in svg and "inf" not in svg and "<b>" not in svg
+
+
+def test_the_points_of_a_picture_are_where_they_are() -> None:
+    """One point at each corner of a square, one of them added; ahead is to the right, left is up."""
+    region = np.array([[0.0, -20.0], [40.0, -20.0], [40.0, 20.0], [0.0, 20.0]])
+    cloud = np.array([[10.0, 10.0, 0.0], [30.0, 10.0, 0.0], [10.0, -10.0, 0.0]])
+    view = PairView.of(
+        {"region": region, "source_xyz": cloud, "followup_xyz": cloud, "added_xyz": np.array([[30.0, -10.0, 0.0]])}
+    )
+    x0, x1, y0, y1 = view.window
+    for uri, added in zip(birdseye.draw(view), (False, True), strict=True):
+        (image,) = re.findall(r'href="data:image/png;base64,([^"]+)"', svg_of(uri))
+        pixels = cv2.imdecode(np.frombuffer(base64.b64decode(image), np.uint8), cv2.IMREAD_UNCHANGED)
+        high, wide, _ = pixels.shape
+        rows, columns = np.nonzero(pixels[..., 3])
+        at = {
+            (round(x0 + (x1 - x0) * c / wide), round(y1 - (y1 - y0) * r / high))
+            for r, c in zip(rows, columns, strict=True)
+        }
+        assert at == {(10, 10), (30, 10), (10, -10), *([(30, -10)] if added else [])}
+        pink = {tuple(pixel) for pixel in pixels[..., :3][pixels[..., 3] == 255].tolist()}
+        assert ((0xA7, 0x79, 0xCC) in pink) == added
+
+
+def test_round_numbers_lie_between_the_ends() -> None:
+    assert ticks(0.0, 40.0, 8) == [0.0, 10.0, 20.0, 30.0, 40.0] and ticks(-6.0, 46.0, 8) == [0, 10, 20, 30, 40]
+    assert ticks(0.001, 0.0042, 5) == [0.001, 0.002, 0.003, 0.004]
+    assert ticks(3.0, 3.0, 5) == [3.0] and ticks(np.nan, 1.0, 5) == [] and ticks(-0.4, 0.4, 3) == [0.0]
 
 
 def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) -> None:

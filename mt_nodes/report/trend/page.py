@@ -47,7 +47,10 @@ def write_page(file: Path, found: Mapping[str, Any]) -> None:
     shared = environment()
     loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])])
     labels = [version["label"] for version in found["versions"]]
-    rows = [{**row, "plot": plot(row, labels)} for row in found["relations"]]
+    rows = [
+        {**row, "plot": plot(row, labels), "loud": bool(row["changes"] or row["failing_since"])}
+        for row in found["relations"]
+    ]
     reports = [_link(file.parent, Path(version["path"]) / REPORT) for version in found["versions"]]
     template = shared.overlay(loader=loader).get_template("trend.html.j2")
     page = template.render(found=found, front=front(found), rows=rows, reports=reports, symbols=SYMBOLS)
