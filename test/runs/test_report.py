@@ -21,11 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import PICTURED
+from mt_nodes.relations.checks.obstacles import describe
 from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, write_report
@@ -413,6 +415,11 @@ def test_round_numbers_lie_between_the_ends() -> None:
     assert ticks(0.0, 40.0, 8) == [0.0, 10.0, 20.0, 30.0, 40.0] and ticks(-6.0, 46.0, 8) == [0, 10, 20, 30, 40]
     assert ticks(0.001, 0.0042, 5) == [0.001, 0.002, 0.003, 0.004]
     assert ticks(3.0, 3.0, 5) == [3.0] and ticks(np.nan, 1.0, 5) == [] and ticks(-0.4, 0.4, 3) == [0.0]
+
+
+def test_nothing_is_at_minus_zero() -> None:
+    one = Detections.make("base_link", None, [[20.0, -0.04, 0.0]], [[4.0, 2.0, 1.5]], [0.0], ["car"])
+    assert describe(one, np.array([True])) == "car at (20.0, 0.0) m"
 
 
 def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) -> None:
