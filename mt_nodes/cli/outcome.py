@@ -42,7 +42,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(UNSTAMPED)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
-    text(f"{summary['offered']} pairs offered: {totals or 'none'}")
+    text(f"{counted(summary['offered'], 'pair')} offered: {totals or 'none'}")
     for line in over_all(summary["relations"].values()):
         text(f"  {line}")
     if by_arrival := summary.get("by_arrival"):

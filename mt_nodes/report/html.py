@@ -22,6 +22,7 @@ from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import Headline, headline
+from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.shrunk_headline import FILE as SHRUNK_FILE
 from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
@@ -106,6 +107,7 @@ def write_report(
         "packed": packed_pairs(results_dir, journal.rows, violated) if journal.rows else "",
         "scripts": scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
         "counted": counted,
+        "oracle_lines": oracle_lines,
     }
     path = results_dir / "report.html"
     page = environment().get_template("report.html.j2").render(**told, parts=list(_parts(told)))
