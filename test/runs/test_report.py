@@ -318,7 +318,15 @@ def test_why_pairs_were_not_decided_is_said_of_each_relation(tmp_path: Path) -> 
 
 def test_what_the_labels_of_a_data_set_say_is_in_the_row_of_the_relation(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", verdicts("noise", {3: 1}), NOISE)
-    share = {"wrong": 1, "compared": 1, "rate": 1.0, "ci95": [0.2, 1.0], "not_comparable": {}, "unlabelled": 0}
+    share = {
+        "wrong": 1,
+        "compared": 1,
+        "rate": 1.0,
+        "ci95": [0.2, 1.0],
+        "ci95_method": "Wilson",
+        "not_comparable": {},
+        "unlabelled": 0,
+    }
     summary = json.loads((run / "summary.json").read_text())
     summary["relations"]["noise"]["ground_truth"] = {"precision": share, "blind_spot": {**share, "ci95": None}}
     (run / "summary.json").write_text(json.dumps(summary))
