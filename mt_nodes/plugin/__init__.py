@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a plugin imports: the base classes, what they take and return, and helpers for its tests.
 
-It imports every other room; nothing of the package imports it.
+It imports every room but :mod:`~mt_nodes.api`, :mod:`~mt_nodes.cli` and :mod:`~mt_nodes.nodes`.
 A name that authors of plugins need goes into ``NAMES``.
 """
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mt_nodes.data.effects import Effects as Effects
     from mt_nodes.data.effects import Volume as Volume
     from mt_nodes.data.images.codecs import Pixels as Pixels
+    from mt_nodes.data.message_headers import set_header as set_header
     from mt_nodes.data.messages import Bundle as Bundle
     from mt_nodes.data.messages import CameraInfo as CameraInfo
     from mt_nodes.data.messages import Cloud as Cloud
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
     from mt_nodes.data.transforms import move as move
     from mt_nodes.data.verdict import Judgement as Judgement
     from mt_nodes.data.verdict import Outcome as Outcome
-    from mt_nodes.nodes.adapters.base import Adapter as Adapter
-    from mt_nodes.nodes.adapters.base import Said as Said
-    from mt_nodes.nodes.adapters.base import StampedAdapter as StampedAdapter
-    from mt_nodes.nodes.message_classes import set_header as set_header
     from mt_nodes.relations.checks.base import Check as Check
     from mt_nodes.relations.checks.base import at_least as at_least
     from mt_nodes.relations.checks.base import at_most as at_most
@@ -60,6 +57,9 @@ if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import Setting as Setting
     from mt_nodes.relations.world_changes.base import WorldEffects as WorldEffects
     from mt_nodes.runs.moral.base import Expectation as Expectation
+    from mt_nodes.stacks.message_adapter import Adapter as Adapter
+    from mt_nodes.stacks.message_adapter import Said as Said
+    from mt_nodes.stacks.message_adapter import StampedAdapter as StampedAdapter
     from mt_nodes.stacks.reference.faults.base import Fault as Fault
 
 #: What to derive from
@@ -92,8 +92,8 @@ NAMES = {
     "data.regions": ("Region", "load_region"),
     "data.transforms": ("UnknownTransform", "move"),
     "data.verdict": ("Judgement", "Outcome"),
-    "nodes.adapters.base": ("Adapter", "Said", "StampedAdapter"),
-    "nodes.message_classes": ("set_header",),
+    "stacks.message_adapter": ("Adapter", "Said", "StampedAdapter"),
+    "data.message_headers": ("set_header",),
     "relations.checks.base": ("Check", "at_least", "at_most", "nothing_to_judge"),
     "relations.checks.obstacles": ("Comparison", "ObstacleCheck"),
     "relations.checks.sequence": ("SequenceCheck",),

@@ -24,12 +24,12 @@ from mt_nodes.engine.compatibility import stack_for
 from mt_nodes.engine.followups import FollowupMaker
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.summary.score_range import score_line, score_notes
-from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
 from mt_nodes.relations.relation import Suite, load_relation, of_stack
 from mt_nodes.runs.replay.unused_transforms import unused_frames
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import load_callable
+from mt_nodes.stacks.message_adapter import adapter_for
 from mt_nodes.stacks.stack import Stack
 
 FUNCTIONS = """
