@@ -84,7 +84,7 @@ def write_report(
         "front_drive": front,
         "beside": beside(results_dir),
         "summary": summary,
-        "relations": _worst_first(summary["relations"]),
+        "relations": _worst_first(summary["relations"], found.relation),
         "looped": looped,
         "shrunk": shrunk,
         "condition": dict(flat(journal.condition)),
@@ -121,9 +121,10 @@ def _headline(summary: Mapping[str, Any], shrunk: Mapping[str, Any] | None) -> H
     return found if shrunk is None else replace(shrunk_headline(shrunk), relation=found.relation, pair=found.pair)
 
 
-def _worst_first(relations: Mapping[str, Any]) -> dict[str, Any]:
+def _worst_first(relations: Mapping[str, Any], first: str) -> dict[str, Any]:
+    """Return the relations by their outcomes, that of the headline first."""
     order = ("FAIL", "UNSTABLE", "INCONCLUSIVE", "PASS")
-    return dict(sorted(relations.items(), key=lambda named: order.index(named[1]["outcome"])))
+    return dict(sorted(relations.items(), key=lambda named: (named[0] != first, order.index(named[1]["outcome"]))))
 
 
 def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
