@@ -136,6 +136,8 @@ def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "drives", "Drives"
     if told["packed"]:
         yield "pairs", "All pairs"
+    if any("ground_truth" in relation for relation in told["relations"].values()):
+        yield "ground-truth", "Ground truth"
     yield "statistics", "Statistics"
     if told["coverage"]:
         yield "coverage", "Coverage"
