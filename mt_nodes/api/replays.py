@@ -94,8 +94,8 @@ def replay(
     given = (bag,) if isinstance(bag, (str, os.PathLike)) else tuple(bag)
     named = (relations,) if isinstance(relations, (str, os.PathLike)) else tuple(relations)
     request = ReplayRequest(
-        bags=tuple(map(os.fspath, given)),
-        relations=tuple(map(os.fspath, named)),
+        bags=tuple(os.fspath(one) for one in given),
+        relations=tuple(os.fspath(one) for one in named),
         stack_settings=dict(settings or {}),
         mode=mode,
         pace=pace,
@@ -123,7 +123,8 @@ def load(directory: AnyPath) -> Result:
     """Return the results of a finished run, from its results directory.
 
     Raises:
-        UsageError: there are none. InfrastructureError: they are damaged.
+        UsageError: there are none.
+        InfrastructureError: they are damaged.
     """
     from mt_nodes.report.run_files import read_summary, summary_of_a_killed_run
 
@@ -155,7 +156,8 @@ def make_run(request: ReplayRequest, stack: AnyStack, out: str | None) -> Run:
         file.write_text(yaml.safe_dump(stack_rows(stack, Path(place, FILE))), encoding="utf-8")
         checked = Run.make(completed(dataclasses.replace(request, stack=str(file))), Path(out or "."))
         checked.refuse_impossible()
-        return in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
+        run: Run = in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
+        return run
 
 
 def carry_out(run: Run, counter: PairCounter) -> Result:
