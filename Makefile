@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-extras lint bench faults kills fuzz soak docs site gallery clean
+.PHONY: help demo check test test-extras lint bench faults kills fuzz soak docs site gallery dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -67,6 +67,9 @@ site: .venv/test.stamp ## Build the documentation as a site, in site/
 
 gallery: docs ## Draw what each mutation does to a frame, for docs/gallery.md (some minutes)
 	$(BIN)/python scripts/make_gallery.py $(ARGS)
+
+dist: .venv/demo.stamp ## Build sdist and wheel, check them, install the wheel into an empty environment and run the demo there
+	scripts/build_release.sh
 
 clean: ## Remove what was made here, .venv too
 	rm -rf .venv build dist install log site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -291,7 +291,7 @@ def _followed(bundle: Bundle, name: str, params: Told) -> str:
     require(derived.broken is None, f"{name} is not what was promised: {derived.broken}")
     for _, made in derived.followup.bundles:
         _comes_back(made.cloud())
-    again = pipeline.again(bundle, derived.draws)
+    again = pipeline.rebuild(bundle, derived.draws)
     same = [_raw(b.cloud()) for _, b in again.bundles] == [_raw(b.cloud()) for _, b in derived.followup.bundles]
     require(same, f"{name} differs when made again")
     if not derived.followup.bundles:

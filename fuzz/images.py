@@ -274,7 +274,7 @@ def _followed(bundle: Bundle, name: str, params: Told) -> str:
     for _, made in derived.followup.bundles:
         for image in made.images:
             _comes_back(image)
-    again = pipeline.again(bundle, derived.draws)
+    again = pipeline.rebuild(bundle, derived.draws)
     same = [_all(b) for _, b in again.bundles] == [_all(b) for _, b in derived.followup.bundles]
     require(same, f"{name} differs when made again")
     if not derived.followup.bundles:

@@ -71,7 +71,7 @@ def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
     peers: dict[str, list[float]] = {}
     for width, height in sizes:
         frames = list(generate_drive(2, camera=CameraSensor(width, height)))
-        beside = [replace(frame, clouds=(), beside=frame.clouds) for frame in frames]
+        beside = [replace(frame, clouds=(), extra_clouds=frame.clouds) for frame in frames]
         for name, mutation in mutations.items():
             joint = "lidar" in mutation.sensors
             row = _of(mutation, beside, rounds)

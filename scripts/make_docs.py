@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import inspect
 import re
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import grimp
-from node_interfaces import NODES
 from python_reference import reference as python_reference
 from rooms_picture import svg
 
@@ -22,7 +22,10 @@ from mt_nodes.cli import catalogue
 from mt_nodes.data import output_fields
 from mt_nodes.nodes import live_control
 from mt_nodes.nodes.live_control import SERVICES
+from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.qos import describe as describe_qos
+from mt_nodes.relations.named_suites import BACKGROUND, relation_names
+from mt_nodes.relations.relation import LOOP_FOLDER, RULE_BORN
 from mt_nodes.runs.live.config import PARTS, LiveConfig
 from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS
 from mt_nodes.stacks.networks.cloud_form import CloudForm
@@ -49,7 +52,13 @@ def nodes() -> str:
         endpoints = [(e.does, f"`{e.topic}`", e.type, describe_qos(e.profile), e.about) for e in node.endpoints]
         parts += [f"**`{name}`**: {node.about}", table(("", "topic", "type", "QoS", "what"), endpoints)]
         if node.parameters is not None:
-            parts.append(parameters(node.parameters))
+            live = getattr(node.parameters, "LIVE", frozenset())
+            rows = [_parameter(p) for p in describe(node.parameters)]
+            marked = [
+                (*row[:3], f"{row[3]}; can be changed while it runs" if row[0][1:-1] in live else row[3])
+                for row in rows
+            ]
+            parts.append(table(("parameter", "default", "range", "what"), marked))
     return "\n\n".join(parts)
 
 
@@ -61,6 +70,21 @@ def parameters(cls: type) -> str:
 def stack_keys() -> str:
     """Return the table of what a stack file may hold."""
     return parameters(Stack)
+
+
+def suites() -> str:
+    """Return how many relations there are, and the table of the named suites."""
+    names = catalogue.names("relations")
+    of_rules = sum(name.startswith(RULE_BORN) for name in names)
+    background = sum(name in BACKGROUND for name in names)
+    drives = len(relation_names(LOOP_FOLDER))
+    frames = len(names) - of_rules - background - drives
+    count = (
+        f"{frames + drives} relations ship, {drives} of them for whole drives in a closed loop, and {of_rules} more "
+        "from traffic rules. The suites overlap:"
+    )
+    rows = [(f"`{row['name']}`", row["count"], row["summary"]) for row in catalogue.rows("suites")]
+    return f"{count}\n\n{table(('suite', 'relations', 'what it is'), rows)}"
 
 
 def network_outputs() -> str:
@@ -171,7 +195,7 @@ def gallery() -> str:
                 if row.get("extra")
                 else f"![{name}, before and after](gallery/{name}.png)"
             )
-            parts.append(f"Guaranteed of every frame: {row['guarantee']}")
+            parts.append(f"Guarantee, checked on every frame: {row['guarantee']}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -272,6 +296,7 @@ FILLED = {
     },
     "docs/nodes.md": {"nodes": nodes},
     "docs/python.md": {"python reference": python_reference},
+    "docs/relations.md": {"suites": suites},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
 }
@@ -279,13 +304,16 @@ FILLED = {
 
 def main() -> int:
     """Write, or with ``--check`` compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is not up to date")
+    check = parser.parse_args().check
     docs = ROOT / "docs"
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
     wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery(), docs / "rooms.svg": rooms_svg()}
     scenarios = ROOT / "config" / "scenarios"
     wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
-    if "--check" not in sys.argv:
+    if not check:
         for path in stale:
             path.parent.mkdir(exist_ok=True)
             path.write_text(wanted[path], encoding="utf-8")

@@ -13,7 +13,8 @@ import numpy as np
 from mutations_for_tests import Shuffle
 from recordings import bundles
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.errors import StackError
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Diagnostics, Output
@@ -122,13 +123,13 @@ class FakeArm:
         delay_ns: int = 0,
         late: Sequence[Bundle] = (),
     ) -> Sent:
-        sent = Sent(bundle, changed, self.nth, own_time_s(), delay_ns)
+        sent = Sent(bundle, changed, self.nth, process_time_s(), delay_ns)
         self.events.append(("send", (bundle.index, changed)))
         self.sent.append(sent)
         self.nth += 1
         return sent
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -136,14 +137,14 @@ class FakeArm:
         delay_ns: int = 0,
     ) -> None:
         self.events.append(("pass", bundle.index))
-        self.passed.append(Sent(bundle, changed, self.nth, own_time_s(), delay_ns))
+        self.passed.append(Sent(bundle, changed, self.nth, process_time_s(), delay_ns))
 
     def wait(self, ticket: Sent, until_s: float | None = None) -> Answer | None:
         due_s = ticket.at_s + self.delay_s
         if until_s is not None and until_s < due_s:
-            time.sleep(max(0.0, until_s - own_time_s()))
+            time.sleep(max(0.0, until_s - process_time_s()))
             return None
-        time.sleep(max(0.0, due_s - own_time_s()))
+        time.sleep(max(0.0, due_s - process_time_s()))
         said = self.behave(ticket)
         if isinstance(said, Exception):
             raise said
@@ -164,6 +165,7 @@ class FakeRecorder:
         self.followups: list[tuple[str, DerivedFollowup]] = []
         self.cases: list[ExecutedPair | None] = []
         self.judged: list[SeriesVerdict] = []
+        self.deaths: list[StackError] = []
 
     def followup(self, offer: Offer, bundle: Bundle, derived: DerivedFollowup, made_ms: float) -> None:
         self.followups.append((str(offer.followup_pair(bundle)), derived))
@@ -182,6 +184,9 @@ class FakeRecorder:
     def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
         self.judged.extend(judged)
         return self.verdicts([verdict for verdict, _ in judged if str(verdict.pair) not in self.lines], None)
+
+    def death(self, error: StackError) -> None:
+        self.deaths.append(error)
 
     @property
     def outcomes(self) -> dict[str, str]:

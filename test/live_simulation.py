@@ -14,10 +14,10 @@ from typing import Any
 from fake_arms import FakeArm, FakeRecorder, answered, relation, seen, suite
 from recordings import PERIOD_NS, bundles
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.relation import Suite
-from mt_nodes.runs.live.attendance import Presence, always_there
+from mt_nodes.runs.live.attendance import Presence, always_present
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_driver import LiveDriver
@@ -32,7 +32,7 @@ BEGAN_S = 1_000.0
 
 
 class VirtualTime:
-    """What :data:`own_time_s` reads instead of the machine's clocks."""
+    """What :data:`process_time_s` reads instead of the machine's clocks."""
 
     def __init__(self) -> None:
         self.now_s = BEGAN_S
@@ -44,14 +44,14 @@ class VirtualTime:
 @contextmanager
 def virtual_time() -> Iterator[VirtualTime]:
     """Put a time of the test's in the place of own time."""
-    time, before = VirtualTime(), dict(vars(own_time_s))
+    time, before = VirtualTime(), dict(vars(process_time_s))
     virtual = {"_now_s": time, "_wall_s": time, "_watched": False, "_read_s": BEGAN_S, "_lost_s": 0.0, "_ahead_s": 0.0}
     assert set(virtual) < set(before), "a clock of another make"
     try:
-        vars(own_time_s).update(virtual)
+        vars(process_time_s).update(virtual)
         yield time
     finally:
-        vars(own_time_s).update(before)
+        vars(process_time_s).update(before)
 
 
 @functools.lru_cache
@@ -86,7 +86,7 @@ class Simulation:
     publishes_when_empty: bool = False
     config: dict[str, Any] = field(default_factory=dict)
     missed: Callable[[int, int], int] = nothing_missed
-    presence: Callable[[], Presence] = always_there
+    presence: Callable[[], Presence] = always_present
     stack: dict[str, Any] = field(default_factory=lambda: {"callable": "no:thing"})
 
     def __post_init__(self) -> None:

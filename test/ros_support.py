@@ -84,11 +84,12 @@ class Peer:
 PUPPET = """
 import os, time
 from pathlib import Path
+from mt_nodes.data.outputs import Output
 
 def detect(points):
     order = int(points[0, 0]) if len(points) else 0
     if order == 900:
-        return None
+        return Output()
     if order == 901:
         raise RuntimeError("the puppet was told to die")
     if order == 902:

@@ -70,9 +70,9 @@ def told_bundle(
         "lanes": lanes_of(here=0.0, beside=3.5) if lanes is None else lanes,
     }
     told = tuple(WorldMessage(DEFAULT_INPUTS[role], role, stamp_ns, said.frame_id, said) for role, said in data.items())
-    return Bundle(0, index, stamp_ns, told=told)
+    return Bundle(0, index, stamp_ns, world_messages=told)
 
 
 def without(bundle: Bundle, role: str) -> Bundle:
     """The bundle without one of them."""
-    return replace(bundle, told=tuple(message for message in bundle.told if message.role != role))
+    return replace(bundle, world_messages=tuple(message for message in bundle.world_messages if message.role != role))

@@ -57,9 +57,9 @@ def _worst(result: RunOutcome) -> Iterable[str]:
     if worst is None:
         return
     yield f"<p>Worst pair: {escape(str(worst))}</p>"
-    if png := worst.picture_png():
-        data = base64.b64encode(png).decode()
-        yield f'<img alt="source and follow-up" style="max-width:100%" src="data:image/png;base64,{data}">'
+    if svg := worst.picture_svg():
+        data = base64.b64encode(svg.encode()).decode()
+        yield f'<img alt="source and follow-up" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
     yield f"<p><code>{escape(worst.reproduce_command)}</code></p>"
 
 

@@ -23,6 +23,7 @@ from mt_nodes.engine.run_record import STACK_FILE, in_directory
 from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
+from mt_nodes.runs.replay.unused_transforms import transform_warnings
 from mt_nodes.runs.run_execution import PairCounter, ShowCount, Summary, execute_in
 from mt_nodes.stacks.pickled_callable import FILE, stack_rows
 from mt_nodes.stacks.stack import load_stack
@@ -171,6 +172,8 @@ def carry_out(run: Run, counter: PairCounter) -> Result:
         listen = score_notes(lambda line: None, counter.warn)
         return execute(run, lambda ending: in_process_arms(run, ending), listen, progress)
 
+    for warning in transform_warnings(run):
+        counter.warn(warning)
     suite = None if run.request.transport == "inprocess" else suite_process(run.out, os.environ)
     return Result(run.out, execute_in(run, here, suite, counter, f"`mt replay --resume {run.out}` goes on"))
 

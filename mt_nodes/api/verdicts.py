@@ -109,20 +109,20 @@ class ViolatedPair:
         """Command that makes its follow-up again, bit for bit, and judges it again."""
         return command(self.directory, Pair.parse(self.row.pair))
 
-    def picture_png(self) -> bytes | None:
-        """Return its picture, source beside follow-up, as a PNG; None if nothing of it can be drawn."""
-        from mt_nodes.report.pair_png import pair_png
+    def picture_svg(self) -> str | None:
+        """Return its picture, source beside follow-up, as an SVG; None if nothing of it can be drawn."""
+        from mt_nodes.report.pair_picture import pair_svg
 
-        return pair_png(self.directory, Pair.parse(self.row.pair))
+        return pair_svg(self.directory, Pair.parse(self.row.pair))
 
     @property
     def picture(self) -> Path | None:
         """File of its picture, which is drawn at the first call; None if nothing of it can be drawn."""
-        path = (self.directory / "evidence" / f"{self.row.pair.replace('/', '_')}.png").resolve()
+        path = (self.directory / "evidence" / f"{self.row.pair.replace('/', '_')}.svg").resolve()
         if not path.exists():
-            if (png := self.picture_png()) is None:
+            if (svg := self.picture_svg()) is None:
                 return None
-            path.write_bytes(png)
+            path.write_text(svg, encoding="utf-8")
         return path
 
     def __str__(self) -> str:

@@ -70,6 +70,17 @@ class IsolationError(MtError):
     exit_code = ExitCode.ISOLATION
 
 
+class StackCallError(StackError):
+    """The stack raised an exception at one input and goes on: that ends the pairs of this input, not the run."""
+
+
+class PluginError(InfrastructureError):
+    """A plugin raised an exception, or returned what it may not: that ends its pair as ERROR, not the run.
+
+    The text names the plugin, the method, file and line; see :func:`mt_nodes.base.plugins.name_errors`.
+    """
+
+
 class NotApplicable(Exception):
     """Raised by a mutation that has no valid follow-up for this bundle; the text is the reason."""
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar, get_args, get_origin
 from mt_nodes.base.errors import UsageError, suggest
 
 T = TypeVar("T")
+#: What a type is called by people who write YAML.
+_GLOSSES = {bool: " (true or false)", str: " (a text; quote one that YAML takes for something else)"}
 
 
 @dataclass(frozen=True)
@@ -213,12 +215,15 @@ def _typed(value: Any, hint: Any, where: str) -> Any:
         isinstance(value, annotation) and not (annotation in (int, float) and isinstance(value, bool))
     ):
         return value
-    raise UsageError(f"{where}: got {type(value).__name__} {value!r}, expected {_type_name(hint)}")
+    gloss = _GLOSSES.get(hint, "")
+    raise UsageError(f"{where}: got {type(value).__name__} {value!r}, expected {_type_name(hint)}{gloss}")
 
 
 def _typed_tuple(value: Any, items: tuple[Any, ...], where: str) -> tuple[Any, ...]:
     if not isinstance(value, (list, tuple)):
-        raise UsageError(f"{where}: got {value!r}, expected a list")
+        words = value.split() if isinstance(value, str) else []
+        example = f": [{', '.join(words)}]" if words else ""
+        raise UsageError(f"{where}: got {value!r}, expected a list{example}")
     if len(items) == 2 and items[1] is Ellipsis:
         return tuple(_typed(v, items[0], f"{where}[{i}]") for i, v in enumerate(value))
     if len(value) != len(items):

@@ -10,13 +10,15 @@ import inspect
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.errors import MtError, NotApplicable, PluginError, UsageError, suggest
 
 ENTRY_POINT_GROUP = "mt_nodes.plugins"
 
@@ -38,7 +40,7 @@ _directories: list[Path] = []
 
 
 def add_directory(path: Path) -> None:
-    """Search every ``*.py`` of a directory for plugins, too (``--plugins DIR``)."""
+    """Search every ``*.py`` of a directory but tests for plugins, too (``--plugins DIR``)."""
     if not path.is_dir():
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
@@ -118,13 +120,14 @@ def _shipped(kind: str, name: str) -> type | None:
 def _definitions(package: str) -> dict[str, list[tuple[str, str]]]:
     """Return where the classes of a package are defined, read from the source: plugin name -> (module, class name)."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for info in _modules(package):
-        for class_name in re.findall(r"^class (\w+)", _source(info.name), re.MULTILINE):
-            found.setdefault(_snake_case(class_name), []).append((info.name, class_name))
+    for info in modules(package):
+        for class_name in re.findall(r"^class (\w+)", source(info.name), re.MULTILINE):
+            found.setdefault(snake_case(class_name), []).append((info.name, class_name))
     return found
 
 
-def _source(module: str) -> str:
+def source(module: str) -> str:
+    """Return the source text of a module, without importing it; empty where there is none."""
     spec = importlib.util.find_spec(module)
     # The file itself: the loader of pytest, which rewrites assertions of packages with a plugin for it, has no source.
     file = Path(spec.origin) if spec is not None and spec.origin else None
@@ -133,10 +136,11 @@ def _source(module: str) -> str:
 
 def name_of(cls: type) -> str:
     """``NoiseOutsideRoi`` -> ``noise_outside_roi``."""
-    return _snake_case(cls.__name__)
+    return snake_case(cls.__name__)
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
+    """``NoiseOutsideRoi`` -> ``noise_outside_roi``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
@@ -145,19 +149,69 @@ def summary_of(cls: type) -> str:
     return (inspect.getdoc(cls) or "").split("\n", 1)[0]
 
 
+def kind_of(cls: type) -> str:
+    """Return what a plugin class is, such as ``mutation`` or ``scenario change``; ``plugin`` if unknown."""
+    bases = {path.partition(":")[2]: kind for kind, (path, _) in KINDS.items()}
+    kind = next((bases[parent.__name__] for parent in cls.__mro__ if parent.__name__ in bases), "plugins")
+    return kind.removesuffix("s").replace("_", " ")
+
+
+@contextmanager
+def name_errors(plugin: object, method: str) -> Iterator[None]:
+    """Raise a :class:`PluginError` in place of what a method of a plugin raises, even ``SystemExit``.
+
+    Known errors, and :class:`NotApplicable`, are raised as they are: a plugin may raise those.
+    """
+    try:
+        yield
+    except (MtError, NotApplicable):
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(describe_failure(plugin, method, error)) from error
+
+
+def describe_failure(plugin: object, method: str, error: BaseException) -> str:
+    """Say which plugin failed, in which method, file and line, and how.
+
+    The line is the last one of the plugin's own file; where no line of that was reached, the last one of all.
+    """
+    cls = type(plugin)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename == getattr(sys.modules.get(cls.__module__), "__file__", None)]
+    method = own[0].name if own and hasattr(cls, own[0].name) else method
+    place = "".join(f" ({Path(f.filename).name}:{f.lineno})" for f in (own or frames)[-1:])
+    return f"{kind_of(cls)} '{name_of(cls)}' failed in {method}{place}: {type(error).__name__}: {error}"
+
+
+def refuse_return(plugin: object, method: str, value: object, *expected: type) -> None:
+    """Refuse a return value of another type.
+
+    Raises:
+        PluginError: naming the plugin, the method, and what was got and expected.
+    """
+    if not isinstance(value, expected):
+        names = " or ".join("None" if one is type(None) else one.__name__ for one in expected)
+        cls = type(plugin)
+        raise PluginError(
+            f"{kind_of(cls)} '{name_of(cls)}' failed in {method}: it returned {type(value).__name__} {value!r:.100}, "
+            f"expected {names}"
+        )
+
+
 def load(path: str) -> Any:
     """Import ``package.module:name``."""
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
-def _modules(package: str) -> Iterator[pkgutil.ModuleInfo]:
+def modules(package: str) -> Iterator[pkgutil.ModuleInfo]:
+    """Yield every module of a package and of those in it, without importing it."""
     root = importlib.import_module(package)
     return (info for info in pkgutil.walk_packages(root.__path__, f"{package}.") if not info.ispkg)
 
 
 def _walk(package: str) -> Iterator[ModuleType]:
-    for info in _modules(package):
+    for info in modules(package):
         yield importlib.import_module(info.name)
 
 
@@ -175,7 +229,8 @@ def _entry_points() -> Iterator[ModuleType]:
 def _files() -> Iterator[ModuleType]:
     for directory in _directories:
         for path in sorted(directory.glob("*.py")):
-            yield _import_file(path)
+            if not path.name.startswith(("test_", "conftest.")):  # which lie beside plugins, and need pytest
+                yield _import_file(path)
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -57,4 +57,4 @@ class ProcessClock:
 
 
 #: Clock of all deadlines.
-own_time_s = ProcessClock()
+process_time_s = ProcessClock()

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mt_nodes.base import subreaper
 from mt_nodes.base.errors import StackError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, children_of, descendants_of, signal_all
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
@@ -154,9 +154,9 @@ def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.0
 
     For states without notification, such as the ROS graph.
     """
-    until = own_time_s() + timeout_s
+    until = process_time_s() + timeout_s
     while not ready():
-        if own_time_s() >= until:
+        if process_time_s() >= until:
             return False
         time.sleep(every_s)
     return True

@@ -19,11 +19,11 @@ _SCREENFUL = 20
 @lru_cache
 def config_dir() -> Path:
     """Return the directory that holds relations, stacks, regions and profiles."""
-    here = Path(__file__).resolve()
+    module = Path(__file__).resolve()
     prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     candidates = [
-        here.parents[2] / "config",
-        *(p / "share" / "mt_nodes" / "config" for p in (*here.parents[3:7], Path(sys.prefix), *prefixes)),
+        module.parents[2] / "config",
+        *(p / "share" / "mt_nodes" / "config" for p in (*module.parents[3:7], Path(sys.prefix), *prefixes)),
     ]
     for candidate in candidates:
         if (candidate / "relations").is_dir():

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
 
 TAIL_LINES = 15
@@ -98,7 +98,7 @@ class _Suite:
         self._reported = False
 
     def __enter__(self) -> _Suite:
-        own_time_s.start_watching()
+        process_time_s.start_watching()
         self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -125,10 +125,10 @@ class _Suite:
         """Report once that the process is stopped; kill it if it does not end in time after a signal."""
         assert self._process is not None
         if self.signals:
-            self._until_s = min(self._until_s, own_time_s() + self._stop_s)
+            self._until_s = min(self._until_s, process_time_s() + self._stop_s)
             # Repeatedly: the first signal may come during its imports, where Python drops the exception.
             self._send(self._process, self.signals[0])
-        if own_time_s() > self._until_s:
+        if process_time_s() > self._until_s:
             self.killed = True
             self._process.kill()
         elif not self._reported and is_stopped(self._process.pid):

@@ -18,6 +18,19 @@ LARGEST_BYTES = 4_000_000
 DEEPEST = 250
 #: Most values, those of aliases counted each time: a few lines can stand for billions.
 MOST_VALUES = 200_000
+#: So many characters of a line are quoted.
+_QUOTED = 80
+#: What to do about the mistakes that people make most, by words of PyYAML's.
+_HINTS = {
+    "'\\t'": "indent with spaces, not tabs",
+    "mapping values are not allowed": "does the line before lack its colon, or a text that contains ': ' its quotes?",
+    "could not find expected ':'": "a key needs a colon and a space behind it",
+    "expected <block end>": "lines of one list or mapping begin in the same column",
+    "<stream end>": "close every bracket",
+    "end of stream": "close every quotation mark",
+    "cannot start any token": "quote a text that begins with such a character",
+    "constructor for the tag": "write plain values only, and quote a text that begins with !",
+}
 _OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 
 
@@ -62,11 +75,30 @@ def read(path: Path) -> Any:
         except yaml.YAMLError:  # told by the loader that shows the line
             return _constructed(_Loader(text), path)
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise UsageError(f"{path}: not valid YAML{yaml_problem(error)}") from error
     except RecursionError as error:
         raise UsageError(f"{path}: not valid YAML: lists or mappings inside each other too deeply") from error
     except ValueError as error:  # such as a date with month 13
         raise UsageError(f"{path}: not valid YAML: {error}; quote what is meant as a text") from error
+
+
+def yaml_problem(error: yaml.YAMLError) -> str:
+    """Return what PyYAML found wrong with a text, for the end of a sentence that names where the text is from.
+
+    PyYAML itself calls every text "<unicode string>".
+    """
+    if isinstance(error, yaml.reader.ReaderError):
+        return f": {error.reason}: #x{error.character:04x} at position {error.position}"
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    if mark is None or problem is None:
+        return f": {' '.join(str(error).split())}"
+    line = "" if mark.buffer is None else mark.buffer.rstrip("\0").split("\n")[mark.line].strip()
+    quoted = f" '{line[:_QUOTED]}{'…' if len(line) > _QUOTED else ''}'" if line else ""
+    hint = next((f"; {hint}" for words, hint in _HINTS.items() if words in problem), "")
+    begun = getattr(error, "context_mark", None)
+    since = f" in what begins in line {begun.line + 1}" if begun is not None and begun.line != mark.line else ""
+    return f" in line {mark.line + 1}, column {mark.column + 1}{quoted}: {problem}{since}{hint}"
 
 
 def read_text(path: Path) -> str:

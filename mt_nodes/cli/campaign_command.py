@@ -115,6 +115,25 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, those of each cell in {out / 'cells'}, report: {out / 'report.html'}")
+    _print_next(out)
+
+
+def _print_next(out: Path) -> None:
+    """Print what the worst cell comes to, and what to type next; resuming, where the campaign did not end."""
+    from mt_nodes.cli.outcome import print_next
+    from mt_nodes.engine.results_dirs import cells_of
+
+    summaries = {place: path for place in cells_of(out).values() if (path := place / "summary.json").is_file()}
+    cells = [(place, json.loads(path.read_text(encoding="utf-8"))) for place, path in summaries.items()]
+    if cells:
+        print_next(*max(cells, key=lambda cell: worst_rate(cell[1])))
+
+
+def worst_rate(summary: Mapping[str, Any]) -> tuple[bool, float]:
+    """Return whether a relation fails, and the largest share of violated pairs among those that do, or all."""
+    relations = summary["relations"].values()
+    failing = [r for r in relations if r["outcome"] == "FAIL" and not r.get("waived")]
+    return bool(failing), max((r["rate"] or 0.0 for r in failing or relations), default=0.0)
 
 
 def _reasons(cells: Mapping[str, Any]) -> list[str]:

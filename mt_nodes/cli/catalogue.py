@@ -30,9 +30,21 @@ def rows(kind: str) -> list[Row]:
     Raises:
         UsageError: there is no such kind.
     """
-    if kind not in _KINDS:
-        raise UsageError(f"mt list: no kind '{kind}'{suggest(kind, _KINDS)}")
-    return [_KINDS[kind].row(name) for name in sorted(_KINDS[kind].names())]
+    return [row(kind, name) for name in names(kind)]
+
+
+def names(kind: str) -> list[str]:
+    """Return the names of a kind, sorted.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    return sorted(_known(kind).names())
+
+
+def row(kind: str, name: str) -> Row:
+    """Return the object of one thing."""
+    return _known(kind).row(name)
 
 
 def kinds() -> list[str]:
@@ -54,6 +66,12 @@ def find(name: str) -> tuple[str, Row]:
         everything += sorted(names)
     hint = suggest(name, everything, "`mt list KIND` lists the names, `mt list --help` the kinds")
     raise UsageError(f"mt show: nothing is called '{name}'{hint}")
+
+
+def _known(kind: str) -> _Kind:
+    if kind not in _KINDS:
+        raise UsageError(f"mt list: no kind '{kind}'{suggest(kind, _KINDS)}")
+    return _KINDS[kind]
 
 
 def _plugins(kind: str) -> _Kind:
@@ -88,10 +106,12 @@ def _guarantee(doc: str) -> str:
 def _relation_row(name: str) -> Row:
     from mt_nodes.relations.relation import load_relation
     from mt_nodes.rules.shipped_rules import in_loop, section_of
+    from mt_nodes.runs.relation_choice import suites_with, tags_of
 
     relation = load_relation(name)
     row = {"name": relation.id, "summary": relation.because, "role": relation.role, "section": section_of(name)}
-    return {**row, "drives": relation.loop or name in in_loop(), **relation.as_plain()}
+    tags = {"suites": list(suites_with(name)), "tags": sorted(tags_of(name))}
+    return {**row, "drives": relation.loop or name in in_loop(), **relation.as_plain(), **tags}
 
 
 def _relations() -> Iterable[str]:
@@ -112,6 +132,14 @@ def _stack_row(name: str) -> Row:
     from mt_nodes.stacks.stack import load_stack
 
     return dict(plain(load_stack(name)))
+
+
+def _suite_row(name: str) -> Row:
+    from mt_nodes.relations.named_suites import suites
+    from mt_nodes.runs.relation_choice import suite_members
+
+    members = list(suite_members(name))
+    return {"name": name, "summary": _comment(suites()[name]), "count": len(members), "relations": members}
 
 
 def _region_row(name: str) -> Row:
@@ -159,12 +187,31 @@ def _comment(path: Any) -> str:
     return first.lstrip("#/ ") if first.startswith(("#", "//")) else ""
 
 
+#: kind -> what its things are, in one line
+SUMMARIES = {
+    "relations": "how the output may change when the input changes so: what a run tests",
+    "suites": "named lists of relations, for `--relations NAME`",
+    "stacks": "driving stacks and templates, for `--stack NAME`",
+    "scenarios": "streets and traffic for the closed loop, for `mt scenario NAME`",
+    "faults": "planted errors of the reference stacks, for `--fault NAME`",
+    "mutations": "changes of point clouds, images and streams",
+    "manipulations": "changes in words of traffic rules, and the mutations that show them",
+    "scenario_changes": "changes of the world of a scenario",
+    "checks": "comparisons of two outputs",
+    "conditions": "requirements of a relation on the source input or output",
+    "regions": "boxes that relations refer to",
+    "adapters": "message types that can be read",
+    "principles": "principles of moral tests, for `mt experiment moral`",
+    "expectations": "what principles expect of a stack",
+    "experiments": "published experiments, for `mt experiment NAME`",
+}
 _KINDS: dict[str, _Kind] = {
     "mutations": _plugins("mutations"),
     "conditions": _plugins("conditions"),
     "checks": _plugins("checks"),
     "scenario_changes": _plugins("scenario_changes"),
     "relations": _Kind(_relations, _relation_row),
+    "suites": _shipped("suites", _suite_row),
     "adapters": _plugins("adapters"),
     "stacks": _shipped("stacks", _stack_row),
     "faults": _plugins("faults"),

@@ -11,11 +11,13 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import describe
+from mt_nodes.cli.outcome import print_steps
 from mt_nodes.cli.terminal import heading, text
-from mt_nodes.data.verdict import Pair, Verdict
+from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import read_ledger
+from mt_nodes.engine.next_steps import pair_steps
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.run_record import read_record
 
@@ -49,6 +51,9 @@ def show_frame_pair(directory: Path, pair: Pair, *, as_json: bool = False) -> No
         return
     heading(f"pair {pair}: {own['outcome']}")
     text("\n".join(_words(directory, pair, known, record["request"])))
+    if own["outcome"] == Outcome.VIOLATED.value:
+        steps = pair_steps(directory, str(pair), record["request"])
+        print_steps(directory, [step for step in steps if step.name in ("shrink", "open")])
 
 
 def _verdict_lines(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:

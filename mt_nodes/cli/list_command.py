@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt list KIND``."""
+"""``mt list [KIND]``: a line for each thing; a screen at a time on a terminal."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base import resources
+from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.wording import first_sentence
 from mt_nodes.cli import catalogue
-from mt_nodes.cli.terminal import heading, table, text
+from mt_nodes.cli.options import comma_separated
+from mt_nodes.cli.terminal import paged, table
+
+if TYPE_CHECKING:
+    from mt_nodes.cli.terminal import Section
 
 LIDAR, CAMERA, BOTH, DRIVES = "of point clouds", "of images", "of clouds and images together", "of whole drives"
 BACKGROUND, RULES = "control and sham", "of traffic rules"
@@ -18,7 +26,8 @@ RELATION_GROUPS = (LIDAR, CAMERA, BOTH, DRIVES, BACKGROUND, RULES)
 Row = dict[str, Any]
 COLUMNS = {
     "mutations": ("sensors", "role"),
-    "relations": ("kind", "role", "drives", "section"),
+    "relations": ("kind",),
+    "suites": ("count",),
     "adapters": ("type", "role", "confidence", "use", "package"),
     "stacks": ("stateless",),
     "checks": ("needs",),
@@ -32,48 +41,140 @@ COLUMNS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt list relations"
-    parser.add_argument("kind", metavar="KIND", help=f"one of {', '.join(catalogue.kinds())}")
+    parser.epilog = "example: mt list relations --filter weather,'*_boxes'"
+    kinds = ", ".join(catalogue.SUMMARIES)
+    parser.add_argument("kind", metavar="KIND", nargs="?", help=f"one of {kinds}; none: say what these are")
+    about = "only these: a pattern ('noise_*') or part of a name or text; of relations also tag:fog or a suite"
+    parser.add_argument("--filter", type=comma_separated, default=(), metavar="WORD,…", help=about)
     parser.add_argument("--json", action="store_true", help="print JSON, with all that is known")
     parser.add_argument("--all", action="store_true", help="with relations: also list those of traffic rules")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a table, or JSON."""
-    rows = catalogue.rows(args.kind)
+    """Print what kinds there are, or a line for each thing of a kind, or JSON."""
+    if args.kind is None:
+        if args.filter or args.all:
+            raise UsageError("mt list: --filter and --all go with a KIND, such as relations")
+        return _print_kinds(as_json=args.json)
     if args.json:
-        print(json.dumps(rows, indent=2))
+        rows = catalogue.rows(args.kind)
+        print(json.dumps(_filtered(args.kind, rows, args.filter), indent=2))
         return 0
-    extra = COLUMNS.get(args.kind, ())
-    for title, group in _groups(args.kind, rows).items():
-        if title == RULES and not args.all:
-            text(f"{len(group)} more {title}: `mt list relations --all` lists them, `mt rules list` the rules")
-            continue
-        if title:
-            heading(f"{title} ({len(group)})")
-        table(("name", *extra, "what it is"), [(r["name"], *(_text(r[c]) for c in extra), r["summary"]) for r in group])
+    rows = _filtered(args.kind, _rows(args), args.filter)
+    paged(_sections(args, rows))
     return 0
 
 
-def _groups(kind: str, rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Return relations in groups by title, in the order of :data:`RELATION_GROUPS`; all else in one without title."""
-    if kind != "relations":
-        return {"": list(rows)}
-    groups: dict[str, list[Row]] = {title: [] for title in RELATION_GROUPS}
-    for row in rows:
-        groups[_group(row)].append(row)
-    return {title: group for title, group in groups.items() if group}
+def _print_kinds(*, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(catalogue.SUMMARIES, indent=2))
+        return 0
+    table(("mt list", "what it lists"), list(catalogue.SUMMARIES.items()))
+    return 0
 
 
-def _group(row: Row) -> str:
-    if row["name"].startswith("rule_"):
-        return RULES
-    if row["role"] != "relation":
-        return BACKGROUND
-    if row["drives"]:
-        return DRIVES
-    sensors = {need for need in row["requires"] if need in ("lidar", "lidar_only", "camera")}
+def _rows(args: argparse.Namespace) -> list[Row]:
+    """Return the rows; of relations only what is printed, and those of rules only if they are asked for."""
+    if args.kind != "relations":
+        return catalogue.rows(args.kind)
+    rows = list(relation_rows())
+    asked = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
+    if asked:
+        names = [name for name in catalogue.names("relations") if name.startswith("rule_")]
+        rows += [{**catalogue.row("relations", name), "group": RULES, "family": ""} for name in names]
+    return rows
+
+
+def relation_rows() -> Iterator[Row]:
+    """Yield name, group, family, kind and summary of every relation with a file, without loading its plugins."""
+    from mt_nodes.base.yaml_files import read_mapping
+    from mt_nodes.relations.named_suites import BACKGROUND as OFFERED_ALWAYS
+    from mt_nodes.relations.named_suites import family_of
+    from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER
+
+    for folder in (FOLDER, LOOP_FOLDER):
+        for name, path in resources.shipped(folder).items():
+            data = read_mapping(path)
+            group = BACKGROUND if name in OFFERED_ALWAYS else DRIVES if folder == LOOP_FOLDER else _of_sensors(data)
+            family = family_of(name) if group in (LIDAR, CAMERA, BOTH) else ""
+            about = {"kind": data["kind"], "summary": " ".join(str(data["because"]).split())}
+            yield {"name": name, "group": group, "family": family, **about}
+
+
+def _of_sensors(data: Row) -> str:
+    sensors = {need for need in data.get("requires") or () if need in ("lidar", "lidar_only", "camera")}
     return CAMERA if sensors == {"camera"} else BOTH if "camera" in sensors else LIDAR
+
+
+def _filtered(kind: str, rows: Sequence[Row], words: Sequence[str]) -> list[Row]:
+    """Return the rows that a word stands for; all where there is none.
+
+    Raises:
+        UsageError: a word stands for nothing.
+    """
+    if not words:
+        return list(rows)
+    wanted: set[str] = set()
+    for word in words:
+        found = _named(kind, word) & {row["name"] for row in rows} or _matching(rows, word)
+        if not found:
+            names = [row["name"] for row in rows]
+            raise UsageError(f"mt list: no {kind.rstrip('s')} matches '{word}'{suggest(word, names, ' ').rstrip('; ')}")
+        wanted |= found
+    return [row for row in rows if row["name"] in wanted]
+
+
+def _named(kind: str, word: str) -> set[str]:
+    """Return the relations that a word of ``--relations`` stands for, in open and closed loop."""
+    if kind != "relations":
+        return set()
+    from mt_nodes.runs.relation_choice import members_of
+
+    found: set[str] = set()
+    for loop in (False, True):
+        try:
+            found |= set(members_of(word, loop) or (word,))
+        except UsageError:  # it may be a part of names or texts
+            continue
+    return found
+
+
+def _matching(rows: Sequence[Row], word: str) -> set[str]:
+    part = word.lower()
+    return {r["name"] for r in rows if fnmatchcase(r["name"], word) or part in f"{r['name']} {r['summary']}".lower()}
+
+
+def _sections(args: argparse.Namespace, rows: Sequence[Row]) -> Iterator[Section]:
+    """Yield title, columns and cells of each group."""
+    extra = COLUMNS.get(args.kind, ())
+    columns = ("name", *extra, "what it is")
+    for title, group in _groups(args.kind, rows):
+        yield title, columns, [(r["name"], *(_text(r[c]) for c in extra), _summary(r)) for r in group]
+    if args.kind == "relations" and not args.all and not args.filter:
+        yield f"{RULES}: `mt list relations --all` lists these, too, `mt rules list` the rules", (), []
+
+
+def _summary(row: Row) -> tuple[str, str]:
+    """Return what a thing is, in brief for a terminal and whole for a file."""
+    return first_sentence(row["summary"]), row["summary"]
+
+
+def _groups(kind: str, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yield relations by group, in the order of :data:`RELATION_GROUPS`, and family, with titles; all else as one."""
+    if kind != "relations":
+        yield "", list(rows)
+        return
+    from mt_nodes.relations.named_suites import FAMILIES
+
+    for title in RELATION_GROUPS:
+        group = [row for row in rows if row["group"] == title]
+        if not group:
+            continue
+        families = [family for family in (*FAMILIES, "") if any(row["family"] == family for row in group)]
+        yield f"{title} ({len(group)})", [] if families != [""] else group
+        for family in families if families != [""] else ():
+            members = [row for row in group if row["family"] == family]
+            yield f"  {family} ({len(members)})", members
 
 
 def _text(value: Any) -> str:

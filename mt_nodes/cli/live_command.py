@@ -21,7 +21,7 @@ VERBS = {
     "pause": ("", "pause testing"),
     "stop": ("", "end the run and write its summary"),
     "status": ("", "print the state of the run as JSON"),
-    "relations": ("ID,…", "test only these relations"),
+    "relations": ("ID,…", "test only these relations; also 'fog_*', tag:fog, weather, all"),
     "set": ("NAME VALUE", "change a setting, such as segments.test_bundles"),
 }
 LATEST = Path("mt_results/latest")
@@ -63,13 +63,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_live(args: argparse.Namespace) -> int:
     from mt_nodes.base.suite_client import in_suite
-    from mt_nodes.cli.outcome import print_summary
+    from mt_nodes.cli.outcome import print_summary, warn_of_left_out
     from mt_nodes.engine.plan import LIVE_SUITE, suite_process, suite_stop_s
     from mt_nodes.runs.live.live_run import LiveRun
     from mt_nodes.runs.live.settings import configured
 
     plugins = {"plugins": [str(p.resolve()) for p in args.plugins]} if args.plugins else {}
     run = LiveRun.create(configured(args.config, {**plugins, **settings(args.set)}, args.seed), args.out)
+    warn_of_left_out(run.left_out)
     with _Progress(run.out, args.json) as progress:
         afterwards = f"`mt report {run.out}` makes its report"
         suite = suite_process(run.out, os.environ, LIVE_SUITE)

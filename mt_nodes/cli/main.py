@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import io
+import os
 import signal
 import sys
 import traceback
@@ -14,6 +15,8 @@ from collections.abc import Sequence
 from mt_nodes import __version__
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode, MtError, UsageError, suggest
+from mt_nodes.cli import completion
+from mt_nodes.cli.command_parser import CommandParser
 from mt_nodes.cli.options import add_common
 from mt_nodes.cli.supervision import refuse_exit, stdout_is_closed, supervised
 
@@ -33,10 +36,12 @@ GROUPS = {
         "watch": "show the progress of a run, and its outcome",
         "report": "make the report of a run again; show what runs covered",
         "compare": "compare two runs, or show the trend over many",
-        "list": "list relations, mutations, checks, stacks, scenarios and more",
-        "show": "show one of these, a mutated frame of a bag, or a judged pair",
+        "list": "list relations, suites, mutations, stacks, scenarios and more",
+        "show": "explain a name; show a run, a judged pair or a mutated frame",
     },
     "author": {
+        "suggest": "suggest relations for a bag and a stack, write a suite of them",
+        "new": "write a working mutation, check, relation or stack, with a test",
         "mutate": "write a mutated copy of a bag",
         "rules": "turn traffic rules into relations, and manage them",
         "models": "train and evaluate driving models and detectors",
@@ -64,13 +69,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
             (:mod:`mt_nodes.cli.supervision`).
     """
-    return supervised(lambda: _run(sys.argv[1:])) if argv is None else _run(argv)
+    if argv is not None:
+        return _run(argv)
+    if completion.is_asked_for(sys.argv, os.environ):
+        completion.complete(_parser(_verb_first(completion.typed_words(os.environ)))[0], HIDDEN)
+    return supervised(lambda: _run(sys.argv[1:]))
 
 
 def _run(argv: Sequence[str]) -> int:
     words = _verb_first(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # file names that are not UTF-8 are printed escaped
         sys.stdout.reconfigure(errors="backslashreplace")
+    if not words:
+        # Help is what a person wants to see. Exit code 2: nothing was tested, and `mt $ARGS` in a script is no success.
+        _parser(words)[0].print_help()
+        return int(ExitCode.USAGE)
     try:
         args = _parsed(words)
         with refuse_exit():
@@ -79,7 +92,9 @@ def _run(argv: Sequence[str]) -> int:
             command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")
             return int(command.run(args))
     except MtError as error:
-        print(f"mt: {error}", file=sys.stderr)
+        text = str(error)
+        named = text.startswith(tuple(f"mt {name}" for name in COMMANDS))
+        print(text if named else f"mt: {text}", file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt as interrupted:
         print(f"mt: {str(interrupted) or 'interrupted'}", file=sys.stderr)
@@ -112,7 +127,7 @@ def _parsed(words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
+def _innermost(parser: CommandParser, words: Sequence[str]) -> CommandParser:
     """Return the parser of the typed verb, for a command with verbs."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -120,9 +135,9 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
     return parser
 
 
-def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser | None]:
+def _parser(words: Sequence[str]) -> tuple[CommandParser, CommandParser | None]:
     """Return the parser, and that of the typed command."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mt",
         usage="mt [-h] [--version] COMMAND ...",
         description=_overview(),
@@ -130,6 +145,7 @@ def _parser(words: Sequence[str]) -> tuple[argparse.ArgumentParser, argparse.Arg
         epilog="`mt COMMAND --help` shows an example. To begin, type: mt demo",
     )
     parser.add_argument("--version", action="version", version=f"mt {__version__}")
+    parser.hidden = frozenset(HIDDEN)
     subparsers = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="mt", help=argparse.SUPPRESS
     )

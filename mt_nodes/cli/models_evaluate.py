@@ -31,7 +31,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
     from mt_nodes.runs.models.extra import device_of
 
     device = device_of(args.device)
-    from mt_nodes.runs.models.training import said_of
+    from mt_nodes.runs.models.training import predictions_of
     from mt_nodes.runs.models.weights_file import load_weights
 
     path = weights_path(args.weights)
@@ -41,7 +41,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
     windows = frames.windows(model.about.architecture.frames, ahead, "" if args.part == "all" else args.part)
     if not len(windows):
         raise UsageError(f"--part {args.part}: the drives are too short, it has no window; type --part all")
-    rows = errors_of(said_of(model, windows, device), windows.wanted)
+    rows = errors_of(predictions_of(model, windows, device), windows.targets)
     about = {"weights": str(path), "network": model.about.network, "ahead_frames": ahead, "part": args.part}
     _print_errors(args, {**about, "errors": rows})
     return 0

@@ -4,19 +4,23 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import at_least_one, help_of, settings
 from mt_nodes.engine.plan import ReplayRequest
 
+OUT = (
+    "bag to write; a name that ends in .bag is a ROS 1 bag; kitti:DIR, nuscenes:DIR or argoverse2:DIR for a recording "
+    "of that data set; folder:DIR for clouds and pictures alone"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt mutate my_bag --mutation noise_outside_roi --set points=100 --out my_bag_noise"
     add = parser.add_argument
-    add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
     add(
         "--mutation",
         required=True,
@@ -24,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a mutation or manipulation, see `mt list mutations` and `mt list manipulations`",
     )
     add("--set", action="append", default=[], metavar="K=V", help="set a parameter of the mutation, see `mt show NAME`")
-    add("--out", type=Path, required=True, metavar="BAG2", help="bag to write; a name that ends in .bag is a ROS 1 bag")
+    add("--out", type=Path, required=True, metavar="BAG2", help=OUT)
     add("--storage", default="mcap", help="mcap or sqlite3 (default %(default)s)")
     add("--seed", type=int, default=0, help="seed of all random draws (default %(default)s)")
     add("--limit", type=at_least_one, metavar="N", help="read at most N bundles")
@@ -34,10 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the mutated bag and print how many bundles were mutated."""
-    from rich.progress import Progress
-
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.terminal import text
+    from mt_nodes.cli.terminal import progress_bar, text
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.engine.bag_mutation import mutate_bag
     from mt_nodes.relations.manipulations import mutations_named
@@ -45,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     mutations = mutations_named(args.mutation, settings(args.set), "--mutation")
     tree = load_transforms(args.transforms) if args.transforms else None
     topics = role_topics(args.topic)
-    with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
+    with progress_bar("{task.completed}/{task.total} bundles") as progress:
         task = progress.add_task(args.mutation, total=args.limit)
         done = mutate_bag(
             args.bag,
@@ -56,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
             transforms=tree,
             storage=args.storage,
             limit=args.limit,
-            progress=lambda count: progress.update(task, completed=count),
+            progress=lambda count, total: progress.update(task, completed=count, total=total),
         )
     text(f"{done.mutated} of {done.bundles} bundles mutated, {done.messages} messages written to {args.out}")
+    if done.labels:
+        text(done.labels)
     for reason, count in done.not_applicable.items():
         text(f"{counted(count, 'bundle')} passed unchanged: {reason}")
     return 0

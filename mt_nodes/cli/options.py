@@ -30,7 +30,9 @@ _OPTIONS = {
     **{"push_mps2": "--push", "cruise_mps": "--cruise"},
 }
 #: Fields whose values are typed in one word, with commas between them.
-_COMMA_SEPARATED = {"relations": "ID,…", "principles": "ID,…"} | dict.fromkeys(("regions", "methods", "over"), "NAME,…")
+_COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.fromkeys(
+    ("regions", "methods", "over"), "NAME,…"
+)
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
     **dict.fromkeys(("cases", "transforms", "qos", "waivers", "models_file"), "FILE"),
@@ -221,6 +223,8 @@ def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
     """
     import yaml
 
+    from mt_nodes.base.yaml_files import yaml_problem
+
     settings: dict[str, Any] = {}
     for word in given:
         name, separator, value = word.partition("=")
@@ -229,7 +233,7 @@ def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
         try:
             settings[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value") from error
+            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value{yaml_problem(error)}") from error
     return settings
 
 

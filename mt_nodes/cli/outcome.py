@@ -3,17 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.terminal import table, text
+from mt_nodes.base.wording import counted
+from mt_nodes.cli.terminal import fits, paragraph, table, text
 from mt_nodes.data.verdict import SCORE_FALLS
+from mt_nodes.engine.next_steps import NextStep, next_steps
+from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.headline import headline
+from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
-from mt_nodes.engine.summary.unstamped import SAID as UNSTAMPED
+from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
 
+#: Names of relations that were left out for one reason that are printed; run.json has all.
+NAMES_LEFT_OUT = 6
 COLUMNS = ("relation", "outcome", "violated", "rate", "95 % interval", "lost", "gained", "control", "sham")
 
 
@@ -24,7 +34,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
         text(f"95 % intervals: {'; '.join(methods)}")
-    for line in requirements(summary["relations"]):
+    for line in (*requirements(summary["relations"]), *oracle_lines(summary["relations"])):
         text(line)
     for line in score_warnings(summary.get("scores", {})):
         text(line)
@@ -45,8 +55,49 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         text(line)
     for death in summary.get("deaths", ()):
         text(f"the stack failed: {death['reason']} (at {place_of(death)})")
+    if left_out := _left_out(out):
+        text(f"{counted(len(left_out), 'relation')} left out that cannot judge this stack: left_out in {out / FILE}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
+    print_next(out, summary)
+
+
+def _left_out(out: Path) -> Mapping[str, str]:
+    """Return which relations of patterns and suites a run left out; nothing where it keeps no record."""
+    left_out: Mapping[str, str] = read_record(out).get("left_out", {}) if (out / FILE).is_file() else {}
+    return left_out
+
+
+def print_next(out: Path, summary: Mapping[str, Any]) -> None:
+    """Print what a run comes to in one sentence, and what to type next."""
+    found = headline(summary)
+    text("")
+    paragraph(f"{found.verdict}: {found.sentence}")
+    print_steps(out, next_steps(out, found))
+
+
+def print_steps(out: Path, steps: Sequence[NextStep]) -> None:
+    """Print what to type next, paths as short as they can be from here."""
+    rows = [(step.command.replace(str(out.resolve()), _from_here(out)), step.what) for step in steps]
+    width = max((len(command) for command, _ in rows), default=0)
+    beside = fits(f"  {'':<{width}}  # {max((what for _, what in rows), key=len, default='')}")
+    for command, what in rows:
+        text(f"  {command:<{width}}  # {what}" if beside else f"  # {what}\n  {command}")
+
+
+def _from_here(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path.resolve()) if relative.startswith(os.pardir) else shlex.quote(relative)
+
+
+def warn_of_left_out(left_out: Mapping[str, str]) -> None:
+    """Print on standard error which relations of patterns and suites are left out, by reason."""
+    if not left_out:
+        return
+    from mt_nodes.runs.relation_choice import left_out_lines
+
+    for line in left_out_lines(left_out, NAMES_LEFT_OUT):
+        print(f"mt: warning: {line}", file=sys.stderr)
 
 
 def reasons(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

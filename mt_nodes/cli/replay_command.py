@@ -10,6 +10,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import add_fields, add_results, request_of, resumed_directory, settings
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.relations.default_relations import RELATION_WORDS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: mt replay my_bag --stack my_stack.yaml --relations noise_outside_roi_1000 --limit 50"
     add = parser.add_argument
     names = ", ".join(request.relations)
-    relations = f"names of relations, or .yaml files (default {names}, or others that fit the stack)"
+    relations = f"{RELATION_WORDS} (default {names}, or others that fit the stack)"
     add_fields(parser, request, "bags", "relations", relations={"default": None, "help": relations})
     add("--suite", type=Path, metavar="FILE", help="YAML file with a list of relations")
     add_fields(parser, request, "cases", "stack", "stack_settings", "mode", "pace", "rate", "transport", "limit")
@@ -60,7 +61,7 @@ def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
     Raises:
         UsageError: both are given, or name no relation.
     """
-    from mt_nodes.relations.relation import names_from_suite_file
+    from mt_nodes.relations.named_suites import names_from_suite_file
 
     if args.relations and args.suite:
         raise UsageError("got --relations and --suite, expected one of them")

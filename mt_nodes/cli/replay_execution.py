@@ -13,7 +13,7 @@ from typing import Any
 from mt_nodes.api.replays import carry_out, make_run
 from mt_nodes.base.environment import keep_freed_memory
 from mt_nodes.base.processes import Process
-from mt_nodes.cli.outcome import print_summary
+from mt_nodes.cli.outcome import print_summary, warn_of_left_out
 from mt_nodes.cli.terminal import progress_bar
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.replay.replay_run import Run
@@ -82,6 +82,7 @@ def _print(summary: Summary, out: Path, as_json: bool, quiet: bool) -> None:
 
 @contextlib.contextmanager
 def _progress(run: ExecutableRun) -> Iterator[PairCounter]:
+    warn_of_left_out(run.left_out)
     with progress_bar("{task.completed}/{task.total} pairs, {task.fields[violated]} violated") as progress:
         task = progress.add_task(run.stack.name, total=run.pairs_to_come, violated=0)
 

@@ -170,7 +170,7 @@ def _print_stats(stats: dict[str, Any]) -> None:
     scores = [(reader, name, one) for reader, files in stats["golden"].items() for name, one in files.items()]
     table(
         ("read by", "golden set", "precision", "recall", "right / read / correct"),
-        [(r, n, _share(s.precision), _share(s.recall), f"{s.right} / {s.read} / {s.meant}") for r, n, s in scores],
+        [(r, n, _share(s.precision), _share(s.recall), f"{s.right} / {s.read} / {s.expected}") for r, n, s in scores],
     )
 
 

@@ -36,7 +36,7 @@ class Readers:
 
     def usage(self) -> list[dict[str, Any]]:
         """Return the queries, tokens and cost of each model."""
-        return [{"model": asker.name, **vars(asker.usage), "cost": asker.cost} for asker in self.askers]
+        return [{"model": asker.name, **asker.usage.as_plain(), "cost": asker.cost} for asker in self.askers]
 
 
 def usage_line(usage: Mapping[str, Any]) -> str:

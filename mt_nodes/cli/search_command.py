@@ -97,7 +97,9 @@ def _request(args: argparse.Namespace) -> SearchRequest:
 
 def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print what was searched, what was found, whether it was confirmed, and where the results are."""
+    from mt_nodes.cli.outcome import print_steps
     from mt_nodes.cli.terminal import heading, table, text
+    from mt_nodes.engine.next_steps import pair_steps
 
     heading(f"relation {summary['relation']}")
     best = summary["found"] or summary["nearest"]
@@ -120,7 +122,9 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     if found:
         text(f"as a relation: {out / found['relation_file']}; as a replay: {out / found['results']}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
-    text(f"results in {out}")
+    text(f"results in {out}, report: {out / 'report.html'}")
+    if found:
+        print_steps(out, pair_steps(out / found["results"], found["pair"]))
 
 
 def _row(axis: dict[str, Any], best: dict[str, Any] | None) -> tuple[str, ...]:

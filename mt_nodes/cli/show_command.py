@@ -15,6 +15,7 @@ from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import help_of, settings, whole_number
+from mt_nodes.cli.show_results import directory_of_pair, is_path, refuse_directory, show_results
 from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.engine.plan import ReplayRequest
 
@@ -22,16 +23,25 @@ from mt_nodes.engine.plan import ReplayRequest
 _WITH_BAG: dict[str, Any] = {"frame": None, "out": None, "set": [], "seed": None, "topic": [], "transforms": None}
 _WITH_BAG |= {"range_m": None}
 
+EXAMPLES = (
+    "example: mt show mt_results/latest                        the outcome of a run, and what to type next",
+    "         mt show mt_results/latest 0/3/fog_monotone/0     a pair of it",
+    "         mt show fog_monotone                             a relation, or anything else that `mt list` lists",
+    "         mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    parser.epilog = "example: mt show noise_outside_roi --bag my_bag --frame 10 --set points=100 --out noise.png"
-    parser.add_argument("name", metavar="NAME", help="a name from `mt list`; with PAIR: a results directory")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(EXAMPLES)
+    about = "a name from `mt list`, or a results directory: the outcome of its run"
+    parser.add_argument("name", metavar="NAME|DIR", help=about)
     parser.add_argument(
         "pair",
         metavar="PAIR",
         nargs="?",
-        help="pair of `mt replay`, `mt live` or `mt scenario`, or case of `mt experiment moral`: show its verdict",
+        help="with DIR: a pair as in report and pairs.csv, or a case of `mt experiment moral`: its verdict",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add = parser.add_argument_group("with a bag: a picture of a frame before and after a mutation").add_argument
@@ -59,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"mt show: --{given[0].replace('_', '-')} needs a bag; give --bag, too")
     if args.pair:
         return _show_pair(args)
-    kind, row = catalogue.find(args.name)
+    if args.bag is None and is_path(args.name):
+        return show_results(Path(args.name), as_json=args.json)
+    kind, row = _found(args.name)
     if args.bag is not None:
         return _draw(args, kind)
     if args.json:
@@ -77,6 +89,19 @@ def run(args: argparse.Namespace) -> int:
     elif parameters:
         table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in parameters])
     return 0
+
+
+def _found(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the row of a name.
+
+    Raises:
+        UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
+    """
+    try:
+        return catalogue.find(name)
+    except UsageError:
+        refuse_directory(Path(name))
+        raise
 
 
 def _show_pair(args: argparse.Namespace) -> int:
@@ -97,6 +122,7 @@ def _show_pair(args: argparse.Namespace) -> int:
 
         return moral_results.show(directory, args.pair, as_json=args.json)
     pair = Pair.parse(args.pair)
+    directory = directory_of_pair(directory, args.pair)
     if "scenarios" not in read_record(directory)["request"]:
         from mt_nodes.cli.frame_pair import show_frame_pair
 

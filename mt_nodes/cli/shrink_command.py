@@ -63,14 +63,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(result, indent=2))
     else:
-        _print(result)
+        print_result(result)
     return int(result["exit_code"])
 
 
 def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
     from mt_nodes.base.suite_client import in_suite
     from mt_nodes.engine.plan import suite_process, suite_stop_s
-    from mt_nodes.runs.shrink.shrink_run import TOLD, carry_out
+    from mt_nodes.runs.shrink.shrink_run import RESULT_FILE, carry_out
 
     run = shrinking.run
     with _progress(shrinking.request.plays) as show_play:
@@ -84,23 +84,32 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
 
         again = "type the same command again with another --out"
         in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, again)
-    result: dict[str, Any] = json.loads((run.out / TOLD).read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads((run.out / RESULT_FILE).read_text(encoding="utf-8"))
     return result
 
 
 @contextmanager
 def _progress(most: int) -> Iterator[ShowPlay]:
     """Show the smaller forms that are tried, on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("shrink"), BarColumn(), TextColumn("replay {task.completed} of at most {task.total}:"))
-    with Progress(*columns, TextColumn("{task.description}"), transient=True, disable=not sys.stdout.isatty()) as bar:
+    with Progress(
+        *columns,
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        transient=True,
+        disable=not sys.stdout.isatty(),
+    ) as bar:
         task = bar.add_task("", total=most)
         yield lambda play, words: bar.update(task, completed=play, description=words)
 
 
-def _print(result: dict[str, Any]) -> None:
+def print_result(result: dict[str, Any]) -> None:
+    """Print what a violated pair was reduced to, and what to type next."""
+    from mt_nodes.cli.outcome import print_steps
     from mt_nodes.cli.terminal import heading, table, text
+    from mt_nodes.engine.next_steps import pair_steps
 
     heading(f"pair {result['pair']}")
     text(_how_often(result))
@@ -117,6 +126,9 @@ def _print(result: dict[str, Any]) -> None:
     plays = sum(step["plays"] for step in result["steps"])
     tried = f"{len(result['steps'])} smaller forms tried in {plays} replays; " if result["steps"] else ""
     text(f"{tried}results in {result['results']}")
+    if result["steps"]:
+        out = Path(result["results"])
+        print_steps(out, [step for step in pair_steps(out, result["pair"]) if step.name != "shrink"])
 
 
 def _print_scores(result: dict[str, Any]) -> None:

@@ -180,7 +180,7 @@ def _replay_together(
     except MtError as error:
         replays.add_exit_code(int(error.exit_code))
         why = str(error)
-    replays.notes += retired_words(failures.judged(outcomes_of(some.cases, ended)))
+    replays.notes += retired_words(failures.record_outcomes(outcomes_of(some.cases, ended)))
     for case in some.cases:
         yield _row(case, ended.get(str(case.pair)), out, why)
 

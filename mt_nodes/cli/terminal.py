@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -45,6 +46,17 @@ def text(words: str) -> None:
     console().print(words, markup=False, soft_wrap=True)
 
 
+def paragraph(words: str) -> None:
+    """Print text that ends its lines between words on a terminal, and is one line elsewhere."""
+    console().print(words, markup=False, soft_wrap=not console().is_terminal)
+
+
+def fits(line: str) -> bool:
+    """Return whether a line is no wider than the terminal; any line is elsewhere."""
+    out = console()
+    return not out.is_terminal or len(line) <= out.width
+
+
 class Rows:
     """A table; one with numbers that is wider than the terminal becomes a line of text for each row.
 
@@ -80,6 +92,69 @@ class Rows:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> None:
     """Print :class:`Rows`."""
     console().print(Rows(columns, rows, right))
+
+
+#: Title (or empty), columns, and rows of cells; the last cell of a row may be a pair of its brief and its whole text.
+Section = tuple[str, Sequence[str], Sequence[Sequence[Any]]]
+
+
+def paged(sections: Iterable[Section]) -> None:
+    """Print sections a screen at a time on a terminal, a line for each row; elsewhere with the whole texts."""
+    out, found = console(), list(sections)
+    if not out.is_terminal:
+        for line in _plain_lines(found):
+            print(line)
+        return
+    shown = _Sections(found)
+    if len(out.render_lines(shown, pad=False)) <= out.height:
+        out.print(shown)
+        return
+    os.environ.setdefault("LESS", "-FRX")  # colours as they are, nothing cleared at the end
+    with out.pager(styles=True):
+        out.print(shown)
+
+
+#: Columns between name and text are left out, the last one first, where they leave the text no room for so much.
+_TEXT = 24
+
+
+class _Sections:
+    """Sections whose names are aligned over all of them; texts are cut where the terminal ends."""
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        self._sections = sections
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [[*map(str, row[:-1]), _brief(row[-1])] for *_, rows in self._sections for row in rows]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)] if rows else []
+        while len(widths) > 1 and sum(width + 2 for width in widths) + _TEXT > options.max_width:
+            widths.pop()
+        left = iter(rows)
+        for title, _, own in self._sections:
+            if title:
+                yield Text(title, style="bold")
+            for _ in own:
+                yield self._line(next(left), widths, options.max_width)
+
+    def _line(self, row: Sequence[str], widths: Sequence[int], most: int) -> Text:
+        line = Text("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])))
+        line.truncate(most, overflow="ellipsis")
+        return line
+
+
+def _brief(cell: Any) -> str:
+    return str(cell[0] if isinstance(cell, tuple) else cell)
+
+
+def _plain_lines(sections: Sequence[Section]) -> Iterator[str]:
+    for title, _, rows in sections:
+        if title:
+            yield title
+        texts = [[*map(str, row[:-1]), str(row[-1][1] if isinstance(row[-1], tuple) else row[-1])] for row in rows]
+        widths = [max(len(row[at]) for row in texts) for at in range(len(texts[0]) - 1)] if texts else []
+        for row in texts:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+            yield "  ".join((*cells, " ".join(row[-1].split())))
 
 
 def progress_bar(count: str, *, hidden: bool = False, remaining: bool = True, label: str = "") -> Progress:

@@ -95,18 +95,18 @@ def bev_iou(source: Detections, followup: Detections) -> Floats:
     return np.asarray(np.divide(shared, union, out=np.zeros(shared.shape), where=union > 0.0), dtype=np.float64)
 
 
-def covered(obstacles: Detections, by: Detections, same_class: bool) -> Floats:
+def covered(obstacles: Detections, covering: Detections, same_class: bool) -> Floats:
     """Return the share of each footprint (M,) that the union of the others covers, 0..1: for splits and merges.
 
     With ``same_class`` only those of its own class count.
     """
     if not len(obstacles):
         return np.empty(0)  # the common case: nothing was lost, and a union costs more than all else here
-    own, others = footprints(obstacles), footprints(by)
+    own, others = footprints(obstacles), footprints(covering)
     area, share = shapely.area(own), np.zeros(len(obstacles))
     for label in set(obstacles.label.tolist()) if same_class else {""}:
         rows = obstacles.label == label if same_class else np.ones(len(obstacles), dtype=bool)
-        union = shapely.union_all(others[by.label == label] if same_class else others)
+        union = shapely.union_all(others[covering.label == label] if same_class else others)
         share[rows] = shapely.area(shapely.intersection(own[rows], union))
     return np.asarray(np.divide(share, area, out=np.zeros(len(area)), where=area > 0.0), dtype=np.float64)
 
@@ -140,25 +140,25 @@ def _together(box: Any, around: Polygons, most: int) -> Any:
     union = shapely.union_all(left[:1])
     left = left[1:]
     for _ in range(most - 1):
-        beside = np.flatnonzero(shapely.intersects(left, union))
-        if not len(beside):
+        adjacent = np.flatnonzero(shapely.intersects(left, union))
+        if not len(adjacent):
             break
-        union, left = shapely.union(union, left[beside[0]]), np.delete(left, beside[0])
+        union, left = shapely.union(union, left[adjacent[0]]), np.delete(left, adjacent[0])
     return union
 
 
-def newly_covered(obstacles: Detections, by: Detections, known: Polygons, same_class: bool) -> Floats:
+def newly_covered(obstacles: Detections, covering: Detections, known: Polygons, same_class: bool) -> Floats:
     """Return the share of each footprint (M,) that boxes (K,) cover which do not belong to other obstacles alone.
 
     The part ``known`` (K,) that a box covers as another obstacle, empty for none, does not count, unless half of the
     box lies in the surroundings of the obstacle: then they may be the same.
     """
-    boxes, around, shares = footprints(by), footprints(grown(obstacles)), np.zeros(len(obstacles))
+    boxes, around, shares = footprints(covering), footprints(grown(obstacles)), np.zeros(len(obstacles))
     tree = shapely.STRtree(boxes)
     for row, own in enumerate(footprints(obstacles)):
         near = tree.query(own, predicate="intersects")
-        near = near[(by.label[near] == obstacles.label[row]) | (not same_class)]
-        alike = accounted_for(by.take(near), around[[row]], 1) >= 0.5
+        near = near[(covering.label[near] == obstacles.label[row]) | (not same_class)]
+        alike = accounted_for(covering.take(near), around[[row]], 1) >= 0.5
         cover = np.where(alike, boxes[near], shapely.difference(boxes[near], known[near]))
         shares[row] = shapely.area(shapely.intersection(own, shapely.union_all(cover))) / max(shapely.area(own), 1e-9)
     return shares

@@ -80,6 +80,12 @@ class Effects:
         carried = self.output_transform
         return self.image_mirrored or (carried is not None and bool(carried[0, 0] > 0.0 > carried[1, 1]))
 
+    @property
+    def change_truth(self) -> bool:
+        """Whether the follow-up shows other objects than the source, or shows them elsewhere."""
+        moved = self.output_transform is not None or self.image_mirrored or bool(self.image_transforms)
+        return moved or bool(self.added or self.removed or self.occluded or self.image_boxes)
+
     def carry(self, frame_id: str, transforms: TransformTree) -> Matrix | None:
         """Return the 4×4 in this frame that takes the expected output to its new place; None where it stays.
 
@@ -88,8 +94,8 @@ class Effects:
         """
         if self.output_transform is None:
             return None
-        there = transforms.lookup(frame_id, self.output_frame_id or frame_id)
-        return np.asarray(there @ self.output_transform @ np.linalg.inv(there))
+        frame_to_frame = transforms.lookup(frame_id, self.output_frame_id or frame_id)
+        return np.asarray(frame_to_frame @ self.output_transform @ np.linalg.inv(frame_to_frame))
 
     def merged(self, later: Effects) -> Effects:
         """Return these effects followed by those of a later mutation."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import seen_from
@@ -236,13 +237,12 @@ class Bundle:
         transforms: known transforms at this instant.
         wires: the original messages in the order of the bag: unchanged messages are sent as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
-        beside: clouds of LiDARs that the stack does not take, for reading only (depth for its cameras): they are sent
-            as recorded.
-        loose: those of ``wires`` whose sensors the stack takes, but which belong to no instant of the leading one:
-            they are sent as recorded.
+        extra_clouds: those of LiDARs that the stack does not take; read for depth, and sent as recorded.
+        loose: those of ``wires`` that the stack takes, but which belong to no instant; sent as recorded.
         earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
-        told: messages of a simulated world, at most one per topic.
+        world_messages: messages of a simulated world, at most one per topic.
         facts: known facts of the scene by name, for conditions.
+        truth: labelled objects of this instant, None where the recording has no labels.
         scene: number of the first bundle of its scene, None if it is itself (:mod:`mt_nodes.data.scenes`).
     """
 
@@ -255,11 +255,12 @@ class Bundle:
     transforms: TransformTree = field(default_factory=TransformTree)
     wires: tuple[Wire, ...] = ()
     regions: dict[str, tuple[str, npt.NDArray[np.float64]]] = field(default_factory=dict)
-    beside: tuple[Cloud, ...] = ()
+    extra_clouds: tuple[Cloud, ...] = ()
     loose: tuple[Wire, ...] = ()
     earlier: tuple[Bundle, ...] = ()
-    told: tuple[WorldMessage, ...] = ()
+    world_messages: tuple[WorldMessage, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    truth: GroundTruth | None = None
     scene: int | None = None
 
     def cloud(self, topic: str | None = None) -> Cloud:
@@ -283,7 +284,7 @@ class Bundle:
         parts = (self, *pieces)
         joined: dict[str, Any] = {
             name: tuple(message for part in parts for message in getattr(part, name))
-            for name in ("clouds", "images", "camera_infos", "told")
+            for name in ("clouds", "images", "camera_infos", "world_messages")
         }
         return replace(self, **joined)
 
@@ -295,18 +296,18 @@ class Bundle:
     @property
     def messages(self) -> tuple[Message, ...]:
         """Every decoded message that the stack takes."""
-        return (*self.clouds, *self.images, *self.camera_infos, *self.told)
+        return (*self.clouds, *self.images, *self.camera_infos, *self.world_messages)
 
     def without_messages(self) -> Bundle:
         """Return the bundle without any decoded message, and without the wires of their topics."""
         topics = {message.topic for message in self.messages}
         wires = tuple(wire for wire in self.wires if wire.topic not in topics)
-        return replace(self, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
+        return replace(self, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
 
     @property
     def known_clouds(self) -> tuple[Cloud, ...]:
         """All clouds of this instant, whether the stack takes them or not."""
-        return (*self.clouds, *self.beside)
+        return (*self.clouds, *self.extra_clouds)
 
     @property
     def skew_ns(self) -> dict[str, int]:

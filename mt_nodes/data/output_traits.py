@@ -30,11 +30,11 @@ class Thresholds:
         Raises:
             UsageError: the low one is above the high one.
         """
-        made = Thresholds(self.high if high is None else high, self.low if low is None else low)
-        if made.low > made.high:
+        thresholds = Thresholds(self.high if high is None else high, self.low if low is None else low)
+        if thresholds.low > thresholds.high:
             alone = "; give both" if None in (high, low) else ""
-            raise UsageError(f"score_low {made.low:g} is above score_high {made.high:g}{alone}")
-        return made
+            raise UsageError(f"score_low {thresholds.low:g} is above score_high {thresholds.high:g}{alone}")
+        return thresholds
 
 
 #: Output of a stack -> default thresholds.

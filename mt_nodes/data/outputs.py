@@ -256,5 +256,5 @@ class Output:
     @property
     def silent(self) -> bool:
         """Whether the arm had no output at all."""
-        said = (self.detections, self.control, self.path, self.boxes)
-        return all(part is None for part in said) and not self.extra
+        parts = (self.detections, self.control, self.path, self.boxes)
+        return all(part is None for part in parts) and not self.extra

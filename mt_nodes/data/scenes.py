@@ -61,12 +61,12 @@ class Scenes:
 
     def placed(self, bundle: Bundle) -> Bundle:
         """Return a bundle with the number of the first bundle of its scene, if that is an earlier one."""
-        here, view = (bundle.episode, bundle.index), view_of(bundle)
-        goes_on = self._last[0] == here[0] and self._last[1] < here[1]
-        self._last = here
-        if goes_on and self._anchor is not None and view is not None and alike(self._anchor, view):
+        number, view = (bundle.episode, bundle.index), view_of(bundle)
+        is_next = self._last[0] == number[0] and self._last[1] < number[1]
+        self._last = number
+        if is_next and self._anchor is not None and view is not None and alike(self._anchor, view):
             return replace(bundle, scene=self._first[1])
-        self._anchor, self._first = view, here
+        self._anchor, self._first = view, number
         return bundle
 
 
@@ -119,20 +119,20 @@ def edges_m(cloud: Cloud) -> Floats:
     order = np.sort(column << 16 | (flat * np.float32(1e3)).astype(np.uint32))
     columns = order >> 16
     first = np.flatnonzero(np.diff(columns, prepend=_COLUMNS))
-    seen, nearest = columns[first].astype(np.intp), (order[first] & 0xFFFF) * np.float32(1e-3)
-    at = np.flatnonzero(_steps_m(seen, nearest) > _STEP_M)
-    angle, nearest = (seen[at] + 0.5) / turn - np.pi, nearest[at]
+    hit_columns, nearest = columns[first].astype(np.intp), (order[first] & 0xFFFF) * np.float32(1e-3)
+    at = np.flatnonzero(_steps_m(hit_columns, nearest) > _STEP_M)
+    angle, nearest = (hit_columns[at] + 0.5) / turn - np.pi, nearest[at]
     return np.stack([nearest * np.cos(angle), nearest * np.sin(angle)]).astype(np.float32)
 
 
-def _steps_m(seen: npt.NDArray[np.intp], nearest: Floats) -> Floats:
+def _steps_m(hit_columns: npt.NDArray[np.intp], nearest: Floats) -> Floats:
     """Return how much farther away the farther neighbour of each column is, infinite where nothing is seen there.
 
     A wall at a flat angle recedes from column to column, so that the step by which one neighbour is nearer counts
     against that of the other. Nor is it an edge that a sensor of fewer columns leaves some empty: such edges stay where
     they are in the cloud while the ego moves.
     """
-    apart = np.diff(seen, append=seen[:1] + _COLUMNS)
+    apart = np.diff(hit_columns, append=hit_columns[:1] + _COLUMNS)
     usual = min(max(2.0, 1.5 * np.partition(apart, len(apart) // 2)[len(apart) // 2]), _WIDEST) if len(apart) else 0.0
     after = np.where(apart <= usual, np.roll(nearest, -1) - nearest, np.float32(np.inf))
     before = np.where(np.roll(apart, 1) <= usual, np.roll(nearest, 1) - nearest, np.float32(np.inf))

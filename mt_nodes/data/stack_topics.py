@@ -141,13 +141,13 @@ def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
 def _output(role: str, value: Any, where: str) -> OutputTopic:
     """Read the output of one role, on one topic or, for a command, on several."""
     if role == "control" and isinstance(value, (list, tuple)) and value:
-        return _outputs_beside(role, value, where)
+        return _several_outputs(role, value, where)
     given = {"topic": value} if isinstance(value, str) else {} if value is None else value
     if not isinstance(given, Mapping):
         several = " or, as only control may, a list of several" if isinstance(given, (list, tuple)) else ""
         raise UsageError(f"{where}: got {given!r}, expected a topic or {{topic: …, type: …}}{several}")
-    if beside := given.get("beside"):
-        return _output(role, [{key: part for key, part in given.items() if key != "beside"}, *beside], where)
+    if more := given.get("beside"):
+        return _output(role, [{key: part for key, part in given.items() if key != "beside"}, *more], where)
     row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **given}, where)
     read_topic(row.topic, f"{where}.topic")
     if row.fields:
@@ -155,7 +155,7 @@ def _output(role: str, value: Any, where: str) -> OutputTopic:
     return row
 
 
-def _outputs_beside(role: str, values: Sequence[Any], where: str) -> OutputTopic:
+def _several_outputs(role: str, values: Sequence[Any], where: str) -> OutputTopic:
     rows = [_output(role, value, f"{where}[{i}]") for i, value in enumerate(values)]
     topics = [row.topic for row in rows]
     if twice := [topic for topic in topics if topics.count(topic) > 1]:

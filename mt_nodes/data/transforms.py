@@ -85,21 +85,21 @@ class TransformTree:
             )
         return np.asarray(np.linalg.solve(target_from, source_from), dtype=np.float64)
 
-    def _hint(self, *wanted: str) -> str:
+    def _hint(self, *frames: str) -> str:
         """Return what to write if only the frame below the ego vehicle is known."""
-        if EGO_FRAME not in wanted or EGO_FRAME in self.frames or FOOTPRINT_FRAME not in self.frames:
+        if EGO_FRAME not in frames or EGO_FRAME in self.frames or FOOTPRINT_FRAME not in self.frames:
             return ""
         row = f"{{parent: {FOOTPRINT_FRAME}, child: {EGO_FRAME}, translation_m: [0, 0, 0], rpy_rad: [0, 0, 0]}}"
         return f", such as - {row} if the two are the same place (else z is the height of {EGO_FRAME} above the ground)"
 
     def _to_root(self, frame: str) -> tuple[str, Matrix]:
-        matrix, seen = np.eye(4), {frame}
+        matrix, visited = np.eye(4), {frame}
         while frame in self._edges:
             edge = self._edges[frame]
             matrix, frame = edge.matrix @ matrix, edge.parent
-            if frame in seen:
+            if frame in visited:
                 raise UnknownTransform(f"the transforms form a loop through frame '{frame}'")
-            seen.add(frame)
+            visited.add(frame)
         return frame, matrix
 
 
@@ -141,7 +141,12 @@ def load_transforms(path: Path) -> TransformTree:
 
     ``rpy_rad: [roll, pitch, yaw]`` may stand in place of the quaternion.
     """
-    return TransformTree([_from_row(row, f"{path}[{i}]") for i, row in enumerate(read_list(path))])
+    return transforms_of_rows(read_list(path), str(path))
+
+
+def transforms_of_rows(rows: Iterable[Any], where: str) -> TransformTree:
+    """Return the transforms of a list as :func:`load_transforms` reads it; errors begin with ``where``."""
+    return TransformTree([_from_row(row, f"{where}[{i}]") for i, row in enumerate(rows)])
 
 
 def dump_transforms(tree: TransformTree, path: Path) -> None:

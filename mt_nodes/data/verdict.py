@@ -13,7 +13,7 @@ from mt_nodes.base.errors import UsageError
 
 SCHEMA = 1
 #: Optional keys of a line; see :attr:`Verdict.marks`.
-MARKS = ("round", "paired_by", "scene")
+MARKS = ("round", "paired_by", "scene", "truth")
 #: Keys in the detail of a verdict: rows [number, found, class]; name, unit and bin of that number.
 OBJECTS, OBJECTS_BY = "objects", "objects_by"
 #: Key in the detail of a verdict: scores [before, after] of each lost object.
@@ -119,7 +119,8 @@ class Verdict:
     Attributes:
         marks: ``round`` of the relations' turns of a live run, and ``paired_by`` where an answer was found not by its
             stamp; ``scene``, the bundle with which the scene began, where that is an earlier one
-            (:mod:`mt_nodes.data.scenes`).
+            (:mod:`mt_nodes.data.scenes`); ``truth``, what the labels say of both outputs, where there are any
+            (:mod:`mt_nodes.engine.label_comparison`).
     """
 
     pair: Pair

@@ -58,12 +58,12 @@ class Arm(Protocol):
         """Give the stack a bundle; topics not in ``changed`` go out as recorded.
 
         The stack's time goes on to ``delay_ns`` after the instant of the recording, ``source_ns`` (the bundle's own
-        stamp where it is not given); it never goes back. What is ``late`` of the same input comes with :meth:`pass_by`.
-        An input that lacks what the stack needs for an answer has no answer to come: its ticket is an
-        :class:`UnansweredInput`.
+        stamp where it is not given); it never goes back. What is ``late`` of the same input comes with
+        :meth:`publish_only`. An input that lacks what the stack needs for an answer has no answer to come: its ticket
+        is an :class:`UnansweredInput`.
         """
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -84,8 +84,18 @@ class Arm(Protocol):
 
 def start(*arms: Arm) -> None:
     """Start arms side by side (each once) and wait until all can answer."""
+    launch(*arms)
+    await_ready(*arms)
+
+
+def launch(*arms: Arm) -> None:
+    """Start arms side by side, each once; :func:`await_ready` is to follow."""
     for arm in dict.fromkeys(arms):
         arm.start()
+
+
+def await_ready(*arms: Arm) -> None:
+    """Wait until arms that were started can answer."""
     for arm in dict.fromkeys(arms):
         arm.ready()
 

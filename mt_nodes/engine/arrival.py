@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.pairing import Strays, Ticket
 
 #: Outputs of one role, and stamps of inputs, that are kept.
-KEPT = 256
+HISTORY = 256
 #: So long before an input is known here that somebody else sends, the stack may have answered it.
 AHEAD_S = 1.0
 
 
 @dataclass(eq=False)
 class AwaitedAnswer(Ticket):
-    """One input that awaits its answer: an output that arrives from ``since_s`` on and before ``until_s`` (own time).
+    """One input that awaits its answer: an output that arrives between ``since_s`` and ``until_s`` (process time).
 
     ``lap`` is the pass of a looped bag, or the episode, that it belongs to.
     """
@@ -69,22 +69,22 @@ class Arrivals:
         self._window_s, self._before_s, self._deadline_s = window_s, before_s, deadline_s
         self._stamped: dict[str, dict[int, deque[_Output]]] = defaultdict(lambda: defaultdict(deque))
         self._order: dict[str, deque[_Output]] = defaultdict(deque)
-        self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=KEPT))
+        self._unstamped: dict[str, deque[_Output]] = defaultdict(lambda: deque(maxlen=HISTORY))
         #: By stamp, the one that was used last at the end.
         self._awaited: dict[int, list[AwaitedAnswer]] = {}
         #: When the last inputs went out, and how many outputs without a stamp each role has had since the last one.
-        self._sent_s: deque[float] = deque(maxlen=KEPT)
+        self._sent_s: deque[float] = deque(maxlen=HISTORY)
         self._since_sent: dict[str, int] = {}
         self._changed = threading.Condition()
-        #: Own time at which anything was heard last.
-        self.heard_s = -math.inf
+        #: Process time at which anything was heard last.
+        self.last_output_s = -math.inf
         self.strays = Strays()
         #: Stamp of the last output since the last input that is no input's.
         self.unknown_stamp_ns: int | None = None
 
     def expect(self, stamp_ns: int, lap: int = 0, sent_s: float | None = None) -> AwaitedAnswer:
-        """Open a ticket for an input that an arm is given now, or was given at an own time before."""
-        sent_s = own_time_s() if sent_s is None else sent_s
+        """Open a ticket for an input that an arm is given now, or was given at a process time before."""
+        sent_s = process_time_s() if sent_s is None else sent_s
         with self._changed:
             same = self._awaited.pop(stamp_ns, [])
             since_s, until_s = sent_s - self._before_s, sent_s + self._deadline_s
@@ -105,8 +105,8 @@ class Arrivals:
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in."""
-        self.heard_s = own_time_s()
-        output = _Output(self.heard_s, stamp_ns, payload)
+        self.last_output_s = process_time_s()
+        output = _Output(self.last_output_s, stamp_ns, payload)
         with self._changed:
             if stamp_ns is None or self._match == "arrival":
                 self._unstamped[role].append(output)
@@ -119,14 +119,14 @@ class Arrivals:
 
     def complete(self, ticket: Ticket) -> bool:
         """Whether every role that makes an answer has been heard."""
-        heard = [role for role in self._roles if role in ticket.parts or self._find_by_arrival(role, ticket)]
-        return len(heard) == len(self._roles)
+        answered_roles = [role for role in self._roles if role in ticket.parts or self._find_by_arrival(role, ticket)]
+        return len(answered_roles) == len(self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
-        """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
+        """Block until the ticket is complete or the process time ``until_s`` is reached; say which."""
         with self._changed:
             while not self.complete(ticket):
-                now_s = own_time_s()
+                now_s = process_time_s()
                 if now_s >= until_s:
                     return False
                 # An answer by arrival is complete when its window is over, which nobody announces.
@@ -147,8 +147,8 @@ class Arrivals:
     def clear(self) -> None:
         """Forget everything (the stack was restarted)."""
         with self._changed:
-            for kept in (self._stamped, self._order, self._unstamped, self._awaited, self._sent_s, self._since_sent):
-                kept.clear()
+            for data in (self._stamped, self._order, self._unstamped, self._awaited, self._sent_s, self._since_sent):
+                data.clear()
 
     def _join(self, role: str, stamp_ns: int) -> None:
         """Give outputs of a stamp to the inputs that lack them, in their order."""
@@ -182,14 +182,14 @@ class Arrivals:
 
     def _count_unstamped(self, role: str) -> None:
         """Count an output as repeated if there were more since the last input than inputs await any."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         awaiting = sum(now_s <= sent_s + self._window_s for sent_s in self._sent_s)
         self._since_sent[role] = self._since_sent.get(role, 0) + 1
         self.strays.repeated += bool(self._sent_s) and self._since_sent[role] > max(1, awaiting)
 
     def _forget_inputs(self) -> None:
         """Keep no more than so many stamps, and those that still await an answer."""
-        while len(self._awaited) > KEPT:
+        while len(self._awaited) > HISTORY:
             oldest = next(iter(self._awaited))
             if any(map(self.lacks, self._awaited[oldest])):
                 return
@@ -197,13 +197,13 @@ class Arrivals:
 
     def lacks(self, ticket: AwaitedAnswer) -> bool:
         """Whether an answer, or a part of one, may still come for an input."""
-        return own_time_s() < ticket.until_s and not all(role in ticket.parts for role in self._roles)
+        return process_time_s() < ticket.until_s and not all(role in ticket.parts for role in self._roles)
 
     def _keep(self, role: str, stamp_ns: int, output: _Output) -> None:
         order, by_stamp = self._order[role], self._stamped[role]
         order.append(output)
         by_stamp[stamp_ns].append(output)
-        if len(order) > KEPT:
+        if len(order) > HISTORY:
             oldest = order.popleft().stamp_ns
             assert oldest is not None, "only outputs with a stamp are kept by it"
             if same := by_stamp.get(oldest):
@@ -213,7 +213,7 @@ class Arrivals:
 
     def _find_by_arrival(self, role: str, ticket: Ticket) -> bool:
         until_s = ticket.sent_s + self._window_s
-        if not self._unstamped[role] or own_time_s() < until_s:
+        if not self._unstamped[role] or process_time_s() < until_s:
             return False
         within = (o for o in reversed(self._unstamped[role]) if ticket.sent_s < o.arrived_s <= until_s)
         found = next(within, None)

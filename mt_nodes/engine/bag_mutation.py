@@ -3,19 +3,26 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 
-from mt_nodes.base.errors import InfrastructureError, NotApplicable
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
-from mt_nodes.data.bags.reader import BagReader, RecordedWire, qos_of
+from mt_nodes.data.bags.reader import RecordedWire, qos_of
+from mt_nodes.data.bags.recording import RecordingReader
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
 from mt_nodes.data.cdr.wire import encode_message, wire_for
+from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
+from mt_nodes.data.datasets.dataset_reader import DatasetReader
+from mt_nodes.data.datasets.folder_copy import FolderCopy
+from mt_nodes.data.datasets.tree_copy import TreeCopy
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.base import Mutation
@@ -33,6 +40,10 @@ class MutationSummary:
     mutated: int = 0
     not_applicable: Counter[str] = field(default_factory=Counter)
     messages: int = 0
+    #: What became of the labels of a data set, empty for a bag.
+    labels: str = ""
+    #: Whether a mutation changed which objects are there, or where.
+    truth_changed: bool = False
 
 
 def mutate_bag(
@@ -44,7 +55,7 @@ def mutate_bag(
     transforms: TransformTree | None = None,
     storage: str = "mcap",
     limit: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> MutationSummary:
     """Write ``out`` with every message of ``bag``, sensor messages mutated bundle by bundle.
 
@@ -54,13 +65,13 @@ def mutate_bag(
     Args:
         bag: any bag that :class:`BagSource` reads.
         mutations: applied one after the other; their sensors must be in the bag (of several kinds at least one).
-        out: bag directory, or a ROS 1 bag when it ends in ``.bag``.
+        out: bag directory, a ROS 1 bag when it ends in ``.bag``, or a data set such as ``kitti:DIR``.
         seed: of all draws.
         topics: role -> topic where there are several candidates.
         transforms: the user's, above the bag's.
         storage: ``mcap`` or ``sqlite3``.
         limit: bundles at most.
-        progress: told the number of bundles done.
+        progress: called with the number of bundles that are done, and of all.
 
     Raises:
         UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
@@ -69,10 +80,10 @@ def mutate_bag(
     pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
     damage: InfrastructureError | None = None
     with BagSource(bag, topics, transforms, limit=limit, require=changed_in(bag, mutations, topics or {})) as source:
-        copy = _Copy(open_writer(out, storage, definitions=_definitions(source.reader)), source.reader)
+        copy = _copy(source.reader, out, storage, summary, limit)
         with copy.bag:
             copy.announce()
-            bundles = iter(source)
+            bundles, total = iter(source), min(source.info[source.lead].count, limit or sys.maxsize)
             while True:
                 try:
                     bundle = next(bundles)
@@ -84,28 +95,60 @@ def mutate_bag(
                 copy.write(bundle, _derived(pipeline, bundle, summary))
                 summary.bundles += 1
                 if progress is not None:
-                    progress(summary.bundles)
+                    progress(summary.bundles, total)
         summary.messages = copy.messages
+    summary.labels = copy.labels
     if damage is not None:
         raise InfrastructureError(f"{damage}; what was readable ({summary.bundles} bundles) is in {out}") from damage
     return summary
 
 
+class _Copies(Protocol):
+    """Writes bundles; ``labels`` tells what became of those of a data set, ``messages`` how many were written."""
+
+    messages: int
+    labels: str
+
+    @property
+    def bag(self) -> AbstractContextManager[Any]:
+        """What is written, complete when it is left without an error."""
+
+    def announce(self) -> None:
+        """Begin."""
+
+    def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
+        """Write a bundle as its follow-ups."""
+
+
+def _copy(reader: RecordingReader, out: Path, storage: str, summary: MutationSummary, limit: int | None) -> _Copies:
+    if not is_dataset(out):
+        return _Copy(open_writer(out, storage, definitions=_definitions(reader)), reader)
+    name = DatasetName.parse(out)
+    if isinstance(reader, DatasetReader) and reader.recording.name.dataset == name.dataset:
+        return TreeCopy(reader.recording, name, lambda: summary.truth_changed, whole=limit is None)
+    if name.dataset == "folder":
+        return FolderCopy(name)
+    raise UsageError(
+        f"--out {out}: {reader.path} cannot be written as {name.dataset}; expected a recording of {name.dataset}, or "
+        "--out folder:DIR, or a bag"
+    )
+
+
 class _Copy:
     """Writes bundles and their follow-ups over the connections of the bag that they come from."""
 
-    def __init__(self, bag: BagWriter, reader: BagReader) -> None:
+    def __init__(self, bag: BagWriter, reader: RecordingReader) -> None:
         self.bag, self._reader = bag, reader
         self._connections: dict[tuple[int, str, str], Connection] = {}
         self._raw = reader.ros1 and isinstance(bag, Ros1BagWriter)
-        self.messages = 0
+        self.messages, self.labels = 0, ""
 
     def announce(self) -> None:
         """Make every topic of the source, with or without messages."""
         for c in self._reader.connections:
             kind = self._reader.topics[c.topic].type
-            made = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
-            self._connections[_key(c)] = made
+            connection = self.bag.add(c.topic, kind, qos_of(c), self._reader.definition(c), c)
+            self._connections[_key(c)] = connection
 
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
@@ -140,6 +183,7 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
     if derived.broken is not None:
         raise InfrastructureError(f"bundle {bundle.index} at {bundle.stamp_ns} ns: guarantee broken: {derived.broken}")
     summary.mutated += 1
+    summary.truth_changed |= derived.effects.change_truth
     return derived.followup.bundles
 
 
@@ -148,7 +192,7 @@ def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, st
     return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
 
 
-def _definitions(reader: BagReader) -> dict[str, str]:
+def _definitions(reader: RecordingReader) -> dict[str, str]:
     return {
         reader.topics[c.topic].type: c.msgdef.data
         for c in reader.connections

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mt_nodes.base.errors import InfrastructureError, StackError
+from mt_nodes.base.errors import InfrastructureError, StackCallError, StackError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import UnknownTransform
@@ -37,7 +37,7 @@ class CallableArm:
 
     _now_ns = 0
     _process: StackProcess | None = None
-    _asked: CallTicket | None = None
+    _ticket: CallTicket | None = None
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class CallableArm:
             alone: whether it serves both arms, so that what is told of it names neither.
         """
         self.name = name
-        self._told = f"stack '{stack.name}'" if alone else f"stack '{stack.name}' ({name} arm)"
+        self._label = f"stack '{stack.name}'" if alone else f"stack '{stack.name}' ({name} arm)"
         self._stack, self._log = stack, log
         self._inputs = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, stack.leading_topic)
 
     def start(self) -> None:
         """Start the process and have the callable made."""
-        self._process = StackProcess(self._told, self._stack, self._log)
-        self._asked = CallTicket("")
+        self._process = StackProcess(self._label, self._stack, self._log)
+        self._ticket = CallTicket("")
 
     def ready(self) -> None:
         """Wait until the callable is made.
@@ -98,7 +98,7 @@ class CallableArm:
         """Have the callable made anew, in the process that has imported it."""
         self._settle()
         self._running.make()
-        self._asked = CallTicket("")
+        self._ticket = CallTicket("")
 
     def send(
         self,
@@ -118,10 +118,10 @@ class CallableArm:
         lead = sensors[self._stack.leading_topic]
         self._settle()
         self._running.call(StackCall(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
-        self._asked = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
-        return self._asked
+        self._ticket = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
+        return self._ticket
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -132,10 +132,10 @@ class CallableArm:
         self._now_ns = max(self._now_ns, (bundle.stamp_ns if source_ns is None else source_ns) + delay_ns)
 
     def wait(self, ticket: CallTicket | UnansweredInput, until_s: float | None = None) -> Answer:
-        """Return the answer to an input.
+        """Return the answer to an input; FAILED if the callable raised an exception, which it survives.
 
         Raises:
-            StackError: the callable raised, its process died, or it has not answered within the stack's deadline.
+            StackError: the callable exited, its process died, or it has not answered within the stack's deadline.
             UsageError: no transform leads to the frame it asks for.
         """
         if isinstance(ticket, UnansweredInput):
@@ -143,6 +143,8 @@ class CallableArm:
         if ticket.reply is None:
             self._settle()
         assert ticket.reply is not None, "the ticket is of another arm"
+        if ticket.reply.error is not None:
+            return Answer.nothing(AnswerStatus.FAILED, ticket.reply.error)
         output = ticket.reply.output or Output()
         if output.silent:
             return Answer.nothing(AnswerStatus.SILENT, "the callable returned None")
@@ -155,16 +157,16 @@ class CallableArm:
 
     def _settle(self) -> None:
         """Wait for what was asked last."""
-        if self._asked is None:
+        if self._ticket is None:
             return
-        asked, self._asked = self._asked, None
-        asked.reply = self._running.reply()
-        _refuse(asked.reply, asked.where)
+        ticket, self._ticket = self._ticket, None
+        ticket.reply = self._running.reply()
+        _refuse(ticket.reply, ticket.where)
 
 
 def _refuse(reply: StackReply, where: str) -> None:
-    """Raise the error that a reply tells of, if any."""
-    if reply.error is None:
+    """Raise the error that a reply tells of, if any; one that ends only the call is the answer."""
+    if reply.error is None or reply.kind is StackCallError:
         return
     if reply.kind is UnknownTransform and where:
         raise UnknownTransform(f"{where}: {reply.error}")
@@ -185,9 +187,9 @@ def in_process_arms(
     two = mode == "twin" and not stack.stateless
 
     def arm(name: str) -> CallableArm:
-        made = CallableArm(name, stack, topics, out / "console.log", alone=not two)
-        ending.callback(made.stop)
-        return made
+        callable_arm = CallableArm(name, stack, topics, out / "console.log", alone=not two)
+        ending.callback(callable_arm.stop)
+        return callable_arm
 
     source = arm("source")
     return source, arm("followup") if two else source

@@ -119,14 +119,14 @@ def write_cases(plan: CasePlan, path: Path) -> None:
     Raises:
         UsageError: it is larger than what is read. InfrastructureError: it cannot be written.
     """
-    told = yaml.dump(plan.as_plain(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-    if len(told.encode()) > LARGEST_BYTES:
+    text = yaml.dump(plan.as_plain(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    if len(text.encode()) > LARGEST_BYTES:
         raise UsageError(
             f"{path}: got a plan of {len(plan.cases):,} cases, more than the {LARGEST_BYTES / 1e6:g} MB that are read; "
             "match fewer bags at a time"
         )
     try:
-        write_whole(path, told)
+        write_whole(path, text)
     except OSError as error:
         raise cannot_write(path.parent, error) from error
 
@@ -190,11 +190,11 @@ def _plain(value: Any) -> bool:
 
 
 def _texts(value: Any, where: str) -> Mapping[str, str]:
-    told = mapping(value, where, "{speed_kmh: odometry}")
-    for name, source in told.items():
+    texts = mapping(value, where, "{speed_kmh: odometry}")
+    for name, source in texts.items():
         if not (isinstance(name, str) and isinstance(source, str)):
             raise UsageError(f"{where}.{name}: got {source!r}, expected a text")
-    return told
+    return texts
 
 
 def _refuse_overlap(cases: Sequence[PlannedCase], path: Path) -> None:

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import Source
 from mt_nodes.data.stack_topics import DIAGNOSTICS, INPUT_ROLES
-from mt_nodes.relations.relation import DEFAULT, OTHER_DEFAULTS, Relation, Suite, load_relation
+from mt_nodes.relations.default_relations import DEFAULT, OTHER_DEFAULTS
+from mt_nodes.relations.relation import Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
+
+#: A shipped stack for each sensor.
+_STACKS = {"lidar": "reference_detector", "camera": "reference_camera"}
 
 
 def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
@@ -24,7 +28,8 @@ def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str
     for need in relation.requires:
         roles = need.split(" or ")
         if set(roles) <= set(INPUT_ROLES) and not set(roles) & set(stack.inputs):
-            return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input"
+            example = stack_for(roles).replace("what it has", "that")
+            return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input{example}"
         if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
             return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
         if need in facts and not getattr(stack, need):
@@ -32,11 +37,17 @@ def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    told = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
-    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in told]
+    outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
+    lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )
+
+
+def stack_for(roles: Collection[str]) -> str:
+    """Return how to name a shipped stack that takes one of these inputs, for the end of an error."""
+    name = next((name for role, name in _STACKS.items() if role in roles), "")
+    return f"; for what it has there is --stack {name}" if name else ""
 
 
 def default_relations(stack: Stack) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class EvidenceContents:
 
     source: Bundle
     followup: Bundle
-    said: Mapping[str, tuple[Wire, ...]]
+    answers: Mapping[str, tuple[Wire, ...]]
 
 
 def evidence_name(pair: Pair) -> str:
@@ -159,11 +159,11 @@ def _placed(arm: str, topic: str) -> str:
 def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
     """Return the sensor messages of bundles, received when each went out: of those due at once the next 1 ns later."""
     wires, out_ns = [], -1
-    for delay_ns, made in sent:
+    for delay_ns, part in sent:
         out_ns = max(source.stamp_ns + delay_ns, out_ns + 1)
         wires += [
-            replace(wire, stamp_ns=wire.stamp_ns - made.stamp_ns + out_ns)
-            for wire in _sensors(made, made.changed_topics(source))
+            replace(wire, stamp_ns=wire.stamp_ns - part.stamp_ns + out_ns)
+            for wire in _sensors(part, part.changed_topics(source))
         ]
     return wires
 

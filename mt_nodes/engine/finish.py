@@ -39,7 +39,7 @@ def sum_up(
     waivers: Path | None = None,
     tables: Tables | None = None,
     amend: Callable[[Summary], Summary] = lambda summary: summary,
-    **told: Any,
+    **run_notes: Any,
 ) -> Summary:
     """Return the summary of a results directory, its waivers applied; write nothing.
 
@@ -49,7 +49,7 @@ def sum_up(
         waivers: file of violations that are accepted.
         tables: takes in the lines of the journal meanwhile.
         amend: changes the summary before waivers are applied.
-        told: see :func:`mt_nodes.engine.summary.summary.summarise`.
+        run_notes: see :func:`mt_nodes.engine.summary.summary.summarise`.
 
     Raises:
         UsageError: there is no journal, or the waivers are none.
@@ -61,7 +61,7 @@ def sum_up(
         lines = _noting_violated(lines, violated)
     if tables is not None:
         lines = tables.passing(lines)
-    summary = amend(summarise(chain(lines, read_scores(out)), relations, **told))
+    summary = amend(summarise(chain(lines, read_scores(out)), relations, **run_notes))
     return summary if waivers is None else apply_waivers(summary, violated, load_waivers(waivers))
 
 

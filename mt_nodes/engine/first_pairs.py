@@ -25,9 +25,9 @@ class FirstPairs(Schedule):
     def __init__(self, pairs: Collection[Pair], remembers: bool, *, background: bool = False) -> None:
         super().__init__()
         self._remembers, self._background = remembers, background
-        self._wanted: dict[tuple[int, str, int], set[int | None]] = {}
+        self._bundles_by_offer: dict[tuple[int, str, int], set[int | None]] = {}
         for pair in pairs:
-            self._wanted.setdefault((pair.episode, pair.relation, int(pair.draw)), set()).add(pair.bundle)
+            self._bundles_by_offer.setdefault((pair.episode, pair.relation, int(pair.draw)), set()).add(pair.bundle)
 
     @classmethod
     def of(cls, request: ReplayRequest, *, remembers: bool) -> FirstPairs:
@@ -36,7 +36,7 @@ class FirstPairs(Schedule):
 
     def offers(self, suite: Suite, draws: int = 1, only: Pair | None = None) -> tuple[Offer, ...]:
         """Return what any of the pairs is of."""
-        episodes = {episode for episode, *_ in self._wanted}
+        episodes = {episode for episode, *_ in self._bundles_by_offer}
         return tuple(offer for offer in offers(suite, draws) if any(self._bundles(offer, e) for e in episodes))
 
     def about(self, offers: Sequence[Offer], episode: Episode) -> Sequence[Offer]:
@@ -46,32 +46,34 @@ class FirstPairs(Schedule):
 
     def wants(self, offer: Offer, bundle: Bundle) -> bool:
         """Tell whether a follow-up of a bundle is offered."""
-        wanted = self._bundles(offer, bundle.episode)
-        return None in wanted or bundle.index in wanted or (self._remembers and bundle.index < _last(wanted))
+        bundles = self._bundles(offer, bundle.episode)
+        return None in bundles or bundle.index in bundles or (self._remembers and bundle.index < _last(bundles))
 
     def until_end(self, offer: Offer, episode: Episode) -> Iterator[Bundle]:
         """Yield the bundles of an episode up to the last that any of the pairs is of."""
         for bundle in episode():
-            wanted = {n for (number, *_), some in self._wanted.items() if number == bundle.episode for n in some}
-            if not wanted:
+            bundles = {
+                n for (number, *_), some in self._bundles_by_offer.items() if number == bundle.episode for n in some
+            }
+            if not bundles:
                 return
             yield bundle
-            if None not in wanted and bundle.index >= _last(wanted):
+            if None not in bundles and bundle.index >= _last(bundles):
                 return
 
     def count(self, offer: Offer, episode: int, bundles: int) -> int:
         """Return on how many of the bundles of an episode an offer is made."""
-        wanted = self._bundles(offer, episode)
-        if None in wanted:
+        numbers = self._bundles(offer, episode)
+        if None in numbers:
             return bundles
-        return min(bundles, _last(wanted) + 1 if self._remembers else len(wanted))
+        return min(bundles, _last(numbers) + 1 if self._remembers else len(numbers))
 
     def _bundles(self, offer: Offer, episode: int) -> set[int | None]:
         if offer.relation.role == "relation":
-            return self._wanted.get((episode, offer.relation.id, offer.draw), set())
-        keys = (key for key in self._wanted if self._background and (key[0], key[2]) == (episode, offer.draw))
-        return {bundle for key in keys for bundle in self._wanted[key]}
+            return self._bundles_by_offer.get((episode, offer.relation.id, offer.draw), set())
+        keys = (key for key in self._bundles_by_offer if self._background and (key[0], key[2]) == (episode, offer.draw))
+        return {bundle for key in keys for bundle in self._bundles_by_offer[key]}
 
 
-def _last(wanted: Collection[int | None]) -> int:
-    return max((number for number in wanted if number is not None), default=-1)
+def _last(numbers: Collection[int | None]) -> int:
+    return max((number for number in numbers if number is not None), default=-1)

@@ -7,15 +7,18 @@ import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from mt_nodes.base.errors import NotApplicable
+import numpy as np
+
+from mt_nodes.base.errors import NotApplicable, PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.open_loop import OpenLoop, settling_reason
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import Part
+from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
-from mt_nodes.relations.relation import Suite
+from mt_nodes.relations.relation import Relation, Suite
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +39,8 @@ class FollowupPlan:
     @property
     def baseline(self) -> Bundle | None:
         """What the source arm is given in place of the source; None: the source itself."""
-        made = self.derived.baseline if self.derived else None
-        return None if made is None else made.followup.first
+        baseline = self.derived.baseline if self.derived else None
+        return None if baseline is None else baseline.followup.first
 
     @classmethod
     def settles(cls, offer: Offer, settling: frozenset[str]) -> FollowupPlan:
@@ -83,7 +86,9 @@ class FollowupMaker:
             first = self._schedule.first(offer, bundle)
             derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
-            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, str(why))
+            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, _unreported(offer.relation) or str(why))
+        except PluginError as error:
+            return FollowupPlan(offer, None, Outcome.ERROR, str(error))
         made_ms = 1e3 * (time.perf_counter() - began)
         if derived.broken:
             return FollowupPlan(offer, None, Outcome.INVALID, derived.broken, made_ms)
@@ -97,6 +102,16 @@ class FollowupMaker:
             bundle.episode, self._schedule.first(offer, bundle)
         ):
             self(offer, bundle)
+
+
+def _unreported(relation: Relation) -> str:
+    """Say that a stack reports other classes than what a relation adds; empty if it reports it, or nobody knows.
+
+    This holds wherever the object would stand, so it comes before the reasons why it cannot stand there.
+    """
+    classes = getattr(relation.check, "classes", ())
+    added = np.array([label for each in relation.mutate if (label := getattr(each, "label", ""))])
+    return described_unreported(added, classes) if len(added) and not of_classes(added, classes).any() else ""
 
 
 def make_or_settle(

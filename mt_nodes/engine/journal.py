@@ -98,8 +98,8 @@ def refuse_other_condition(path: Path, was: Mapping[str, Any], now: Mapping[str,
     """
     keys = [k for k in {**was, **now} if was.get(k) != now.get(k)]
     if keys:
-        told = ", ".join(f"{k}: was {was.get(k)!r}, is {now.get(k)!r}" for k in keys)
-        raise UsageError(f"{path}: cannot be resumed under another condition ({told}); use another --out")
+        differences = ", ".join(f"{k}: was {was.get(k)!r}, is {now.get(k)!r}" for k in keys)
+        raise UsageError(f"{path}: cannot be resumed under another condition ({differences}); use another --out")
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.errors import PluginError
+from mt_nodes.base.plugins import describe_failure, name_errors, refuse_return
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
+from mt_nodes.engine.label_comparison import with_truth
+from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation, Suite
 
@@ -26,6 +30,8 @@ class AnswerStatus(str, Enum):
     SKIPPED = "skipped"
     #: The input lacked what an answer needs: none will come.
     NO_ANSWER_EXPECTED = "unasked"
+    #: The stack raised an exception at this input and goes on with the next one.
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +128,30 @@ class Engine:
 
     def judge(self, offer: Offer, source: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> list[Verdict]:
         """Return one verdict for each pair of the offer, from the answers of the source and the follow-up arm."""
-        return [
-            verdict_on(source, pair, self._judge(judge_for(offer, judge), known, answers, effects))
-            for pair, judge, known in self._judges(offer, source)
-        ]
 
-    def _judges(self, offer: Offer, source: Bundle) -> Iterator[tuple[Pair, Relation, Bundle]]:
-        """Yield every pair of an offer, its judge, and the bundle with what is known beforehand."""
-        for pair, judge in offer.pairs(source):
+        def judgement(judge: Relation) -> Judgement:
+            try:
+                return self._judge(judge_for(offer, judge), self._known(offer, judge, source), answers, effects)
+            except PluginError as error:
+                return Judgement(Outcome.ERROR, reason=str(error))
+
+        verdicts = [verdict_on(source, pair, judgement(judge)) for pair, judge in offer.pairs(source)]
+        if source.truth is None or offer.relation.role != "relation":
+            return verdicts
+        outputs = answers[0].output, answers[1].output
+        return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
+
+    def _known(self, offer: Offer, judge: Relation, source: Bundle) -> Bundle:
+        """Return the bundle with what is known beforehand.
+
+        Raises:
+            PluginError: finding that out failed.
+        """
+        try:
             facts = self._knows(offer, judge, source)
-            yield pair, judge, replace(source, facts=facts) if facts else source
+        except Exception as error:
+            raise PluginError(f"the facts of bundle {source.index} failed: {type(error).__name__}: {error}") from error
+        return replace(source, facts=facts) if facts else source
 
     def without_followup(
         self, offer: Offer, source: Bundle, outcome: Outcome, reason: str, sequences: bool = False
@@ -148,6 +168,8 @@ class Engine:
 
     def _judge(self, judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer], effects: Effects) -> Judgement:
         source, followup = answers
+        if failed := failures(answers):
+            return Judgement(Outcome.ERROR, reason=failed)
         if source.status is AnswerStatus.SILENT:
             both = followup.status is AnswerStatus.SILENT
             outcome = Outcome.UNPAIRED_BOTH if both else Outcome.UNPAIRED_SOURCE
@@ -158,10 +180,8 @@ class Engine:
         for name, answer in (("source", source), ("follow-up", followup)):
             if nonsense := _nonsense(answer.output):
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has {nonsense}")
-        for condition in judge.given:
-            unmet = condition.unmet(bundle, source.output)
-            if unmet is not None:
-                return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
+        if (unmet := unmet_condition(judge, bundle, source.output)) is not None:
+            return Judgement(Outcome.NOT_APPLICABLE, reason=unmet)
         if followup.status is AnswerStatus.SILENT:
             return self._silent(judge, bundle, answers, effects)
         return checked(judge, bundle, source.output, followup.output, effects)
@@ -176,13 +196,13 @@ class Engine:
         if check is None or check.needs != ("detections",) or source.output.detections is None:
             return Judgement(Outcome.VIOLATED, reason=silent)
         nothing = Detections.none(source.output.detections.frame_id, None)
-        judged = checked(judge, bundle, source.output, Output(detections=nothing), effects)
-        if judged.outcome is Outcome.HOLDS and not check.silence_means_no_obstacles:
+        judgement = checked(judge, bundle, source.output, Output(detections=nothing), effects)
+        if judgement.outcome is Outcome.HOLDS and not check.silence_means_no_obstacles:
             return Judgement(Outcome.VIOLATED, reason=silent)
-        if judged.outcome is not Outcome.VIOLATED:
-            return judged
+        if judgement.outcome is not Outcome.VIOLATED:
+            return judgement
         fields = ("measured", "bound", "margin", "unit", "lost", "gained", "detail")
-        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judged, name) for name in fields})
+        return Judgement(Outcome.VIOLATED, reason=silent, **{name: getattr(judgement, name) for name in fields})
 
 
 def verdict_on(source: Bundle, pair: Pair, judgement: Judgement) -> Verdict:
@@ -194,7 +214,28 @@ def judge_for(offer: Offer, judge: Relation) -> Relation:
     """Return who judges an offer: control and sham are judged by what the relation's check asks of them."""
     if offer.relation.role == "relation" or judge.check is None:
         return judge
-    return replace(judge, check=judge.check.background)
+    with name_errors(judge.check, "background"):
+        return replace(judge, check=judge.check.background)
+
+
+def unmet_condition(judge: Relation, bundle: Bundle, source: Output) -> str | None:
+    """Return why a relation does not apply to a source output; None if all its conditions are met.
+
+    Raises:
+        PluginError: a condition failed.
+    """
+    for condition in judge.given:
+        with name_errors(condition, "unmet"):
+            unmet = condition.unmet(bundle, source)
+        refuse_return(condition, "unmet", unmet, str, type(None))
+        if unmet is not None:
+            return unmet
+    return None
+
+
+def failures(answers: Iterable[Answer]) -> str:
+    """Say at which answers the stack raised an exception; empty: at none."""
+    return "; ".join(dict.fromkeys(a.reason for a in answers if a.status is AnswerStatus.FAILED))
 
 
 #: Scores of 16 bits may be a little above 1.
@@ -203,11 +244,11 @@ _ROUNDING = 0.01
 
 def _nonsense(output: Output) -> str | None:
     """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
-    for seen, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
-        if seen is not None and (bad := int((~seen.finite).sum())):
-            return f"{bad} of {len(seen)} {what} with numbers that are not finite" + _or_order(seen)
+    for objects, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
+        if objects is not None and (bad := int((~objects.finite).sum())):
+            return f"{bad} of {len(objects)} {what} with numbers that are not finite" + _or_order(objects)
         # Of percent, or of logits, nothing would ever be below the threshold from which on it answers.
-        if seen is not None and (most := seen.score.max(initial=0.0)) > 1.0 + _ROUNDING:
+        if objects is not None and (most := objects.score.max(initial=0.0)) > 1.0 + _ROUNDING:
             return f"{what} with a score of up to {most:g}, expected 0 to 1"
     if output.control is not None and (endless := output.control.endless):
         return f"a command without a finite {', '.join(endless)}"
@@ -216,8 +257,8 @@ def _nonsense(output: Output) -> str | None:
     return None
 
 
-def _or_order(seen: Detections | ImageBoxes) -> str:
-    return ", or edges in the wrong order" if isinstance(seen, ImageBoxes) else ""
+def _or_order(objects: Detections | ImageBoxes) -> str:
+    return ", or edges in the wrong order" if isinstance(objects, ImageBoxes) else ""
 
 
 def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, effects: Effects) -> Judgement:
@@ -229,12 +270,16 @@ def checked(judge: Relation, bundle: Bundle, source: Output, followup: Output, e
         missing = [need for need in check.needs if getattr(output, need) is None]
         if missing:
             return Judgement(Outcome.ERROR, reason=f"the {name} arm's answer has no {', '.join(missing)}")
-    return guarded(lambda: check.judge(source, followup, effects, bundle))
+    return guarded(check, "judge", lambda: check.judge(source, followup, effects, bundle))
 
 
-def guarded(judge: Callable[[], Judgement]) -> Judgement:
-    """Return what a check says; a user's check that fails must not end the run: its pair tells of it."""
+def guarded(check: Check, method: str, judge: Callable[[], Judgement]) -> Judgement:
+    """Return what a method of a check says; a user's check that fails must not end the run: its pair tells of it."""
     try:
-        return judge()
+        judgement = judge()
+        refuse_return(check, method, judgement, Judgement)
+    except PluginError as error:
+        return Judgement(Outcome.ERROR, reason=str(error))
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        return Judgement(Outcome.ERROR, reason=f"check failed: {type(error).__name__}: {error}")
+        return Judgement(Outcome.ERROR, reason=str(PluginError(describe_failure(check, method, error))))
+    return judgement

@@ -66,13 +66,13 @@ class Ledger:
         name, hashes = str(pair.followup), {"sha256": sha256_of_followup(followup)}
         milder = {} if baseline is None else {"baseline": {"sha256": sha256_of_followup(baseline[-1])}}
         both = _both({**hashes, **milder})
-        if self._again(pair, both):
+        if self._is_recorded(pair, both):
             return None
         head = {"schema": SCHEMA, "type": "followup", "pair": name, "relation": pair.relation}
-        line = {**head, **self._made(draws_name(pair.followup), mutations, draws, followup), **hashes}
+        line = {**head, **self._followup_fields(draws_name(pair.followup), mutations, draws, followup), **hashes}
         if baseline is not None:
-            made = self._made(draws_name(pair.followup, "baseline."), *baseline)
-            line["baseline"] = {**made, **milder["baseline"]}
+            fields = self._followup_fields(draws_name(pair.followup, "baseline."), *baseline)
+            line["baseline"] = {**fields, **milder["baseline"]}
         text = self._file.append(line)
         self._known.put(pair.followup, bytes.fromhex(both))
         return text
@@ -88,12 +88,12 @@ class Ledger:
         Raises:
             InfrastructureError: the pair was recorded with another trace: it was not driven again bit for bit.
         """
-        if self._again(pair, sha256):
+        if self._is_recorded(pair, sha256):
             return None
         packed, arrays = _pack(draws)
         head = {"schema": SCHEMA, "type": "episode", "pair": str(pair.followup), "relation": pair.relation}
-        made = {"draw": packed, "arrays": self._save(draws_name(pair.followup), arrays) if arrays else None}
-        text = self._file.append({**head, **about, **made, "sha256": sha256})
+        drawn = {"draw": packed, "arrays": self._save(draws_name(pair.followup), arrays) if arrays else None}
+        text = self._file.append({**head, **about, **drawn, "sha256": sha256})
         self._known.put(pair.followup, bytes.fromhex(sha256))
         return text
 
@@ -101,7 +101,7 @@ class Ledger:
         """Close the file."""
         self._file.close()
 
-    def _again(self, pair: Pair, both: str) -> bool:
+    def _is_recorded(self, pair: Pair, both: str) -> bool:
         """Tell whether this very follow-up is recorded already.
 
         Raises:
@@ -115,7 +115,7 @@ class Ledger:
             )
         return known is not None
 
-    def _made(
+    def _followup_fields(
         self, file: str, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
     ) -> dict[str, Any]:
         packed, arrays = _pack(draws)
@@ -166,9 +166,9 @@ def find_followups(directory: Path, pair: Pair) -> list[dict[str, Any]]:
     Raises:
         UsageError: the ledger has none.
     """
-    wanted = pair.followup
+    target = pair.followup
     named = [(Pair.parse(line["pair"]), line) for line in read_ledger(directory) if line["relation"] == pair.relation]
-    lines = [line for name, line in named if (name.episode, name.draw) == (wanted.episode, wanted.draw)]
+    lines = [line for name, line in named if (name.episode, name.draw) == (target.episode, target.draw)]
     if not lines:
         raise UsageError(
             f"{directory / FILE}: no follow-up of the episode of '{pair}'; none was offered, or applicable"
@@ -209,9 +209,9 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
 
     Covers topic, stamp, frame, layout and data, in the order of topics; not the CDR bytes, whose padding is nobody's.
     """
-    digest, wanted = hashlib.sha256(), None if topics is None else set(topics)
+    digest, topics_to_hash = hashlib.sha256(), None if topics is None else set(topics)
     for message in sorted(bundle.messages, key=lambda m: m.topic):
-        if wanted is None or message.topic in wanted:
+        if topics_to_hash is None or message.topic in topics_to_hash:
             head, data = _content(message)
             head = [_KINDS[type(message)], message.topic, message.stamp_ns, message.frame_id, *head]
             digest.update(json.dumps(head).encode() + b"\n")
@@ -244,12 +244,12 @@ def _content(message: Message) -> tuple[list[Any], bytes | memoryview]:
         pixels = np.ascontiguousarray(message.pixels)
         return [message.encoding, pixels.dtype.str, pixels.shape], pixels.reshape(-1).view(np.uint8).data
     if isinstance(message, WorldMessage):
-        return _told(message)
+        return _world_content(message)
     data = b"".join(np.ascontiguousarray(getattr(message, n), dtype="<f8").tobytes() for n in "dkrp")
     return [message.width, message.height, message.distortion_model, message.d.size], data
 
 
-def _told(message: WorldMessage) -> tuple[list[Any], bytes]:
+def _world_content(message: WorldMessage) -> tuple[list[Any], bytes]:
     values = [(name, value) for name, value in vars(message.data).items() if name not in ("stamp_ns", "frame_id")]
     arrays = [(name, value) for name, value in values if isinstance(value, np.ndarray)]
     others = [[name, value] for name, value in values if not isinstance(value, np.ndarray)]

@@ -23,6 +23,9 @@ from mt_nodes.engine.send_order import NOT_SENT, Part, split_followup
 from mt_nodes.engine.silence import Silence
 from mt_nodes.engine.summary.deaths import note_pairs
 
+#: Nothing comes any more after such an answer.
+_OVER = (AnswerStatus.ANSWERED, AnswerStatus.FAILED)
+
 
 @dataclass(frozen=True, eq=False)
 class SentFollowup:
@@ -85,14 +88,14 @@ class Lockstep:
             next_plan = self._make(offers[0], bundle)
             source_answer = self._wait(source, ticket) if source is followup else None
         # A late answer would carry the stamp of the next input of this bundle and be taken for the answer to that.
-        answer_missing = source_answer is not None and source_answer.status is not AnswerStatus.ANSWERED
+        answer_missing = source_answer is not None and source_answer.status not in _OVER
         for i, offer in enumerate(offers):
             plan, baseline_answer = next_plan, None
             with self._errors(offer, bundle):
                 if plan.baseline is not None and not answer_missing:
                     source_answer = source_answer or self._wait(source, ticket)
                     baseline_answer = self._baseline_answer(source, plan, bundle, source_answer)
-                    answer_missing = baseline_answer.status is not AnswerStatus.ANSWERED
+                    answer_missing = baseline_answer.status not in _OVER
                 sent = None if answer_missing or plan.derived is None else self._send(followup, plan, bundle)
                 if i + 1 < len(offers):
                     # Made while the stack works on the one just sent.
@@ -104,7 +107,7 @@ class Lockstep:
 
     def _baseline_answer(self, source: Arm, plan: FollowupPlan, bundle: Bundle, source_answer: Answer) -> Answer:
         """Give the source arm a baseline, unless an earlier answer may still come and be taken for this one's."""
-        if source_answer.status is not AnswerStatus.ANSWERED:
+        if source_answer.status not in _OVER:
             return Answer.nothing(AnswerStatus.SKIPPED, NOT_SENT)
         return self._wait(source, plan.for_source(bundle).send(source))
 
@@ -115,7 +118,9 @@ class Lockstep:
         loop = OpenLoop(offer, remembers=not self._stateless)
         for bundle in self._schedule.until_end(offer, episode):
             if not self._schedule.wants(offer, bundle):
-                loop.rests(bundle, self._between(offer, bundle, source, followup))
+                answers = self._between(offer, bundle, source, followup)
+                self._judge.note_between(answers)
+                loop.rests(bundle, answers)
                 continue
             with self._errors(offer, bundle):
                 early_plan = self._make_or_settle(offer, bundle, loop) if offer.relation.baseline else None
@@ -165,7 +170,9 @@ class Lockstep:
         for bundle in self._schedule.until_end(offer, episode):
             source_answer = source_answers[bundle.index]
             if not self._schedule.wants(offer, bundle):
-                loop.rests(bundle, [source_answer, *self._between(offer, bundle, arm)])
+                answers = [source_answer, *self._between(offer, bundle, arm)]
+                self._judge.note_between(answers)
+                loop.rests(bundle, answers)
                 continue
             with self._errors(offer, bundle):
                 plan = self._make_or_settle(offer, bundle, loop)
@@ -210,6 +217,7 @@ class Lockstep:
     def _begin(self, *arms: Arm) -> None:
         for arm in dict.fromkeys(arms):
             arm.begin_episode()
+        self._judge.forget()
         self._fresh = False
 
     def _restart_unless_fresh(self, *arms: Arm) -> None:
@@ -226,7 +234,7 @@ class Lockstep:
             return SentFollowup(arm.send(bundle, frozenset()))
         others, parts = split_followup(plan.derived.followup, bundle)
         if others is not None:
-            arm.pass_by(others)
+            arm.publish_only(others)
         sent = SentFollowup(parts[0].send(arm), parts[1:]) if parts else None
         # Hashed and written while the stack works on it.
         self._recorder.followup(plan.offer, bundle, plan.derived, plan.made_ms)
@@ -241,7 +249,7 @@ class Lockstep:
         answers = [self._wait(arm, sent.ticket)]
         for part in sent.later:
             # What remembers must be given everything all the same; else late answers would be taken for these.
-            if not self._stateless or answers[-1].status in (AnswerStatus.ANSWERED, AnswerStatus.NO_ANSWER_EXPECTED):
+            if not self._stateless or answers[-1].status in (*_OVER, AnswerStatus.NO_ANSWER_EXPECTED):
                 answers.append(self._wait(arm, part.send(arm)))
         return answers[0], any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
 

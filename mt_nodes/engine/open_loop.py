@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from mt_nodes.base.errors import PluginError
+from mt_nodes.base.plugins import name_errors
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
@@ -41,15 +43,19 @@ def agree(judge: Relation, bundle: Bundle, answers: tuple[Answer, Answer]) -> bo
     if any(answer.status is not AnswerStatus.ANSWERED for answer in answers):
         return False
     source, followup = (answer.output for answer in answers)
-    asked = (replace(judge, check=check) for check in _sameness(judge))
-    judged = [checked(one, bundle, source, followup, _SAME).outcome for one in asked]
-    return Outcome.HOLDS in judged and set(judged) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
+    try:
+        relations = [replace(judge, check=check) for check in _sameness(judge)]
+    except PluginError:  # of which every pair tells
+        return False
+    outcomes = [checked(one, bundle, source, followup, _SAME).outcome for one in relations]
+    return Outcome.HOLDS in outcomes and set(outcomes) <= {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
 
 
 def _sameness(judge: Relation) -> list[Check]:
     assert judge.check is not None
     alike: list[Check] = [KeepsCurrent()] if "control" in judge.check.needs else []
-    own = judge.check.agreement if isinstance(judge.check, SequenceCheck) else judge.check.background
+    with name_errors(judge.check, "background"):
+        own = judge.check.agreement if isinstance(judge.check, SequenceCheck) else judge.check.background
     return alike if own is None else [own, *alike]
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mt_nodes.base.errors import InfrastructureError, headline
+from mt_nodes.base.errors import InfrastructureError, StackCallError, headline
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
-from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
+from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer, failures
 from mt_nodes.engine.open_loop import OpenLoop, settled
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.recorder import ExecutedPair, Progress, ResultSink
@@ -29,10 +29,12 @@ class MemoryGuard:
     Args:
         engine: what judges.
         stateless: whether former inputs are of no matter to the stack.
+        in_lockstep: whether each input waits for the answers to the one before: then only a call that failed leaves
+            the arms with different memories.
     """
 
-    def __init__(self, engine: Engine, stateless: bool) -> None:
-        self._engine, self._stateless = engine, stateless
+    def __init__(self, engine: Engine, stateless: bool, in_lockstep: bool = False) -> None:
+        self._engine, self._stateless, self._in_lockstep = engine, stateless, in_lockstep
         self._recent: deque[bool] = deque(maxlen=MEMORY)
 
     def forget(self) -> None:
@@ -42,7 +44,8 @@ class MemoryGuard:
     def note_answers(self, source: Answer, followups: Sequence[Answer | None]) -> bool:
         """Take in an input and say whether both arms answered all of it."""
         answered = all(a is not None and a.status is AnswerStatus.ANSWERED for a in (source, *followups))
-        self._recent.append(answered)
+        failed = any(a is not None and a.status is AnswerStatus.FAILED for a in (source, *followups))
+        self._recent.append(not failed if self._in_lockstep else answered)
         return answered
 
     def missed(self) -> None:
@@ -62,7 +65,7 @@ class MemoryGuard:
         if prepared.outcome is not None or prepared.derived is None or followup is None:
             outcome = prepared.outcome or Outcome.ERROR
             return self._engine.without_followup(prepared.offer, bundle, outcome, prepared.reason), None
-        if not self.same_memory:
+        if not (self.same_memory or failures((source, followup))):
             return self._engine.without_followup(prepared.offer, bundle, Outcome.SETTLING, DIFFERENT), None
         effects, sent = prepared.derived.effects, prepared.derived.followup.bundles
         case = ExecutedPair(prepared.offer, bundle, sent[0][1], effects, source, followup, prepared.baseline, sent)
@@ -91,7 +94,7 @@ class PairJudge:
     ) -> None:
         self._recorder, self._progress, self._answered = recorder, progress, answered
         self._engine = Engine(settings.publishes_when_empty, settings.schedule.facts)
-        self._memory = MemoryGuard(self._engine, settings.stateless or in_lockstep)
+        self._memory = MemoryGuard(self._engine, settings.stateless, in_lockstep)
         self._series = Series()
 
     def take(
@@ -112,6 +115,10 @@ class PairJudge:
         if case is not None and case.followup_answer.status is AnswerStatus.ANSWERED:
             self._answered(case)
         self.record(verdicts if case is None else settled(plan.offer, verdicts, plan.settling), case)
+        if failed := failures(a for a in (source, *followups) if a is not None):
+            error = StackCallError(failed)
+            error.pairs = tuple(map(str, plan.offer.owed(bundle)))
+            self._recorder.death(error)
         answers = source, next(iter(followups), None) or Answer.nothing(AnswerStatus.NO_ANSWER_EXPECTED, plan.reason)
         if loop is not None:
             loop.note_answers(bundle, answers, plan.settling)
@@ -131,6 +138,10 @@ class PairJudge:
     def forget(self) -> None:
         """Begin anew: the arms have, too."""
         self._memory.forget()
+
+    def note_between(self, answers: Sequence[Answer]) -> None:
+        """Take in the answers of both arms to an input of which no pair is judged."""
+        self._memory.note_answers(answers[0], answers[1:])
 
     def record(self, verdicts: Sequence[Verdict], case: ExecutedPair | None = None) -> None:
         """Have verdicts recorded, and shown."""

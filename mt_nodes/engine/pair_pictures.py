@@ -53,7 +53,7 @@ def write_view(
         arrays[f"{name}_xyz"] = _points([c.xyz for c in bundle.clouds], bundle, frame)
     sent = {cloud.topic: cloud for cloud in followup.clouds}
     added = [
-        _there(effects.added_points[c.topic], sent.get(c.topic))
+        _points_in_cloud(effects.added_points[c.topic], sent.get(c.topic))
         for c in source.clouds
         if c.topic in effects.added_points
     ]
@@ -69,7 +69,7 @@ def write_view(
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 
-def _there(added: npt.NDArray[Any], cloud: Cloud | None) -> npt.NDArray[Any]:
+def _points_in_cloud(added: npt.NDArray[Any], cloud: Cloud | None) -> npt.NDArray[Any]:
     """Return those of added points (N, 3) that a cloud has: of a follow-up that was made small only some are left."""
     if cloud is None or not len(added):
         return added[:0]

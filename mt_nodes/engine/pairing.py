@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 
 #: Of so many inputs the stamps are known after they were answered, to tell a repeated answer from a strange one.
 REMEMBERED = 100
@@ -21,19 +21,21 @@ class Ticket:
 
     Attributes:
         stamp_ns: stamp as emitted: what a stamped answer carries.
-        sent_s: own time of sending.
-        parts: outputs heard so far, by role, each with the own time of its arrival.
+        sent_s: process time of sending.
+        parts: outputs heard so far, by role, each with the process time of its arrival.
         disturbed: how often this process had stood still before, or the wall clock had been set.
         given_up: whether nobody waits any more; what still comes for it is late.
         by_arrival: roles of which the output was taken for the answer only because it came when it did.
+        failure: why no answer comes: the stack raised an exception at this input. Empty otherwise.
     """
 
     stamp_ns: int
     sent_s: float
     parts: dict[str, tuple[Any, float]] = field(default_factory=dict)
-    disturbed: int = field(default_factory=lambda: own_time_s.disturbed)
+    disturbed: int = field(default_factory=lambda: process_time_s.disturbed)
     given_up: bool = False
     by_arrival: set[str] = field(default_factory=set)
+    failure: str = ""
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Inbox:
 
     def expect(self, stamp_ns: int) -> Ticket:
         """Open a ticket for an input that is about to be sent."""
-        ticket = Ticket(stamp_ns, own_time_s())
+        ticket = Ticket(stamp_ns, process_time_s())
         with self._changed:
             self._open.append(ticket)
             self.unknown_stamp_ns = None
@@ -83,21 +85,30 @@ class Inbox:
             if ticket is None:
                 self._stray(stamp_ns, repeated=bool(candidates))
                 return
-            ticket.parts[role] = (payload, own_time_s())
+            ticket.parts[role] = (payload, process_time_s())
             if ticket.given_up:
                 self.strays.late += 1
                 if self.complete(ticket):
                     self._open.remove(ticket)
             self._changed.notify_all()
 
+    def fail(self, stamp_ns: int | None, reason: str) -> bool:
+        """Take in that no answer to the input of this stamp can be read; return whether that is awaited."""
+        with self._changed:
+            awaited = [t for t in self._open if t.stamp_ns == stamp_ns and not t.given_up]
+            for ticket in awaited[:1]:
+                ticket.failure = reason
+            self._changed.notify_all()
+            return bool(awaited)
+
     def complete(self, ticket: Ticket) -> bool:
-        """Whether every role that makes an answer has been heard."""
-        return all(role in ticket.parts for role in self._roles)
+        """Whether every role that makes an answer has been heard, or no answer comes."""
+        return bool(ticket.failure) or all(role in ticket.parts for role in self._roles)
 
     def wait(self, ticket: Ticket, until_s: float) -> bool:
-        """Block until the ticket is complete or the own time ``until_s`` is reached; say which."""
+        """Block until the ticket is complete or the process time ``until_s`` is reached; say which."""
         with self._changed:
-            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - own_time_s()))
+            self._changed.wait_for(lambda: self.complete(ticket), max(0.0, until_s - process_time_s()))
             return self.complete(ticket)
 
     def close(self, ticket: Ticket) -> None:
@@ -118,8 +129,8 @@ class Inbox:
             self._last_answered = False
 
     def _stray(self, stamp_ns: int | None, repeated: bool) -> None:
-        again = self._last_answered if self._by_order(stamp_ns) else stamp_ns in self._answered
-        if repeated or again:
+        repeats_last = self._last_answered if self._by_order(stamp_ns) else stamp_ns in self._answered
+        if repeated or repeats_last:
             self.strays.repeated += 1
         else:
             self.strays.unknown += 1

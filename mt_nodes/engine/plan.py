@@ -8,16 +8,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import ros_environment, user_domain, user_environment
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
-from mt_nodes.relations.relation import DEFAULT
-from mt_nodes.stacks.stack import Stack, refuse_world_inputs
+from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
+
+if TYPE_CHECKING:
+    from mt_nodes.stacks.stack import Stack
 
 MODES = ("twin", "alternate", "two_pass")
 PACES = ("lockstep", "realtime")
@@ -34,8 +36,10 @@ LIVE_SUITE = "live_suite"
 class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...] = field(metadata={"param": Param(help="bag directory, .mcap, .db3 or ROS 1 .bag")})
-    relations: tuple[str, ...] = param(DEFAULT, help="names of relations, or .yaml files")
+    bags: tuple[str, ...] = field(
+        metadata={"param": Param(help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")}
+    )
+    relations: tuple[str, ...] = param(DEFAULT, help=RELATION_WORDS)
     stack: str = param("reference_detector", help="shipped stack, or .yaml file")
     stack_settings: Mapping[str, Any] = param(
         {}, help="override a setting of the stack file, such as scores.detections.high=0.7 or deadline_s=30"
@@ -112,8 +116,10 @@ def check_request(request: ReplayRequest, stack: Stack) -> None:
         ("--transport", request.transport, TRANSPORTS),
     ):
         if value not in known:
-            hint = "; shadow needs a live stack" if value == "shadow" else ""
+            hint = "; shadow needs a live stack" if value == "shadow" else suggest(value, known, " ").rstrip("; ")
             raise UsageError(f"{name}: got '{value}', expected {', '.join(known)}{hint}")
+    from mt_nodes.stacks.stack import refuse_world_inputs  # the command line is declared without it
+
     refuse_world_inputs(stack)
     if request.mode == "alternate" and not stack.stateless:
         raise UsageError(f"--mode alternate: stack '{stack.name}' remembers (stateless: false); use twin or two_pass")
@@ -158,14 +164,20 @@ def arm_plans(request: WithMode, stack: Stack) -> tuple[ArmPlan, ...]:
     return tuple(ArmPlan(n, stack.domain.get(n)) for n in names)
 
 
-def stack_process(stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: Mapping[str, str]) -> Process | None:
-    """Return the process of the stack in one arm; None when somebody else starts it."""
+def stack_process(
+    stack: Stack, arm: ArmPlan, domain: int, out: Path, base_env: Mapping[str, str], *, report_errors: bool = False
+) -> Process | None:
+    """Return the process of the stack in one arm; None when somebody else starts it.
+
+    Args:
+        report_errors: whether a callable that raises an exception goes on, and reports it.
+    """
     if stack.external:
         return None
     log = out / f"stack_{arm.name}.log"
     name = f"stack '{stack.name}' ({arm.name} arm)"
     if stack.callable:
-        argv = (*_hosted(out), "--prefix", arm.prefix)
+        argv = (*_hosted(out), "--prefix", arm.prefix, *(["--report-errors"] if report_errors else []))
         return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log)
     remap = [word for topic in _topics(stack) for word in ("-r", f"{topic}:={arm.topic(topic)}")] if arm.prefix else []
     values = {"arm": [arm.name], "domain": [str(domain)], "remap": remap}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.followups import FollowupPlan, make_or_settle
@@ -31,7 +31,7 @@ MOST_GAP_NS, JUMP_NS = 10_000_000_000, 100_000_000
 
 @dataclass(eq=False)
 class Sending:
-    """One input of an arm, due at the own time ``due_s``; its ticket once it was sent, its answer once it was heard.
+    """One input of an arm, due at the process time ``due_s``; its ticket once sent, its answer once heard.
 
     Nobody answers a ``late`` piece of the input before it by itself.
     """
@@ -47,17 +47,17 @@ class Sending:
     def send(self) -> None:
         """Send it."""
         if self.late:
-            self.part.pass_by(self.arm)
+            self.part.publish_only(self.arm)
         else:
             self.ticket = self.part.begin(self.arm)
         self.sent = True
 
     def answered(self, until_s: float) -> bool:
-        """Wait for the answer, not beyond an own time, and say whether it is there (it may be that there is none)."""
+        """Wait for the answer, not beyond a process time, and say whether it is there (perhaps there is none)."""
         if self.answer is None and self.sent and not self.late:
             self.answer = self.arm.wait(self.ticket, until_s)
         elif not self.sent:
-            time.sleep(max(0.0, until_s - own_time_s()))
+            time.sleep(max(0.0, until_s - process_time_s()))
         return self.answer is not None or (self.late and self.sent)
 
 
@@ -78,19 +78,19 @@ class Outstanding:
 
 @dataclass(frozen=True)
 class Pace:
-    """When what is due: ``first_ns`` of the recording was at own time ``began_s``."""
+    """When what is due: ``first_ns`` of the recording was at process time ``began_s``."""
 
     began_s: float
     first_ns: int
     rate: float
 
     def due_s(self, stamp_ns: int) -> float:
-        """Return the own time of an instant of the recording."""
+        """Return the process time of an instant of the recording."""
         return self.began_s + (stamp_ns - self.first_ns) / 1e9 / self.rate
 
     def now_ns(self) -> int:
         """Return the instant of the recording that has been reached."""
-        return self.first_ns + int((own_time_s() - self.began_s) * self.rate * 1e9)
+        return self.first_ns + int((process_time_s() - self.began_s) * self.rate * 1e9)
 
 
 class Realtime:
@@ -126,7 +126,7 @@ class Realtime:
                 if pace is not None and last_ns is not None:
                     unanswered |= self._collect(open_pairs, arms, pace, last_ns + JUMP_NS if jumps else stamp_ns)
                 if pace is None or jumps:
-                    pace = Pace(own_time_s(), stamp_ns, self._settings.rate)
+                    pace = Pace(process_time_s(), stamp_ns, self._settings.rate)
                 last_ns = stamp_ns
                 open_pairs.append(Outstanding(bundle, prepared))
                 self._send(open_pairs, arms, pace)
@@ -141,11 +141,11 @@ class Realtime:
         prepared, bundle = pair.prepared, pair.bundle
         whole = Part(bundle, frozenset(), bundle.stamp_ns, 0)
         others, parts = split_followup(prepared.derived.followup, bundle) if prepared.derived else (None, (whole,))
-        now_s = own_time_s()
+        now_s = process_time_s()
         source = Sending(arms[0], prepared.for_source(bundle), now_s)
         source.send()
         if others is not None:
-            arms[1].pass_by(others)
+            arms[1].publish_only(others)
         pair.sendings = [source, *sendings(arms[1], parts, lambda part: _due_s(part, pace, now_s))]
         _send_due(open_pairs, now_s)
         if prepared.derived:
@@ -159,19 +159,19 @@ class Realtime:
         """
         until_s = math.inf if until_ns is None else pace.due_s(until_ns)
         unanswered = False
-        while open_pairs or own_time_s() < until_s < math.inf:
+        while open_pairs or process_time_s() < until_s < math.inf:
             now_ns = pace.now_ns()
-            next_s = _send_due(open_pairs, own_time_s())
+            next_s = _send_due(open_pairs, process_time_s())
             for arm in arms:
                 arm.pass_time(now_ns if until_ns is None else min(now_ns, until_ns))
-            step_s = min(until_s, own_time_s() + STEP_S, next_s)
+            step_s = min(until_s, process_time_s() + STEP_S, next_s)
             if open_pairs and self._answered(open_pairs[0], step_s):
                 unanswered |= self._close(open_pairs.popleft())
-            elif own_time_s() >= until_s:
+            elif process_time_s() >= until_s:
                 break
             elif not open_pairs:
                 # The recording's pace is the one thing here that is a matter of time.
-                time.sleep(max(0.0, step_s - own_time_s()))
+                time.sleep(max(0.0, step_s - process_time_s()))
         return unanswered
 
     @contextmanager

@@ -33,7 +33,7 @@ class RecordedDraws:
         self._baseline = MutationPipeline(relation.baseline, 0, relation.id) if relation.baseline else None
         self.lines = {line["pair"]: line for line in read_ledger(directory) if line["relation"] == relation.id}
 
-    def again(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
+    def rebuild(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
         """Return a pair's follow-up, made again; None when the run sent none.
 
         Raises:
@@ -45,8 +45,10 @@ class RecordedDraws:
             return None
         milder = baseline_of(line)
         try:
-            baseline = None if self._baseline is None or milder is None else self._made(self._baseline, bundle, milder)
-            return replace(self._made(self._pipeline, bundle, line), baseline=baseline)
+            baseline = (
+                None if self._baseline is None or milder is None else self._derived(self._baseline, bundle, milder)
+            )
+            return replace(self._derived(self._pipeline, bundle, line), baseline=baseline)
         except (LookupError, TypeError, ValueError) as error:
             raise InfrastructureError(
                 f"follow-up {line['pair']} cannot be made again, its draws do not fit: {error}; has the bag, the "
@@ -58,9 +60,9 @@ class RecordedDraws:
         for pipeline in filter(None, (self._pipeline, self._baseline)):
             pipeline.meet(bundle)
 
-    def _made(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
+    def _derived(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
         draws = load_draws(self._directory, line)
-        return DerivedFollowup(pipeline.again(bundle, draws), draws)
+        return DerivedFollowup(pipeline.rebuild(bundle, draws), draws)
 
 
 class RecordedFollowups:
@@ -83,7 +85,7 @@ class RecordedFollowups:
     def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Make the follow-up of one offer again."""
         began = time.perf_counter()
-        derived = self._draws.again(offer.followup_pair(bundle), bundle)
+        derived = self._draws.rebuild(offer.followup_pair(bundle), bundle)
         if derived is None:
             return FollowupPlan(offer, None, Outcome.SKIPPED, "the recorded run sent no follow-up of this bundle")
         return FollowupPlan.ready(offer, self._reduced(derived, bundle), 1e3 * (time.perf_counter() - began))

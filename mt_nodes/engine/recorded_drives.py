@@ -51,9 +51,9 @@ def episode_lines(results_dir: Path, pairs: Collection[Pair] | None = None) -> d
     Raises:
         MtError: there is no ledger, or it is damaged.
     """
-    wanted = None if pairs is None else {pair.followup for pair in pairs}
+    followups = None if pairs is None else {pair.followup for pair in pairs}
     named = ((Pair.parse(line["pair"]), line) for line in read_ledger(results_dir) if line["type"] == "episode")
-    return {pair: line for pair, line in named if wanted is None or pair in wanted}
+    return {pair: line for pair, line in named if followups is None or pair in followups}
 
 
 def episode_line(results_dir: Path, pair: Pair) -> dict[str, Any]:
@@ -83,20 +83,22 @@ def load_recorded_drives(results_dir: Path, line: Line) -> RecordedDrives:
             build(plugins.find("scenario_changes", r["name"], "change"), r["params"], r["name"]) for r in rows
         ]
         first, end = line.get("window", WHOLE)
-        made = applied(setting, changes, draws, line.get("back", ()), (first, end))
+        changed = applied(setting, changes, draws, line.get("back", ()), (first, end))
         source = _driven(results_dir / line["source"]["trace"], setting)
-        followup = _driven(results_dir / line["trace"], made.setting)
+        followup = _driven(results_dir / line["trace"], changed.setting)
     except (MtError, LookupError, TypeError, ValueError) as error:
         raise InfrastructureError(
             f"{results_dir}: drives of pair {line['pair']} cannot be told: {type(error).__name__}: {error}"
         ) from error
     named = tuple((row["name"], draw) for row, draw in zip(rows, draws, strict=True))
-    return RecordedDrives((setting, made.setting), (source, followup), made.effects, named, made.back, made.window)
+    return RecordedDrives(
+        (setting, changed.setting), (source, followup), changed.effects, named, changed.back, changed.window
+    )
 
 
 def _setting(scenario: Mapping[str, Any]) -> Setting:
-    made: Scenario = structure(Scenario, scenario)
-    return Setting(made, load_map(made.road))
+    parsed: Scenario = structure(Scenario, scenario)
+    return Setting(parsed, load_map(parsed.road))
 
 
 def _driven(path: Path, setting: Setting) -> ScenarioTrace:

@@ -14,6 +14,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.directories import unused
 from mt_nodes.base.errors import UsageError
+from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.case_plan import FILE
 from mt_nodes.engine.evidence import evidence_name
@@ -93,23 +94,23 @@ class RecordedPair:
                 f"{self.directory}: got a run of `mt live`, whose input is gone; expected one of `mt replay`. What is "
                 f"kept of a violated pair is in {self.evidence}"
             )
-        asked = ReplayRequest.from_plain(self.about["request"])
-        bags = [self.located(name) for name in asked.bags]
-        place = self.pair.episode - asked.first_episode
+        original = ReplayRequest.from_plain(self.about["request"])
+        bags = [self.located(name) for name in original.bags]
+        place = self.pair.episode - original.first_episode
         bags[place] = bag or bags[place]
-        if not Path(bags[place]).exists():
+        if not exists(bags[place]):
             raise UsageError(f"the run's bag {bags[place]} is not there; say where it is now with --bag")
         return dataclasses.replace(
-            asked,
+            original,
             bags=tuple(bags),
-            relations=(self.relation(asked.relations),),
-            stack=self.located(asked.stack),
-            transforms=self.located(asked.transforms),
-            transport=transport or asked.transport,
+            relations=(self.relation(original.relations),),
+            stack=self.located(original.stack),
+            transforms=self.located(original.transforms),
+            transport=transport or original.transport,
             pace="lockstep",
             waivers="",
-            cases=asked.cases and str(self.directory.resolve() / FILE),
-            shrunk=asked.shrunk and str(self.directory.resolve() / REDUCTION),
+            cases=original.cases and str(self.directory.resolve() / FILE),
+            shrunk=original.shrunk and str(self.directory.resolve() / REDUCTION),
             first_pairs=(),
             only=str(self.pair),
             recorded=str(self.directory.resolve()),
@@ -121,17 +122,16 @@ class RecordedPair:
 
     def located(self, name: str) -> str:
         """Return where a file or directory is that the run named; as it is where it is not found."""
-        started_in = Path(self.about.get("directory", "."))
-        moved = started_in / name
-        return str(moved) if name and not Path(name).exists() and moved.exists() else name
+        moved = located(name, Path(self.about.get("directory", ".")))
+        return moved if name and not exists(name) and exists(moved) else name
 
-    def relation(self, asked: Sequence[str]) -> str:
+    def relation(self, requested: Sequence[str]) -> str:
         """Return the name, or file, of the relation whose check judged the pair, of those that the run was asked for.
 
         Raises:
             UsageError: none of them has its id any more.
         """
-        names = [self.located(name) for name in asked]
+        names = [self.located(name) for name in requested]
         for name in names:
             if load_relation(name).id == self.pair.judged_for:
                 return name

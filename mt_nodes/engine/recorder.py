@@ -113,8 +113,11 @@ class ResultSink(Protocol):
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take verdicts, and return those that are new."""
 
-    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
+    def series(self, series_verdicts: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take verdicts over sequences, and return those that are new."""
+
+    def death(self, error: StackError) -> None:
+        """Take that the stack died, or raised an exception at some pairs."""
 
 
 class Recorder:
@@ -159,8 +162,8 @@ class Recorder:
     def done(self, pair: Pair) -> bool:
         """Tell whether a run that is resumed owes nothing more for a pair: verdict and, if violated, evidence."""
         outcome = self._journal.outcome(pair)
-        kept = (self._evidence_path(pair), series_file(self._run.out, pair))
-        return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in kept))
+        files = (self._evidence_path(pair), series_file(self._run.out, pair))
+        return outcome is not None and (outcome is not Outcome.VIOLATED or any(path.exists() for path in files))
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Journal verdicts; keep the evidence of violated ones, and what a picture takes of the worst so far.
@@ -184,12 +187,12 @@ class Recorder:
         if line is not None and (text := self._scores.append(line)) is not None:
             self._listen(text)
 
-    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
+    def series(self, series_verdicts: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Journal verdicts over sequences; keep what violated ones were judged by. Returns those that are new."""
-        for verdict, stretches in judged:
+        for verdict, stretches in series_verdicts:
             if not self.done(verdict.pair) and self._wants_evidence(verdict):
                 self._evidence.do(write_stretches, series_file(self._run.out, verdict.pair), stretches)
-        return self.verdicts([verdict for verdict, _ in judged], None)
+        return self.verdicts([verdict for verdict, _ in series_verdicts], None)
 
     def episode(self, pair: Pair, draws: Sequence[Draw], sha256: str, about: Mapping[str, Any]) -> None:
         """Record what a follow-up of the closed loop drove; see :meth:`mt_nodes.engine.ledger.Ledger.episode`."""
@@ -255,9 +258,9 @@ class Recorder:
     def _keep_evidence(self, verdict: Verdict, case: ExecutedPair) -> None:
         answers = (("source", case.source_answer), ("followup", case.followup_answer))
         topics = self._run.stack.output_topics
-        said = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
+        wires = {a: answer.wires or wires_of(answer.output, topics, verdict.stamp_ns) for a, answer in answers}
         path = self._evidence_path(verdict.pair)
-        write_evidence(path, verdict.pair, case.source, case.followup, said, case.baseline, case.sent)
+        write_evidence(path, verdict.pair, case.source, case.followup, wires, case.baseline, case.sent)
 
     def _keep_view(self, verdict: Verdict, case: ExecutedPair) -> None:
         judge = next(r for r in case.offer.judges if r.id == verdict.pair.judged_for)
@@ -276,8 +279,8 @@ def owed(recorder: ResultSink, offer: Offer, episode: Episode, schedule: Schedul
     """Tell whether a run owes anything for an offer over an episode; unless it is a resumed one it owes all."""
     if recorder.fresh:
         return True
-    wanted = (bundle for bundle in schedule.until_end(offer, episode) if schedule.wants(offer, bundle))
-    return any(not recorder.done(pair) for bundle in wanted for pair in offer.owed(bundle))
+    bundles = (bundle for bundle in schedule.until_end(offer, episode) if schedule.wants(offer, bundle))
+    return any(not recorder.done(pair) for bundle in bundles for pair in offer.owed(bundle))
 
 
 def _quantiles(values: Sequence[float]) -> dict[str, float]:

@@ -68,8 +68,8 @@ def write_record(
         more: what else is to be kept, by key.
     """
     (out / STACK_FILE).write_text(yaml.safe_dump(plain(stack), sort_keys=False), encoding="utf-8")
-    judged = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}
-    write_request(out, request, {**more, **judged})
+    description = {"relations": [r.as_plain() for r in relations], "stack": stack.name, "topics": topics}
+    write_request(out, request, {**more, **description})
 
 
 def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ class Part:
         ticket = self.begin(arm)
         if not isinstance(ticket, UnansweredInput):
             for piece in self.late:
-                piece.pass_by(arm)
+                piece.publish_only(arm)
         return ticket
 
     def begin(self, arm: Arm) -> Any:
@@ -40,9 +40,9 @@ class Part:
         known = {"late": tuple(piece.bundle for piece in self.late)} if self.late else {}
         return arm.send(self.bundle, self.changed, self.source_ns, self.delay_ns, **known)
 
-    def pass_by(self, arm: Arm) -> None:
+    def publish_only(self, arm: Arm) -> None:
         """Give it to an arm as a late piece of an input that was sent."""
-        arm.pass_by(self.bundle, self.changed, self.source_ns, self.delay_ns)
+        arm.publish_only(self.bundle, self.changed, self.source_ns, self.delay_ns)
 
 
 def split_followup(followup: Followup, source: Bundle) -> tuple[Bundle | None, tuple[Part, ...]]:
@@ -54,8 +54,8 @@ def split_followup(followup: Followup, source: Bundle) -> tuple[Bundle | None, t
     """
     plain = len(followup.bundles) == 1 and followup.bundles[0][0] == 0 and followup.first.wires is source.wires
     parts = tuple(
-        Part(made if plain else _sensors(made), made.changed_topics(source), source.stamp_ns, delay_ns)
-        for delay_ns, made in followup.bundles
+        Part(bundle if plain else _sensors(bundle), bundle.changed_topics(source), source.stamp_ns, delay_ns)
+        for delay_ns, bundle in followup.bundles
     )
     return None if plain else source.without_messages(), _whole(parts)
 

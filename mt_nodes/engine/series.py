@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mt_nodes.base.errors import PluginError
 from mt_nodes.data.arm_series import ANSWER_MS, ArmSeries, SeriesWindow
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine.followups import FollowupPlan
-from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, guarded, judge_for
+from mt_nodes.engine.judging import Answer, AnswerStatus, Offer, failures, guarded, judge_for, unmet_condition
 from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.relation import Relation
 
@@ -53,14 +54,14 @@ class _Arm:
         self.answered.append(answer.status is AnswerStatus.ANSWERED)
         command = answer.output.control or Control(None)
         for name, column in self.columns.items():
-            told = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
-            column.append(np.nan if told is None else told * (sign if name in _TURNING else 1.0))
+            value = answer.output.answer_ms if name == ANSWER_MS else getattr(command, name)
+            column.append(np.nan if value is None else value * (sign if name in _TURNING else 1.0))
         self.tell(answer.output.diagnostics, row)
 
-    def tell(self, said: Diagnostics | None, row: int) -> None:
-        if said is not None:
+    def tell(self, diagnostics: Diagnostics | None, row: int) -> None:
+        if diagnostics is not None:
             self.errors = self.errors or {}
-            for status in said.errors:
+            for status in diagnostics.errors:
                 self.errors.setdefault(status, row)
 
     def course(self, rows: slice) -> ArmSeries:
@@ -82,7 +83,7 @@ class _Collected:
         self.episode, self.first, self.stamp_ns = first.episode, first.index, first.stamp_ns
         #: Of which all of its bundles are, None: of more than one, or of one that begins here.
         self.scene = first.scene
-        self.broken = self.nothing = ""
+        self.failed = self.broken = self.nothing = ""
         self._stamps, self._changed = array("q"), array("b")
         self._arms = tuple(_Arm(check.reads) for _ in _ARMS)
         self._cuts = [0]
@@ -99,8 +100,8 @@ class _Collected:
             arm.add(answer, sign)
 
     def end(self, final_diagnostics: FinalDiagnostics) -> None:
-        for arm, said in zip(self._arms, final_diagnostics, strict=True):
-            arm.tell(said, max(0, len(self._stamps) - 1))
+        for arm, diagnostics in zip(self._arms, final_diagnostics, strict=True):
+            arm.tell(diagnostics, max(0, len(self._stamps) - 1))
 
     def stretches(self) -> tuple[SeriesWindow, ...]:
         ends = [*self._cuts[1:], len(self._stamps)]
@@ -132,7 +133,7 @@ class Series:
         """Take an instant in: what was sent, the bundle of the source, and the answers of both arms.
 
         What comes after an instant at which the arms were settling is another stretch. A series in which a follow-up
-        was not what it should be is INVALID.
+        was not what it should be is INVALID; one in which a plugin or a call of the stack failed is an ERROR.
         """
         offer, outcome = prepared.offer, prepared.outcome
         sent = outcome is None and answers[1].status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT)
@@ -143,7 +144,9 @@ class Series:
                 collected.scene = None
             if outcome is Outcome.INVALID:
                 collected.broken = collected.broken or f"bundle {bundle.index}: {prepared.reason}"
-            unmet = _unmet(judge, bundle, answers[0])
+            unmet, failed = _unmet(judge, bundle, answers[0])
+            if failed := failures(answers) or (prepared.reason if outcome is Outcome.ERROR else failed):
+                collected.failed = collected.failed or f"bundle {bundle.index}: {failed}"
             collected.nothing = unmet or prepared.reason or collected.nothing
             if judge.id in prepared.settling:
                 collected.cut()
@@ -154,33 +157,46 @@ class Series:
         """Judge every series and begin anew; ``final_diagnostics`` count as told with the last answers."""
         for collected in self._collected.values():
             collected.end(final_diagnostics)
-        judged = [self._judged(collected) for collected in self._collected.values()]
+        verdicts = [self._verdict(collected) for collected in self._collected.values()]
         self._collected = {}
-        return judged
+        return verdicts
 
     def _of(self, offer: Offer, judge: Relation, bundle: Bundle) -> _Collected:
         key = (offer.relation.id, offer.draw, judge.id)
         if key not in self._collected:
-            check = judge_for(offer, judge).check
+            failed = ""
+            try:
+                check = judge_for(offer, judge).check
+            except PluginError as error:
+                check, failed = judge.check, str(error)
             assert isinstance(check, SequenceCheck), "the background of a check over a sequence is one, too"
             self._collected[key] = _Collected(offer, judge, check, bundle)
+            self._collected[key].failed = failed
         return self._collected[key]
 
-    def _judged(self, collected: _Collected) -> SeriesVerdict:
+    def _verdict(self, collected: _Collected) -> SeriesVerdict:
         stretches, first = collected.stretches(), None if self._whole else collected.first
         pair = collected.offer.series_pair(collected.episode, collected.judge, first)
         marks = {} if self._whole or collected.scene is None else {"scene": collected.scene}
         return SeriesVerdict(Verdict(pair, collected.stamp_ns, _judgement(collected, stretches), marks), stretches)
 
 
-def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> str:
-    """Say why an instant is not the relation's, empty where it is; of a silent arm nothing can be said."""
+def _unmet(judge: Relation, bundle: Bundle, source: Answer) -> tuple[str, str]:
+    """Return why an instant is not the relation's, and which condition failed; each is empty otherwise.
+
+    Nothing is known of a silent arm.
+    """
     if source.status is not AnswerStatus.ANSWERED:
-        return ""
-    return next((why for given in judge.given if (why := given.unmet(bundle, source.output)) is not None), "")
+        return "", ""
+    try:
+        return unmet_condition(judge, bundle, source.output) or "", ""
+    except PluginError as error:
+        return "", str(error)
 
 
 def _judgement(collected: _Collected, stretches: Sequence[SeriesWindow]) -> Judgement:
+    if collected.failed:
+        return Judgement(Outcome.ERROR, reason=collected.failed)
     if collected.broken:
         return Judgement(Outcome.INVALID, reason=collected.broken)
     if not any(stretch.changed.any() for stretch in stretches):
@@ -191,7 +207,7 @@ def _judgement(collected: _Collected, stretches: Sequence[SeriesWindow]) -> Judg
 def _checked(check: SequenceCheck, stretch: SeriesWindow) -> Judgement:
     if not stretch.source.answered.any():
         return Judgement(Outcome.UNPAIRED_SOURCE, reason="the source arm answered nothing")
-    return guarded(lambda: check.judge_series(stretch))
+    return guarded(check, "judge_series", lambda: check.judge_series(stretch))
 
 
 def worst(judgements: Sequence[Judgement]) -> Judgement:

@@ -34,6 +34,6 @@ def write_stretches(path: Path, stretches: Sequence[SeriesWindow]) -> None:
 def _rows(number: int, stretch: SeriesWindow, names: Sequence[str]) -> Iterator[list[Any]]:
     arms = (stretch.source, stretch.followup)
     flags = [flag.astype(int).tolist() for arm in arms for flag in (arm.asked, arm.answered)]
-    told = [["" if value != value else repr(value) for value in arm[name].tolist()] for arm in arms for name in names]
-    for row in zip(stretch.stamp_ns.tolist(), stretch.changed.astype(int).tolist(), *flags, *told, strict=True):
+    values = [["" if value != value else repr(value) for value in arm[name].tolist()] for arm in arms for name in names]
+    for row in zip(stretch.stamp_ns.tolist(), stretch.changed.astype(int).tolist(), *flags, *values, strict=True):
         yield [number, *row]

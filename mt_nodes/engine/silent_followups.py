@@ -42,18 +42,18 @@ class SilentFollowups(Generic[T]):
         self._after_control = False
         self._silent: deque[tuple[float, T]] = deque()
 
-    def take(self, heard: PairAnswers[T], now_s: float) -> list[tuple[T, bool]]:
+    def take(self, answers: PairAnswers[T], now_s: float) -> list[tuple[T, bool]]:
         """Take a pair in at a time (monotonic)."""
-        if not heard.source:
+        if not answers.source:
             self._after_control = False
-            return [*self._settled(False), (heard.pair, False)]
-        self._last.append((heard.control, heard.followup))
-        if heard.control:
-            self._after_control = heard.followup
-            return [*self._settled(heard.followup and self._differ()), (heard.pair, False)]
-        if heard.followup or not self._after_control:
-            return [(heard.pair, False)]
-        self._silent.append((now_s, heard.pair))
+            return [*self._settled(False), (answers.pair, False)]
+        self._last.append((answers.control, answers.followup))
+        if answers.control:
+            self._after_control = answers.followup
+            return [*self._settled(answers.followup and self._differ()), (answers.pair, False)]
+        if answers.followup or not self._after_control:
+            return [(answers.pair, False)]
+        self._silent.append((now_s, answers.pair))
         return []
 
     def expire(self, now_s: float) -> list[tuple[T, bool]]:

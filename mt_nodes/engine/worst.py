@@ -25,7 +25,7 @@ class WorstRank(NamedTuple):
     """
 
     of_background: bool
-    kept: int
+    minus_lost: int
     margin: float
     episode: int
     bundle: int
@@ -36,7 +36,7 @@ class WorstRank(NamedTuple):
 def worst_first(line: Mapping[str, Any]) -> WorstRank:
     """Return the place of a violated verdict line."""
     pair = Pair.parse(line["pair"])
-    return _place("@" in pair.draw, line["lost"], line["margin"], pair)
+    return _place("@" in pair.draw, line["lost"], line.get("margin"), pair)
 
 
 def worst_row(row: PairRow) -> WorstRank:
@@ -49,11 +49,11 @@ def in_turn(lines: Iterable[Line], place: Callable[[Line], WorstRank] = worst_fi
 
     Few pictures then show what is wrong in many relations, and not one relation many times.
     """
-    met: Counter[tuple[bool, str]] = Counter()
+    counts: Counter[tuple[bool, str]] = Counter()
     placed = []
     for at, line in sorted(((place(line), line) for line in lines), key=itemgetter(0)):
-        met[at.of_background, at.relation] += 1
-        placed.append((at.of_background, met[at.of_background, at.relation], line))
+        counts[at.of_background, at.relation] += 1
+        placed.append((at.of_background, counts[at.of_background, at.relation], line))
     return [line for *_, line in sorted(placed, key=itemgetter(0, 1))]
 
 
@@ -70,7 +70,7 @@ class WorstSoFar:
     def takes(self, line: Mapping[str, Any]) -> bool:
         """Count a violated verdict line in; say whether it is among the worst so far."""
         self._lines = in_turn([*self._lines, line])[: self._most]
-        return any(kept is line for kept in self._lines)
+        return any(shown is line for shown in self._lines)
 
 
 def _place(of_background: bool, lost: int, margin: float | None, pair: Pair | PairRow) -> WorstRank:

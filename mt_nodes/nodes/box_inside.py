@@ -23,7 +23,7 @@ from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError, MtError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Flag, flag_of_signals
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.graph_guard import Ours, endpoints, participant
@@ -96,7 +96,9 @@ class Inside:
             IsolationError: naming him.
         """
         found = endpoints(self._node, self._ours, self._watched.concerns)
-        self._suspicion.take(own_time_s(), GraphSnapshot(leaks_in_arm(found, self._watched, self._ours.names), found))
+        self._suspicion.take(
+            process_time_s(), GraphSnapshot(leaks_in_arm(found, self._watched, self._ours.names), found)
+        )
         if self._suspicion.sure:
             raise IsolationError(f"in the box: {self._suspicion.why}")
         self._refuse_strangers()
@@ -105,7 +107,7 @@ class Inside:
         names = Counter(f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces())
         others = names - Counter(self._ours.names)  # once: a second one is not ours
         known = set(self._boxed.nodes)
-        strangers = sorted(n for n in others if n not in known and not self._watched.looks_on(n))
+        strangers = sorted(n for n in others if n not in known and not self._watched.is_observer(n))
         if strangers and known:
             may = ", ".join(self._boxed.nodes)
             raise IsolationError(f"in the box: got {strangers[0]}, expected {may}; see nodes, allow_nodes of the stack")
@@ -155,14 +157,14 @@ def _carry_out(boxed: BoxedStack, pipe: Pipe, ended: Flag) -> None:
         while not ended.is_set():
             executor.spin_once(timeout_sec=_SOON_S)
             child.check()
-            if own_time_s() < look_s:
+            if process_time_s() < look_s:
                 continue
             began_s = time.thread_time()
             inside.refuse_leaks()
             if not ready and not inside.lacking() and inside.known():
                 ready = True
                 pipe.report({"ready": True})
-            look_s = own_time_s() + (pause_s(time.thread_time() - began_s) if ready else 0.0)
+            look_s = process_time_s() + (pause_s(time.thread_time() - began_s) if ready else 0.0)
     except InfrastructureError:
         if not ended.is_set():  # whoever ended this ended the stack, or the other side, too
             raise

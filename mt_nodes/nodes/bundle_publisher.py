@@ -60,7 +60,9 @@ class BundlePublisher:
 
         What a world tells goes out as the type that the stack takes it in.
         """
-        other = {m.topic: m for m in bundle.told if self._types.get(m.topic) not in (None, WORLD_TYPES[m.role])}
+        other = {
+            m.topic: m for m in bundle.world_messages if self._types.get(m.topic) not in (None, WORLD_TYPES[m.role])
+        }
         for wire in wires_of_bundle(bundle, changed):
             publisher = self._publishers.get(wire.topic)
             if publisher is not None and (wire.topic in self._always or publisher.get_subscription_count()):

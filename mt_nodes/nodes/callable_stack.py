@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-import argparse
+import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,21 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes.base import plugins
+from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.messages import Message
-from mt_nodes.data.outputs import Control
+from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.transforms import TransformTree, load_transforms
-from mt_nodes.nodes import qos
+from mt_nodes.nodes import failed_calls, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.command_adapters import refuse_lost
 from mt_nodes.nodes.convert import message_type, reader_of
 from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.nodes.node_help import node_parser
 from mt_nodes.nodes.node_main import run_node
 from mt_nodes.stacks.callable_host import CallableHost
+from mt_nodes.stacks.callables import describe_raise
 from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.stacks.topic_sync import Joiner
 
@@ -40,8 +44,9 @@ class CallableStack(Node):
     Of several inputs the messages of one instant are put together. Images are taken raw or compressed, as they come.
     """
 
-    def __init__(self, stack: Stack, transforms: TransformTree, prefix: str = "") -> None:
+    def __init__(self, stack: Stack, transforms: TransformTree, prefix: str = "", report_errors: bool = False) -> None:
         super().__init__("callable_stack")
+        self._failed = failed_calls.advertise(self, prefix) if report_errors else None
         self._host = CallableHost.make(stack)
         self._transforms = transforms
         topics = [stack.leading_topic, *(t for names in stack.topics.values() for t in names)]
@@ -85,7 +90,9 @@ class CallableStack(Node):
         given = sensor if self._joiner is None else self._joiner.take(topic, sensor)
         if given is None:
             return
-        output = self._host(given, self._transforms)
+        output = self._call(given)
+        if output is None:
+            return
         for role, (adapter, publisher) in self._outputs.items():
             said = getattr(output, role)
             if said is not None:
@@ -94,6 +101,25 @@ class CallableStack(Node):
                     refuse_lost(adapter, said, message)
                 self._meet(publisher)
                 publisher.publish(message)
+
+    def _call(self, given: Message | Mapping[str, Message]) -> Output | None:
+        """Return the callable's output; None if it raised an exception, and that is reported.
+
+        The exception is printed whole, and then in one line with the user's file and line.
+        """
+        try:
+            return self._host(given, self._transforms)
+        except MtError:  # of which the stack file or the set-up is the cause
+            raise
+        except Exception as error:
+            traceback.print_exc()
+            failure = describe_raise(self._host.stack.name, error)
+            if self._failed is None:
+                raise InfrastructureError(failure) from error
+            lead = given[self._host.stack.leading_topic] if isinstance(given, Mapping) else given
+            self._meet(self._failed)
+            self._failed.publish(failed_calls.report(lead.stamp_ns, failure))
+            return None
 
     def _meet(self, publisher: Any) -> None:
         """Before the first answer wait for a listener: he may have found us while we have not found him yet.
@@ -106,19 +132,24 @@ class CallableStack(Node):
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run until the context is shut down; a callable that raises ends the process, as a stack's crash would."""
-    parser = argparse.ArgumentParser(prog="callable_stack", description=__doc__)
+    """Run until the context is shut down; a callable that raises ends the process, as a crash would.
+
+    With ``--report-errors`` it goes on.
+    """
+    parser = node_parser("callable_stack", args)
     parser.add_argument("--stack", required=True, help="name or file of a stack with a callable")
     parser.add_argument("--transforms", type=Path, help="YAML file of transforms, for points_frame")
     parser.add_argument("--prefix", default="", help="put before every topic")
-    parser.add_argument("--plugins", type=Path, action="append", default=[])
+    about = "report an exception of the callable over a topic and go on, as `mt replay` needs it"
+    parser.add_argument("--report-errors", action="store_true", help=about)
+    parser.add_argument("--plugins", type=Path, action="append", default=[], help="directory with your own plugins")
     given, ros_args = parser.parse_known_args(args)
     for directory in given.plugins:
         plugins.add_directory(directory)
 
     def make() -> CallableStack:
         tree = load_transforms(given.transforms) if given.transforms else TransformTree()
-        return CallableStack(load_stack(given.stack), tree, given.prefix)
+        return CallableStack(load_stack(given.stack), tree, given.prefix, given.report_errors)
 
     run_node(make, ros_args)
 

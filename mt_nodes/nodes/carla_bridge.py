@@ -27,7 +27,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.nodes.channel import SimulatorChannel
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
+from mt_nodes.world.drive.external import SAME_ORIGIN, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
@@ -68,7 +68,7 @@ class CarlaSettings:
     role: str = "ego_vehicle"
     step_s: float = 0.05
     timeout_s: float = 30.0
-    origin: Origin = HERE
+    origin: Origin = SAME_ORIGIN
     blueprints: Mapping[str, str] = field(default_factory=dict)
     full_lock_rad: float = math.radians(70)
     own_lights: bool = False

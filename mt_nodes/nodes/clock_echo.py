@@ -98,7 +98,7 @@ class ClockPings:
 
 def main(args: list[str] | None = None) -> None:
     """Answer until stopped."""
-    run_node(ClockEcho, args)
+    run_node(ClockEcho, args, name="clock_echo")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
@@ -31,7 +31,7 @@ class ExternalArm(RosArm):
 
     def presence(self) -> Presence:
         """Return whether it is there."""
-        if own_time_s() - self._looked_s >= LOOK_EVERY_S:
+        if process_time_s() - self._looked_s >= LOOK_EVERY_S:
             self._look()
         return self._attendance.presence
 
@@ -54,9 +54,9 @@ class ExternalArm(RosArm):
         if ticket.sent_s <= who.back_s:
             return Answer.nothing(AnswerStatus.SKIPPED, f"not there: {away or who.name}")
         deadline_s = ticket.sent_s + self._stack.deadline_s
-        if own_time_s() >= deadline_s:
+        if process_time_s() >= deadline_s:
             self._look()
-            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.heard_s):
+            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.last_output_s):
                 return None
         return super().wait(ticket, until_s)
 
@@ -66,7 +66,7 @@ class ExternalArm(RosArm):
         return {**super().status(), "away": presence.away, "times_lost": presence.times_lost}
 
     def _look(self) -> None:
-        self._looked_s = own_time_s()
+        self._looked_s = process_time_s()
         topics = self._listener.publisher_counts()
         found = (info for topic in topics for info in self._monitor.get_publishers_info_by_topic(topic))
         there = frozenset(tuple(info.endpoint_gid) for info in found)

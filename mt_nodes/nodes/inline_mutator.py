@@ -19,7 +19,7 @@ from rclpy.context import Context
 from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base import plugins
-from mt_nodes.base.errors import MtError, NotApplicable
+from mt_nodes.base.errors import MtError, NotApplicable, PluginError
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr.wire import wires_of_bundle
@@ -69,6 +69,8 @@ class InlineMutator:
             self._tell(bundle, outcome=Outcome.INVALID.value, reason=refused)
         except NotApplicable as why:
             self._tell(bundle, outcome=Outcome.NOT_APPLICABLE.value, reason=str(why))
+        except PluginError as error:
+            self._tell(bundle, outcome=Outcome.ERROR.value, reason=str(error))
         except MtError as error:
             self.failure = error
 

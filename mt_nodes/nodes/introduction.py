@@ -23,7 +23,7 @@ from rclpy.node import Node, NodeNameNonExistentError
 from rclpy.task import Future
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S
 
 #: For those who can be asked, but are busy with something else; it is not known what, and the run goes on.
@@ -88,7 +88,7 @@ class _Question:
         self._client: Client | None = None
         self._request: Any = None
         self._replies: list[Future] = []
-        self._began_s, self._asked_s = own_time_s(), -math.inf
+        self._began_s, self._asked_s = process_time_s(), -math.inf
         self._over = False
 
     def over(self, theirs: Sequence[TopicEndpointInfo]) -> bool:
@@ -96,7 +96,7 @@ class _Question:
         if not self._over:
             self._ask(theirs)
             limit_s = DISCOVERY_S if self._client is None else REPLY_S
-            self._over = any(reply.done() for reply in self._replies) or own_time_s() - self._began_s >= limit_s
+            self._over = any(reply.done() for reply in self._replies) or process_time_s() - self._began_s >= limit_s
             if self._over:
                 self.close()
         return self._over
@@ -110,7 +110,7 @@ class _Question:
     def _ask(self, theirs: Sequence[TopicEndpointInfo]) -> None:
         if self._client is None:
             self._client = self._found(theirs)
-        now_s = own_time_s()
+        now_s = process_time_s()
         if self._client is not None and now_s - self._asked_s >= ASK_AGAIN_S and self._client.service_is_ready():
             self._asked_s = now_s
             self._replies.append(self._client.call_async(self._request))

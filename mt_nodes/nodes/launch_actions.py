@@ -11,11 +11,12 @@ The suite is an ``ExecuteProcess``: it joins several domains and takes no ROS ar
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +58,20 @@ from mt_nodes.nodes.launch_arguments import (
     INLINE_STOP_S,
     LIVE_ARGUMENTS,
     NODE_ARGUMENTS,
+    PARAMS_FILE,
     REPLAY_ARGUMENTS,
+    ROS_ARGUMENTS,
     SIMULATOR_ARGUMENTS,
     SIMULATOR_STOP_S,
+)
+from mt_nodes.nodes.launch_ros_arguments import (
+    log_words,
+    namespace,
+    params_file,
+    place_of,
+    remappings,
+    ros_words,
+    use_sim_time,
 )
 from mt_nodes.nodes.node_main import READY
 from mt_nodes.runs.live.config import LiveConfig
@@ -84,7 +96,8 @@ def replay(context: Any) -> list[Any]:
     """
     texts = _texts(context, REPLAY_ARGUMENTS)
     run = Run.create(request_from_texts(REPLAY_ARGUMENTS, texts), texts["out"])
-    return _suite(suite_process(run.out, context.environment), run.out, suite_stop_s(run.stack))
+    suite = _with_ros(suite_process(run.out, context.environment), texts, context)
+    return _suite(suite, run.out, suite_stop_s(run.stack))
 
 
 def live(context: Any) -> list[Any]:
@@ -110,7 +123,8 @@ def _live(context: Any, check: Callable[[LiveConfig], None]) -> list[Any]:
     config = configured(Path(texts["config"]), settings(texts["set"].split()))
     check(config)
     run = LiveRun.create(config, texts["out"])
-    return _suite(suite_process(run.out, context.environment, LIVE_SUITE), run.out, suite_stop_s(run.stack))
+    suite = _with_ros(suite_process(run.out, context.environment, LIVE_SUITE), texts, context)
+    return _suite(suite, run.out, suite_stop_s(run.stack))
 
 
 def inline(context: Any) -> list[Any]:
@@ -126,6 +140,11 @@ def inline(context: Any) -> list[Any]:
         texts["config"], texts["arm"] == "true", texts["duration"], texts["out"], context.environment
     )
     return _supervised(process, INLINE_STOP_S, lambda code: f"mt inline ended with exit code {code}")
+
+
+def _with_ros(process: Process, texts: Mapping[str, str], context: Any) -> Process:
+    """Return a process with the ROS arguments of the launch file and of what encloses it."""
+    return dataclasses.replace(process, argv=(*process.argv, *ros_words(texts, context.launch_configurations)))
 
 
 def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:
@@ -168,8 +187,9 @@ def nodes(context: Any) -> list[Any]:
     domains = (*given, *free_domains(2 - len(given), exclude=given).domains)  # leased until this process ends
     plans = realtime_nodes(run.request, run.stack, _names(run), out, (domains[0], domains[1]))
     run.save()
-    *first, replayer = [_node(plan, context) for plan in plans]
-    hint = f"verdicts: ROS_DOMAIN_ID={domains[0]} ros2 topic echo /mt/verdicts"
+    *first, replayer = [_node(plan, texts, context) for plan in plans]
+    place = place_of(texts, context.launch_configurations)
+    hint = f"verdicts: ROS_DOMAIN_ID={domains[0]} ros2 topic echo {place}/mt/verdicts"
     return [
         RegisterEventHandler(OnShutdown(on_shutdown=lambda event, context: scratch.cleanup())),
         RegisterEventHandler(_when_ready(first, replayer)),
@@ -190,7 +210,9 @@ def simulator(context: Any) -> list[Any]:
     out = Path(scratch.name)
     (out / STACK_FILE).write_text(json.dumps(plain(stack)), encoding="utf-8")
     dump_transforms(Rig.for_stack(stack).mounts, out / "transforms.yaml")
-    world, driver = simulator_processes(texts, stack, out, context.environment)
+    own = {a.name: texts[a.name] for a in SIMULATOR_ARGUMENTS if a not in (*ROS_ARGUMENTS, PARAMS_FILE)}
+    world, driver = simulator_processes(own, stack, out, context.environment)
+    world = _with_ros(world, texts, context)
     keep = RegisterEventHandler(OnShutdown(on_shutdown=lambda event, context: scratch.cleanup()))
     drives = [] if driver is None else [_process(driver, stack.stop_timeout_s)]
     return [keep, *drives, *_supervised(world, SIMULATOR_STOP_S, lambda code: f"the drive ended with exit code {code}")]
@@ -255,14 +277,16 @@ def _names(run: Run) -> dict[str, str]:
     return {topic: mapped[topic].topic if topic in mapped else f"/recorded{topic}" for topic in recorded}
 
 
-def _node(plan: NodePlan, context: Any) -> Any:
+def _node(plan: NodePlan, texts: Mapping[str, str], context: Any) -> Any:
     program, *words = plan.argv
     return Node(
         executable=program,
         arguments=words,
         exec_name=plan.name,
-        parameters=[dict(plan.parameters)] if plan.parameters else None,
-        remappings=list(plan.remappings),
+        namespace=namespace(texts) or None,
+        parameters=[*params_file(texts), {**plan.parameters, "use_sim_time": use_sim_time(texts)}],
+        remappings=[*plan.remappings, *remappings(texts)],
+        ros_arguments=log_words(texts),
         env=ros_environment(context.environment, plan.domain),
         output="both",
         on_exit=_node_ended(plan.name),

@@ -14,12 +14,23 @@ from mt_nodes.nodes.simulator import SimulatorParameters
 OUT = Argument("out", "", "results directory (empty: mt_results/<time>)")
 #: What other commands fill in: reproduce, shrink, campaigns, failing cases first.
 OURS = ("only", "recorded", "first_episode", "report", "shrunk", "first_pairs", "only_first")
+#: What every launch file of ROS 2 nodes takes; they hold for the run's own nodes and topics, not for stacks.
+ROS_ARGUMENTS = (
+    Argument("namespace", "", "ROS namespace of the run's own nodes and topics"),
+    Argument("use_sim_time", "false", "true: the run's own nodes take the time from /clock"),
+    Argument("remap", "", "remappings FROM:=TO of the run's own topics; several with blanks between them"),
+    Argument("log_level", "info", "debug, info, warn, error or fatal"),
+)
+PARAMS_FILE = Argument(
+    "params_file", "", "YAML file of ROS parameters; what an argument or a file above sets goes first"
+)
 #: The suite goes over topics; without them there is nothing to launch (`mt replay --transport inprocess`).
-REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *OURS)), OUT)
+REPLAY_ARGUMENTS = (*replay_arguments(leave_out=("transport", *OURS)), OUT, *ROS_ARGUMENTS)
 LIVE_ARGUMENTS = (
     Argument("config", None, "YAML file of the run, as for `mt live --config`"),
     Argument("set", "", "KEY=VALUE in place of what the file says; several with blanks between them"),
     OUT,
+    *ROS_ARGUMENTS,
 )
 INLINE_ARGUMENTS = (
     Argument("config", None, "YAML file of the run, as for `mt inline --config`"),
@@ -39,7 +50,8 @@ def _node_arguments() -> tuple[Argument, ...]:
     kept = (a for a in replay_arguments() if a.field in NODE_FIELDS)
     relation = MutatorParameters.relation
     one = (dataclasses.replace(a, default=relation) if a.field == "relations" else a for a in kept)
-    return (*one, Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)"))
+    domain = Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)")
+    return (*one, domain, *ROS_ARGUMENTS, PARAMS_FILE)
 
 
 NODE_ARGUMENTS = _node_arguments()
@@ -47,7 +59,8 @@ NODE_ARGUMENTS = _node_arguments()
 
 def _simulator_arguments() -> tuple[Argument, ...]:
     fields = (f for f in dataclasses.fields(SimulatorParameters) if f.name not in ("autostart", "transforms"))
-    return tuple(Argument(f.name, str(f.default) if f.default != "" else None, spec_of(f).help) for f in fields)
+    own = (Argument(f.name, str(f.default) if f.default != "" else None, spec_of(f).help) for f in fields)
+    return (*own, *ROS_ARGUMENTS, PARAMS_FILE)
 
 
 SIMULATOR_ARGUMENTS = _simulator_arguments()

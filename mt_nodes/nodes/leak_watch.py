@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.nodes.isolation import NAMES_S, NOT_KNOWN_YET
 from mt_nodes.runs.vehicle.leaks import GraphEndpoint
 
@@ -115,7 +115,7 @@ class LeakWatch:
     @property
     def is_blind(self) -> bool:
         """Whether the last whole look is too long ago, or there was none yet."""
-        return own_time_s() - self._looked_s > WORTH_S
+        return process_time_s() - self._looked_s > WORTH_S
 
     def refuse(self) -> None:
         """Raise once a leak is sure.
@@ -148,5 +148,5 @@ class LeakWatch:
             self._whole_s = now_s
         for look, suspicion in self._looks:
             suspicion.take(now_s, look(whole))
-        self._looked_s = own_time_s()
+        self._looked_s = process_time_s()
         return any(suspicion.sure for _, suspicion in self._looks)

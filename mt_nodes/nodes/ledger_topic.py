@@ -15,6 +15,7 @@ from rclpy.publisher import Publisher
 from std_msgs.msg import String
 
 from mt_nodes.base.background import Background
+from mt_nodes.base.errors import PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair
 from mt_nodes.engine.ledger import sha256_of_followup
@@ -58,7 +59,7 @@ class LedgerTopic:
 
     def __init__(self, node: Node, judged_for: str) -> None:
         self._node, self._judged_for = node, judged_for
-        self._lines = node.create_publisher(String, "/mt/ledger", qos.JOURNAL)
+        self._lines = node.create_publisher(String, "mt/ledger", qos.JOURNAL)
         self._background = Background()
 
     def sent(
@@ -87,7 +88,12 @@ class LedgerTopic:
         self, offered: OfferedInstant, derived: DerivedFollowup, proof: Proof, through: Publisher, sent_ns: int
     ) -> None:
         through.wait_for_all_acked(Duration(seconds=TAKEN_S))
-        if broken := proof():
+        try:
+            broken = proof()
+        except PluginError as error:
+            self._tell_not_judged(offered, Outcome.ERROR, str(error))
+            return
+        if broken:
             self._tell_not_judged(offered, Outcome.INVALID, broken)
         elif not derived.followup.bundles:
             self._tell(offered, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
@@ -100,7 +106,7 @@ class LedgerTopic:
     def _tell_not_judged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
         log = self._node.get_logger()
         text = f"bundle {offered.bundle.index} is {outcome.value}: {reason}"
-        if outcome is Outcome.INVALID:
+        if outcome in (Outcome.INVALID, Outcome.ERROR):
             log.error(text)
         else:
             log.warning(text, throttle_duration_sec=5.0)

@@ -9,7 +9,7 @@ from typing import Any
 from rclpy.node import Node
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arrival import AHEAD_S, Arrivals
@@ -76,7 +76,7 @@ class ListeningArm:
         """Await the answer to an instant that the live stack has got by itself; nothing is sent."""
         return self._inbox.expect(bundle.stamp_ns, bundle.episode)
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -95,7 +95,7 @@ class ListeningArm:
             answer = answer_of(ticket, last_s, self._listener.diagnostics())
             self._answer_ms = answer.output.answer_ms
             return answer
-        if own_time_s() < deadline_s:
+        if process_time_s() < deadline_s:
             return None
         silent = [role for role in self._stack.answers if role not in ticket.parts]
         missing = [row.topic for role in silent for row in self._stack.outputs[role].rows]

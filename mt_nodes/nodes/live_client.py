@@ -20,6 +20,7 @@ from rclpy.parameter import Parameter
 from rclpy.utilities import try_shutdown
 from std_srvs.srv import Trigger
 
+from mt_nodes.base.processes import wait_until
 from mt_nodes.nodes.live_control import NAME, RELATIONS
 from mt_nodes.runs.live.commands import Reply
 
@@ -64,9 +65,15 @@ def _set(node: Node, name: str, value: Any) -> Reply | None:
     return Reply(result.successful, f"{name}: {shown}" if result.successful else result.reason)
 
 
+def _named(node: Node, service: str) -> list[str]:
+    """Return the services of that name: the run may be in a namespace."""
+    return sorted(name for name, _ in node.get_service_names_and_types() if name.endswith(service))
+
+
 def _call(node: Node, kind: Any, service: str, request: Any) -> Any:
-    client = node.create_client(kind, service)
-    if not client.wait_for_service(FIND_S):
+    found = wait_until(lambda: bool(_named(node, service)), FIND_S)
+    client = node.create_client(kind, _named(node, service)[0]) if found else None
+    if client is None or not client.wait_for_service(FIND_S):
         return None
     for _ in range(ASKED):
         answer = client.call_async(request)

@@ -13,7 +13,7 @@ from typing import Any
 from rclpy.node import Node
 
 from mt_nodes.base.errors import IsolationError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process
 from mt_nodes.base.safety_settings import Actuators
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
@@ -55,11 +55,11 @@ class LiveSafety:
         self._watched = LeakQuery(config.actuators, config.observers, tuple(row.topic for row in run.stack.published))
         self._before: frozenset[GraphEndpoint] = frozenset()
         self._usage = ResourceUsage()
-        self._began_s = own_time_s()
+        self._began_s = process_time_s()
 
     def begin_watch(self, node: Node, topics: Mapping[str, ReplayedTopic]) -> None:
         """Begin to watch the live stack; to be called before anything of ours is started."""
-        self._began_s = own_time_s()
+        self._began_s = process_time_s()
         if self._config.guard.baseline_s:
             topic = self._run.stack.leading_topic
             row = next(row for row in topics.values() if row.topic == topic)
@@ -69,7 +69,7 @@ class LiveSafety:
         """Return what is waited for before anything of ours may be started; empty when all is known."""
         self._before = endpoints(node)
         unknown = any(NOT_KNOWN_YET in one.node for one in self._before)
-        if unknown and own_time_s() - self._began_s < NAMES_S:
+        if unknown and process_time_s() - self._began_s < NAMES_S:
             return "the names of nodes in the live domain"  # under their own they would be new to us later on
         if self._watch is not None and self._watch.health().why and self._watch.baseline is None:
             return f"a baseline: {self._watch.health().why}"

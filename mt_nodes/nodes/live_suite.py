@@ -20,7 +20,7 @@ from rclpy.node import Node
 
 from mt_nodes.base.environment import clean_shared_memory, free_domains
 from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import wait_until
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.arrival import Arrivals
@@ -37,7 +37,13 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, run_suite
+from mt_nodes.nodes.suite_process import (
+    STATUS_EVERY_S,
+    ProgressEvents,
+    check_interrupted,
+    ros_arguments,
+    run_suite,
+)
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -59,11 +65,11 @@ def main(args: list[str] | None = None) -> None:
 
 def _carry_out(run: LiveRun, events: ProgressEvents) -> dict[str, Any]:
     clean_shared_memory()
-    own_time_s.start_watching()
+    process_time_s.start_watching()
     with ExitStack() as ending:
         given = run.request.control_domain
         lease = ending.enter_context(free_domains(int(given == NOT_GIVEN), {run.request.live_domain}))
-        control_ros = SpinningContext((*lease.domains, given)[0])
+        control_ros = SpinningContext((*lease.domains, given)[0], ros_arguments())
         ending.callback(control_ros.close)
         control: ControlNode = control_ros.add(ControlNode)
         ending.callback(control.flush, 2.0)
@@ -93,7 +99,7 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._told_s = -STATUS_EVERY_S
+        self._began_s, self._told_s = time.monotonic(), -STATUS_EVERY_S
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
@@ -137,14 +143,14 @@ class _LiveSuite:
         """Wait until it is known how the inputs are published: what our instances are given has to be advertised."""
         config = self._run.request
         topics = LiveTopics(node, self._run.stack, config.use_sim_time)
-        began_s = own_time_s()
+        began_s = process_time_s()
 
         def known() -> bool:
             missing = topics.missing()
             text = f"a publisher of {', '.join(missing)} in domain {config.live_domain}" if missing else ""
             self._tell({"state": self._commands.wishes.state.value, "waiting_for": text})
             # Who publishes /clock may be found later than who publishes the rest.
-            found = not missing and (config.use_sim_time != "auto" or own_time_s() - began_s > DISCOVERY_S)
+            found = not missing and (config.use_sim_time != "auto" or process_time_s() - began_s > DISCOVERY_S)
             return found or self._over(began_s)
 
         wait_until(known, math.inf, LOOK_EVERY_S)
@@ -153,12 +159,12 @@ class _LiveSuite:
     def _look_first(self, node: Node, given: dict[str, ReplayedTopic]) -> bool:
         """See what is there before anything of ours is, and how well the live stack does; return whether to go on."""
         self._safety.begin_watch(node, given)
-        state, began_s = self._commands.wishes.state.value, own_time_s()
+        state, began_s = self._commands.wishes.state.value, process_time_s()
 
         def known() -> bool:
             waiting = self._safety.measured(node)
             self._tell({"state": state, "waiting_for": waiting})
-            return (not waiting and own_time_s() - began_s > DISCOVERY_S) or self._over()
+            return (not waiting and process_time_s() - began_s > DISCOVERY_S) or self._over()
 
         wait_until(known, math.inf, LOOK_EVERY_S)
         return not self._over()
@@ -169,7 +175,7 @@ class _LiveSuite:
         Raises:
             InfrastructureError: one has not come in time.
         """
-        stack, state, began_s = self._run.stack, self._commands.wishes.state.value, own_time_s()
+        stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 
         def come() -> bool:
             away = self._presence().away
@@ -194,7 +200,7 @@ class _LiveSuite:
         return last.topics if isinstance(last, RosArm) else {}
 
     def _over(self, began_s: float | None = None) -> bool:
-        lasted_s = own_time_s() - began_s if began_s is not None else 0.0
+        lasted_s = process_time_s() - began_s if began_s is not None else 0.0
         return self._commands.wishes.state is RunState.STOPPING or 0.0 < self._run.request.duration_s < lasted_s
 
     def _open_arms(
@@ -254,7 +260,11 @@ class _LiveSuite:
         self._events.send(status)
         clocks = self._clocks()
         flat = {f"clock_{name}_{key}": value for name, row in clocks.items() for key, value in row.items()}
-        self._control.status({**status, **flat}, [row["warning"] for row in clocks.values() if "warning" in row])
+        lasted_s = max(now_s - self._began_s, 1e-9)
+        rate = {"pairs_per_s": round(status["done"] / lasted_s, 1)} if "done" in status else {}
+        self._control.status(
+            {**status, **flat, **rate}, [row["warning"] for row in clocks.values() if "warning" in row]
+        )
         self._refuse_strangers(status)
 
     def _refuse_leaks(self, status: dict[str, Any]) -> None:

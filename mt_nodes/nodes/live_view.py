@@ -50,7 +50,9 @@ class LiveView:
     """Publishes markers of both arms, and their clouds, while somebody subscribes."""
 
     def __init__(self, node: Node) -> None:
-        self._topics = {name: node.create_publisher(kind, name, profile) for name, (kind, profile, _) in TOPICS.items()}
+        self._topics = {
+            name: node.create_publisher(kind, name.lstrip("/"), profile) for name, (kind, profile, _) in TOPICS.items()
+        }
 
     def show(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         """Publish one pair as it was judged; returns at once when nobody listens."""

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
-from mt_nodes.base.errors import MtError
-from mt_nodes.base.params import param
+from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.base.params import build, param
 from mt_nodes.nodes.parameters import read_parameters
 
 T = TypeVar("T", bound="ManagedParameters")
@@ -23,6 +26,9 @@ REPLIED_S = 0.5
 @dataclass(frozen=True)
 class ManagedParameters:
     """What every one of them is told."""
+
+    #: Parameters that ``ros2 param set`` changes while the node runs.
+    LIVE: ClassVar[frozenset[str]] = frozenset()
 
     autostart: bool = param(True, help="configure and activate it at once; false: whoever manages life cycles does")
 
@@ -51,6 +57,7 @@ class ManagedNode(TidyLifecycleNode, ABC):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.active = self.finished = self._configured = False
+        self._given: Any = None
         self._refusal: Exception | None = None
         #: Why the node cannot go on.
         self.failure: MtError | None = None
@@ -61,9 +68,21 @@ class ManagedNode(TidyLifecycleNode, ABC):
         Raises:
             UsageError: a value has the wrong type or is out of range.
         """
-        given = read_parameters(self, cls)
+        self._given = given = read_parameters(self, cls, cls.LIVE)
         self._autostart = given.autostart
+        if cls.LIVE:
+            self.add_on_set_parameters_callback(self._change)
         return given
+
+    def _change(self, changed: Sequence[Parameter]) -> SetParametersResult:
+        """Take new values of live parameters, checked as at the start; what follows is done with them."""
+        values = {field.name: getattr(self._given, field.name) for field in fields(self._given)}
+        values |= {each.name: each.value for each in changed if each.name in values}
+        try:
+            self._given = build(type(self._given), values, self.get_name())
+        except UsageError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
 
     def begin(self) -> None:
         """Configure and activate, unless somebody else is to.

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
@@ -114,9 +115,10 @@ class Monitor(ManagedNode):
         )
         self._pending: deque[Waiting] = deque()
         self._silent: SilentFollowups[Waiting] = SilentFollowups()
-        self._verdicts = self.create_publisher(String, "/mt/verdicts", qos.JOURNAL)
-        self.create_subscription(String, "/mt/ledger", self._offered, qos.JOURNAL)
-        self.create_timer(0.02, self._judge_due)
+        self._verdicts = self.create_publisher(String, "mt/verdicts", qos.JOURNAL)
+        self.create_subscription(String, "mt/ledger", self._offered, qos.JOURNAL)
+        # The wall's time: deadlines pass when /clock stands still, at the end of a bag.
+        self.create_timer(0.02, self._judge_due, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def close(self) -> None:
         """Leave the arms' domains, too."""
@@ -132,7 +134,7 @@ class Monitor(ManagedNode):
         listener = OutputListener(
             node, self._stack.outputs, lambda topic: prefix + topic, arrivals, **self._stack.reading
         )
-        self.create_timer(1.0, listener.publisher_counts)
+        self.create_timer(1.0, listener.publisher_counts, clock=Clock(clock_type=ClockType.STEADY_TIME))
         return arrivals
 
     def _offered(self, message: String) -> None:
@@ -141,7 +143,7 @@ class Monitor(ManagedNode):
         if not self.active or "came_ns" not in line or line["judged_for"] != self._relation.id:
             return
         (source, followup), came_ns, stamp_ns = self._arms, line["came_ns"], line["stamp_ns"]
-        lap, came_s = Pair.parse(line["pair"]).episode, own_time_s() - max(0, time.time_ns() - came_ns) / 1e9
+        lap, came_s = Pair.parse(line["pair"]).episode, process_time_s() - max(0, time.time_ns() - came_ns) / 1e9
         awaited = source.expect(stamp_ns, lap, came_s)
         if "outcome" in line:
             offer, bundle = self._offer(line), self._bundle(line)
@@ -151,7 +153,7 @@ class Monitor(ManagedNode):
         self._pending.append(Waiting(line, (awaited, followup.expect(line["followup_ns"], lap, sent_s))))
 
     def _judge_due(self) -> None:
-        now_s = own_time_s()
+        now_s = process_time_s()
         while self._pending and not self._awaits(self._pending[0]):
             pair = self._pending.popleft()
             silence_may_count = self._stack.publishes_when_empty
@@ -197,7 +199,7 @@ class Monitor(ManagedNode):
 
 def main(args: list[str] | None = None) -> None:
     """Judge until stopped."""
-    run_node(Monitor, args)
+    run_node(Monitor, args, name="monitor")
 
 
 if __name__ == "__main__":

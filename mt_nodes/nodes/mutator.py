@@ -15,14 +15,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from rclpy.timer import Timer
 
-from mt_nodes.base.errors import MtError, NotApplicable, UsageError
+from mt_nodes.base.errors import MtError, NotApplicable, PluginError, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
@@ -47,6 +49,8 @@ LOOK_EVERY_S = 0.1
 class MutatorParameters(ManagedParameters):
     """What the node is told."""
 
+    LIVE: ClassVar[frozenset[str]] = frozenset({"control_every", "prove"})
+
     relation: str = param("noise_outside_roi_1000", help="whose mutations are applied; name or .yaml file")
     input_topic: str = param(
         "/sensing/lidar/points",
@@ -67,6 +71,10 @@ class MutatorParameters(ManagedParameters):
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
     transforms: str = param("", help="YAML file of transforms, for regions in another frame than the cloud's")
 
+    def __post_init__(self) -> None:
+        if self.control_every == 1:
+            raise UsageError("control_every: got 1, which leaves nothing to test; expected 0, or 2 and more")
+
 
 class Mutator(ManagedNode):
     """Publishes the follow-up, and on /mt/ledger what it was made of, for the monitor."""
@@ -75,8 +83,6 @@ class Mutator(ManagedNode):
         super().__init__("mutator")
         self._given = self.parameters(MutatorParameters)
         self._outputs = followups_by_input(self._given)
-        if self._given.control_every == 1:
-            raise UsageError("mutator: control_every: got 1, which leaves nothing to test; expected 0, or 2 and more")
         self._count = 0
         self.begin()
 
@@ -95,7 +101,7 @@ class Mutator(ManagedNode):
         #: What is still to go out, in order, and when; the timer is set on the first of it.
         self._later: deque[tuple[int, Bundle, frozenset[str]]] = deque()
         self._timer: Timer | None = None
-        self._looking = self.create_timer(LOOK_EVERY_S, self._look)
+        self._looking = self.create_timer(LOOK_EVERY_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self._reader = InstantReader(self._tree)
         self._ledger = LedgerTopic(self, self._relation.id)
         self._inputs = LiveInputs(self, tuple(self._outputs), round(given.sync_s * 1e9), self._received)
@@ -152,14 +158,17 @@ class Mutator(ManagedNode):
             return
         try:
             derived, proof = pipeline.derive_unproven(bundle)
+            if self._given.prove == "before":
+                if broken := proof():
+                    self._ledger.not_judged(offered, Outcome.INVALID, broken)
+                    return
+                proof = _proven
         except NotApplicable as why:
             self._ledger.not_judged(offered, Outcome.NOT_APPLICABLE, str(why))
             return
-        if self._given.prove == "before":
-            if broken := proof():
-                self._ledger.not_judged(offered, Outcome.INVALID, broken)
-                return
-            proof = _proven
+        except PluginError as error:
+            self._ledger.not_judged(offered, Outcome.ERROR, str(error))
+            return
         now_ns = self.get_clock().now().nanoseconds
         # A topic is a queue: what was delayed before goes out before.
         first_ns = max(now_ns, self._later[-1][0] if self._later else now_ns)
@@ -229,7 +238,7 @@ def _proven() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Mutate until stopped."""
-    run_node(_until_a_signal, args, quick_executor, SignalHandlerOptions.NO)
+    run_node(_until_a_signal, args, quick_executor, SignalHandlerOptions.NO, "mutator")
 
 
 def _until_a_signal() -> Mutator:

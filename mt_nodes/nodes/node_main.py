@@ -13,10 +13,12 @@ import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from mt_nodes.base.errors import MtError
+from mt_nodes.nodes.node_help import node_help, wants_help
 
 #: What a node logs when it can be talked to; launch files wait for it.
 READY = "ready"
@@ -27,15 +29,24 @@ def run_node(
     args: list[str] | None,
     executor: Callable[[], Any] = SingleThreadedExecutor,
     signals: SignalHandlerOptions = SignalHandlerOptions.ALL,
+    name: str = "",
 ) -> None:
     """Initialise rclpy, make the node, spin it until shutdown or Ctrl-C; known errors are one line and an exit code.
 
-    Without rclpy's ``signals`` the node itself has to listen for them, and to set ``finished``.
+    Without rclpy's ``signals`` the node itself has to listen for them, and to set ``finished``. With the ``name`` of an
+    executable, ``--help`` prints what it is and ends.
     """
+    if name and wants_help(args):
+        print(node_help(name), end="")
+        return
     rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()
-        node.get_logger().info(READY)
+        log = node.get_logger()
+        if log.is_enabled_for(LoggingSeverity.INFO):
+            log.info(READY)
+        else:  # launch files wait for it
+            print(READY, flush=True)
         spin(node, executor())
     except MtError as error:
         print(f"mt_nodes: {error}", file=sys.stderr)

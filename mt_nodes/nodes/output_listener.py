@@ -13,13 +13,15 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.errors import PluginError
+from mt_nodes.base.plugins import describe_failure
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.engine import judging
 from mt_nodes.engine.judging import Answer
-from mt_nodes.engine.pairing import Ticket
+from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes import message_classes, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.nodes.adapters.base import Adapter, Said
@@ -126,7 +128,7 @@ class OutputListener:
         )
 
     def _take(self, tap: _Tap, data: bytes) -> None:
-        adapter, row = tap.adapter, tap.row
+        adapter, row, stamp = tap.adapter, tap.row, None
         try:
             message = message_classes.decode(adapter.type, data)
             stamp = adapter.stamp_ns(message)
@@ -134,7 +136,7 @@ class OutputListener:
             if self._classes and isinstance(said, (Detections, ImageBoxes)):
                 said = said.renamed(self._classes)
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
-            self.failure = f"cannot read {adapter.type} on {row.topic}: {type(error).__name__}: {error}"
+            self._refuse(tap, stamp, error)
             return
         if isinstance(said, Diagnostics):
             with self._told:
@@ -145,15 +147,31 @@ class OutputListener:
             self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
             return
         assert isinstance(said, Control), "only commands are told on several topics"
-        command = merger.take(row.topic, said, wire, round(own_time_s() * 1e9))
+        command = merger.take(row.topic, said, wire, round(process_time_s() * 1e9))
         if command is not None:
             self._inbox.put(
                 tap.role, command.control.stamp_ns, ReceivedOutput(command.control, command.wires[0], command.wires[1:])
             )
 
+    def _refuse(self, tap: _Tap, stamp_ns: int | None, error: Exception) -> None:
+        """End the pair whose answer an adapter cannot read; end the run if the message is bad, or of unknown stamp.
+
+        An adapter says by a ``ValueError`` that the message is bad.
+        """
+        reason = str(PluginError(describe_failure(tap.adapter, "decode", error)))
+        if isinstance(error, ValueError):
+            self.failure = f"cannot read {tap.adapter.type} on {tap.row.topic}: {type(error).__name__}: {error}"
+        elif not (isinstance(self._inbox, Inbox) and self._inbox.fail(stamp_ns, reason)):
+            self.failure = reason
+
 
 def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = None) -> Answer:
-    """Return the answer that a ticket's outputs make; the last of them came at own time ``last_s``."""
+    """Return the answer that a ticket's outputs make; the last of them came at process time ``last_s``.
+
+    FAILED if a hosted callable raised an exception, which it survives, or its adapter did.
+    """
+    if ticket.failure:
+        return Answer.nothing(judging.AnswerStatus.FAILED, ticket.failure)
     parts: dict[str, ReceivedOutput] = {role: heard for role, (heard, _) in ticket.parts.items()}
     said: dict[str, Any] = {role: heard.said for role, heard in parts.items()}
     # Beside a live stack its answer may be heard before the input is.

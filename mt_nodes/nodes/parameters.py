@@ -4,32 +4,46 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Iterable
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import build, plain, spec_of
 
 T = TypeVar("T")
 
 
-def read_parameters(node: Node, cls: type[T]) -> T:
-    """Declare every field of a frozen dataclass as a read-only parameter and return the checked values.
+def read_parameters(node: Node, cls: type[T], live: Collection[str] = ()) -> T:
+    """Declare every field of a frozen dataclass as a parameter and return the checked values.
+
+    Args:
+        live: fields that can be changed while the node runs; the others are read-only.
 
     Raises:
-        UsageError: a value has the wrong type or is out of range.
+        UsageError: a value has the wrong type or is out of range, or a parameter is set that there is not.
     """
     given: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]
         default = plain(field.default)
+        about = descriptor(field, read_only=field.name not in live)
         try:
-            given[field.name] = node.declare_parameter(field.name, default, descriptor(field)).value
+            given[field.name] = node.declare_parameter(field.name, default, about).value
         except ParameterException as error:
             raise UsageError(f"{node.get_name()}: parameter {field.name}: {error}") from error
+    _refuse_unknown(node, given)
     return build(cls, given, node.get_name())
+
+
+def _refuse_unknown(node: Node, known: Iterable[str]) -> None:
+    """Refuse parameters that were set and that nothing reads: rclpy would run with the default without a word."""
+    names = {*known, "use_sim_time", "start_type_description_service"}
+    for name in node._parameter_overrides:
+        if name not in names and not name.startswith("qos_overrides."):
+            raise UsageError(f"{node.get_name()}: unknown parameter '{name}'{suggest(name, names)}")
 
 
 def descriptor(field: dataclasses.Field[Any], *, read_only: bool = True) -> ParameterDescriptor:

@@ -78,7 +78,7 @@ class Relay:
         standing_by: bool = False,
     ) -> None:
         self._node, self._config, self._offers_at, self._number = node, config, offers, number
-        self._baton = baton or Baton.made(len(config.topics), config.depth)
+        self._baton = baton or Baton.create(len(config.topics), config.depth)
         self._topics: dict[int, RelayTopic] = {}
         self._held = threading.Event()
         self._closing = False
@@ -257,7 +257,7 @@ def main(args: list[str] | None = None) -> None:
 def _carry_out(given: argparse.Namespace, ended: Flag, events: EventWriter) -> None:
     config = load_inline_config(given.config)
     sizes = (len(config.topics), config.depth)
-    baton = Baton.made(*sizes) if given.baton is None else Baton(given.baton, *sizes)
+    baton = Baton.create(*sizes) if given.baton is None else Baton(given.baton, *sizes)
     context = Context()
     rclpy.init(args=[], context=context, signal_handler_options=SignalHandlerOptions.NO)
     run = zlib.crc32(os.fsencode(given.offers.resolve()))

@@ -51,7 +51,7 @@ class Permits:
         against = self._against()
         with self._lock:
             age_s = 1e-9 * (time.time_ns() - when_ns)
-            self._interlock.heard(number, value, since_boot_s(), age_s, when_ns, against)
+            self._interlock.receive(number, value, since_boot_s(), age_s, when_ns, against)
 
     def _against(self) -> str:
         return self._others() or ambiguous_signal(self._node, [row.topic for row in self._interlock.signals])

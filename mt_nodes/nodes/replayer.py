@@ -8,7 +8,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.base.errors import UsageError
@@ -30,6 +32,8 @@ ONE_BUNDLE_NS = 100_000_000
 @dataclass(frozen=True)
 class ReplayerParameters(ManagedParameters):
     """What the node is told."""
+
+    LIVE: ClassVar[frozenset[str]] = frozenset({"rate"})
 
     bag: str = param("", help="bag directory, .mcap, .db3 or .bag file")
     lidar_topic: str = param(
@@ -76,7 +80,8 @@ class Replayer(ManagedNode):
         self._met_ns: int | None = None
         self.finished = self._next is None
         self.sent = 0
-        self._timer = self.create_timer(0.001, self._tick)
+        # Its own clock, not the /clock that this node makes: with use_sim_time it would wait for itself.
+        self._timer = self.create_timer(0.001, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Go on where it stopped."""
@@ -137,7 +142,7 @@ class Replayer(ManagedNode):
 
 def main(args: list[str] | None = None) -> None:
     """Play to the end of the bag."""
-    run_node(Replayer, args)
+    run_node(Replayer, args, name="replayer")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from rclpy.node import Node
 from std_srvs.srv import Empty, Trigger
 
 from mt_nodes.base.errors import StackError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import wait_until
 from mt_nodes.stacks.stack import Stack
 
@@ -42,9 +42,9 @@ class ResetService:
             )
         client = self._client = self._client or self._found()
         reply = None
-        until_s = own_time_s() + self._limit_s
+        until_s = process_time_s() + self._limit_s
         # May be asked twice: what has forgotten has nothing left to forget.
-        while reply is None and own_time_s() < until_s:
+        while reply is None and process_time_s() < until_s:
             asked = client.call_async(client.srv_type.Request())
             reply = asked.result() if wait_until(asked.done, ASK_AGAIN_S) else None
         if reply is None:

@@ -11,7 +11,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 from mt_nodes.base.errors import StackError, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, wait_until
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Diagnostics
@@ -20,6 +20,7 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.nodes import failed_calls
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.output_listener import OutputListener, answer_of
@@ -64,8 +65,8 @@ class RosArm:
         once: str = "",
         arrivals: Arrivals | None = None,
     ) -> None:
-        own_time_s.start_watching()
-        self._disturbed = own_time_s.disturbed
+        process_time_s.start_watching()
+        self._disturbed = process_time_s.disturbed
         self.name = plan.name
         self._plan, self._stack = plan, stack
         self._instance = StackInstance(plan.name, stack, process)
@@ -183,7 +184,7 @@ class RosArm:
         self._publisher.publish(bundle, changed)
         return ticket
 
-    def pass_by(
+    def publish_only(
         self,
         bundle: Bundle,
         changed: frozenset[str] = frozenset(),
@@ -199,15 +200,15 @@ class RosArm:
         """Return the answer, or silence at the deadline; without ``until_s`` /clock steps on meanwhile."""
         if isinstance(ticket, UnansweredInput):
             return ticket.answer
-        deadline = ticket.sent_s + self._stack.deadline_s  # all in own time: what we slept through is not the stack's
+        deadline = ticket.sent_s + self._stack.deadline_s  # all in process time: what we slept through does not count
         limit = deadline if until_s is None else min(deadline, until_s)
-        while not self._inbox.wait(ticket, min(limit, own_time_s() + CLOCK_EVERY_S)):
+        while not self._inbox.wait(ticket, min(limit, process_time_s() + CLOCK_EVERY_S)):
             self._check()
-            if own_time_s() >= limit:
+            if process_time_s() >= limit:
                 return self._silent(ticket) if limit >= deadline else None
             if until_s is None:
                 self._clock.tick(self._limit_ns)
-        last_s = max(arrived for _, arrived in ticket.parts.values())
+        last_s = max((arrived for _, arrived in ticket.parts.values()), default=ticket.sent_s)
         return self._answer(ticket, last_s) if last_s <= deadline else self._silent(ticket)
 
     def ask_to_end(self) -> None:
@@ -227,7 +228,7 @@ class RosArm:
 
     def _without_inputs(self, bundle: Bundle) -> Bundle:
         wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
-        return replace(bundle, clouds=(), images=(), camera_infos=(), told=(), wires=wires)
+        return replace(bundle, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
 
     def _go_on(self, source_ns: int, delay_ns: int) -> None:
         """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
@@ -244,9 +245,8 @@ class RosArm:
         named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
         self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
-        self._publisher = BundlePublisher(
-            node, named, required, {self._plan.topic(t): qos for t, qos in profiles.items()}
-        )
+        stack, own_profiles = self._stack, {self._plan.topic(t): qos for t, qos in profiles.items()}
+        self._publisher = BundlePublisher(node, named, required, own_profiles)
         clock = self._plan.topic("/clock")
         self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
@@ -254,9 +254,9 @@ class RosArm:
         inputs = {self._plan.topic(topic) for topic in stacks}
         played = inputs & {named[t].topic for t in required}
         self._played = sorted(played | (set() if self._live_inbox else {clock}))
-        self._listener = OutputListener(
-            monitor, self._stack.outputs, self._plan.topic, self._inbox, **self._stack.reading
-        )
+        self._listener = OutputListener(monitor, stack.outputs, self._plan.topic, self._inbox, **stack.reading)
+        if isinstance(self._inbox, Inbox) and stack.callable:
+            failed_calls.listen(monitor, self._plan.topic(failed_calls.TOPIC), self._inbox.fail)
         self._meeting = Meeting(monitor, self._publisher, self._listener, required)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
@@ -268,7 +268,7 @@ class RosArm:
     def _silent(self, ticket: Ticket) -> Answer:
         self._inbox.close(ticket)
         self._instance.refuse_stopped()
-        if own_time_s.disturbed != ticket.disturbed:
+        if process_time_s.disturbed != ticket.disturbed:
             why = "this process stood still, or the wall clock was set, and the answer got lost"
             return Answer.nothing(AnswerStatus.SKIPPED, f"{self.name} arm: {why}")
         missing = [r.topic for a in self._stack.answers if a not in ticket.parts for r in self._stack.outputs[a].rows]
@@ -312,8 +312,8 @@ class RosArm:
 
     def _meet_again(self) -> None:
         """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
-        if self._disturbed != own_time_s.disturbed:
-            self._disturbed = own_time_s.disturbed
+        if self._disturbed != process_time_s.disturbed:
+            self._disturbed = process_time_s.disturbed
             # Whom we have lost ourselves, we know at the latest after this time, and find again.
             wait_until(lambda: bool(self._meeting.lacking()), DISCOVERY_S)
             self._meeting.forget()

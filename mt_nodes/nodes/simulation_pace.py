@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.outputs import Control
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.runs.loop.simulation import Simulation
@@ -78,7 +78,7 @@ class LockstepPace:
     def __init__(
         self, simulation: Simulation, stack: Stack, clock: SimulationClock, look: Callable[[], int], go: Go
     ) -> None:
-        own_time_s.start_watching()
+        process_time_s.start_watching()
         self.inbox = Inbox(("control",), stack.match, owes=stack.publishes_when_empty)
         self._simulation, self._clock, self._look, self._go = simulation, clock, look, go
         self._deadline_s = stack.deadline_s
@@ -92,12 +92,12 @@ class LockstepPace:
 
     def hold(self) -> None:
         """Deadlines stand still, too."""
-        self._held_s = own_time_s()
+        self._held_s = process_time_s()
 
     def resume(self) -> None:
         """Give the stack the rest of its time."""
         if self._ticket is not None:
-            self._ticket.sent_s += own_time_s() - self._held_s
+            self._ticket.sent_s += process_time_s() - self._held_s
 
     def tick(self) -> None:
         """Ask, or see whether there is an answer by now."""
@@ -105,7 +105,7 @@ class LockstepPace:
             # Who answers at once is heard by this thread, and so not before the ticket is there.
             self._ticket = self.inbox.expect(self._look())
             return
-        now_s = own_time_s()
+        now_s = process_time_s()
         answered = self.inbox.wait(self._ticket, now_s)
         if not answered and now_s < self._ticket.sent_s + self._deadline_s:
             if now_s - self._ticked_s >= CLOCK_EVERY_S:

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.transforms import dump_transforms
 from mt_nodes.nodes import qos
@@ -99,18 +100,18 @@ class SimulatorNode(ManagedNode):
         self._publisher = BundlePublisher(self, topics_of_world(stack), self._topics)
         self._sim_clock = ClockPublisher(self, "/clock", given.clock_step_s)
         self._frames = FramesTopic(self)
-        self._diagnostics = self.create_publisher(DiagnosticArray, "/mt/diagnostics", qos.STATUS)
+        self._diagnostics = self.create_publisher(DiagnosticArray, "mt/diagnostics", qos.STATUS)
         self._pace = self._paced()
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
         self._listener = OutputListener(self, stack.outputs, lambda topic: topic, self._pace.inbox, **stack.reading)
         self._meeting = Meeting(self, self._publisher, self._listener, self._topics)
         self._met = False
         self._opened_s = nan
-        self.create_timer(0.001, self._tick)
+        self.create_timer(0.001, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Go on where it stopped."""
-        self._opened_s = own_time_s()
+        self._opened_s = process_time_s()
         self._pace.resume()
         return super().on_activate(state)
 
@@ -150,7 +151,7 @@ class SimulatorNode(ManagedNode):
             IsolationError: somebody else publishes what we do: real sensors, or another simulator.
         """
         if self._given.await_stack and (lacking := self._meeting.lacking()):
-            if own_time_s() - self._opened_s > self._stack.ready_timeout_s:
+            if process_time_s() - self._opened_s > self._stack.ready_timeout_s:
                 raise InfrastructureError(
                     f"stack '{self._stack.name}' did not come within {self._stack.ready_timeout_s:g} s: "
                     f"{'; '.join(lacking)}; start it in this domain, or give its own file with -p stack:=FILE"
@@ -241,8 +242,8 @@ def main(args: list[str] | None = None) -> None:
         made.append(SimulatorNode())
         return made[0]
 
-    run_node(make, args)
-    if not (made[0].finished or made[0].endless):
+    run_node(make, args, name="simulator")
+    if made and not (made[0].finished or made[0].endless):
         sys.exit(ExitCode.INTERRUPTED)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import rclpy
@@ -17,12 +17,18 @@ from rclpy.signals import SignalHandlerOptions
 
 
 class SpinningContext:
-    """Nodes of one ROS domain, spun in the background until :meth:`close`."""
+    """Nodes of one ROS domain, spun in the background until :meth:`close`.
 
-    def __init__(self, domain: int) -> None:
+    Args:
+        args: ROS arguments (``--ros-args …``) that hold for nodes which take global ones.
+    """
+
+    def __init__(self, domain: int, args: Sequence[str] = ()) -> None:
         self.domain = domain
         self._context = Context()
-        rclpy.init(args=[], context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO)
+        rclpy.init(
+            args=list(args), context=self._context, domain_id=domain, signal_handler_options=SignalHandlerOptions.NO
+        )
         self._executor = SingleThreadedExecutor(context=self._context)
         self._nodes: list[Node] = []
         self._closing = threading.Event()

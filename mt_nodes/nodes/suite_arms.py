@@ -67,7 +67,7 @@ def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     unusable = {t: why for t, row in topics.items() if t not in required and (why := _unusable(row))}
     for topic, why in sorted(unusable.items()):
         print(f"suite: {topic} is not replayed: {why}", file=sys.stderr)
-    process = stack_process(run.stack, plan, domain, run.out, os.environ)
+    process = stack_process(run.stack, plan, domain, run.out, os.environ, report_errors=True)
     usable = {t: row for t, row in topics.items() if t not in unusable}
     profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
     fan_out = run.stack.stateless and run.request.pace == "lockstep"
@@ -78,7 +78,7 @@ def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
 def world_arm(run: StackRun[Any], plan: ArmPlan, domain: int, leased: bool) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
     topics = topics_of_world(run.stack)
-    process = stack_process(run.stack, plan, domain, run.out, os.environ)
+    process = stack_process(run.stack, plan, domain, run.out, os.environ, report_errors=True)
     return RosArm(plan, domain, leased, run.stack, process, topics, frozenset(topics))
 
 

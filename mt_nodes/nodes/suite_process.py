@@ -6,7 +6,6 @@ What it prints is its log. Events go to the descriptor given with ``--events``: 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import select
@@ -18,8 +17,16 @@ from typing import Any
 
 from mt_nodes.base.errors import ExitCode, MtError
 from mt_nodes.base.processes import Flag, die_with_parent, nobody_left_behind
+from mt_nodes.nodes.node_help import node_parser
 
 STATUS_EVERY_S = 0.5
+
+
+def ros_arguments() -> list[str]:
+    """Return the ROS arguments of this process: they hold for the nodes in the user's or the control domain."""
+    return sys.argv[sys.argv.index("--ros-args") :] if "--ros-args" in sys.argv else []
+
+
 _interrupted = Flag()
 
 
@@ -58,7 +65,7 @@ def run_suite(
         carry_out: does it, and returns the summary.
         args: command line.
     """
-    parser = argparse.ArgumentParser(prog=name, description="Carry out the run that a run directory describes.")
+    parser = node_parser(name, args)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="made by `mt replay` or `mt live`")
     parser.add_argument("--events", type=int, metavar="FD", help="descriptor for progress")
     given, _ = parser.parse_known_args(args)

@@ -15,7 +15,7 @@ from mt_nodes.engine.recorder import Progress
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext
-from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, ros_arguments
 
 
 class SuiteStatus:
@@ -81,7 +81,7 @@ def suite_status(events: ProgressEvents) -> Iterator[SuiteStatus]:
     """Join the user's domain; what was published there reaches everybody who listens before it is left."""
     clean_shared_memory()
     with ExitStack() as ending:
-        ros = SpinningContext(user_domain(os.environ))
+        ros = SpinningContext(user_domain(os.environ), ros_arguments())
         ending.callback(ros.close)
         control: ControlNode = ros.add(ControlNode)
         ending.callback(control.flush, 2.0)

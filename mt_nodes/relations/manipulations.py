@@ -177,13 +177,15 @@ def _in_worlds(read: dict[str, Manipulation]) -> None:
     Raises:
         UsageError: a name is not bound to mutations, or is in two files.
     """
-    seen: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in resources.shipped("in_world").values():
         for name, value in read_mapping(path).items():
-            if name in seen or name not in read or not read[name].mutate:
-                expected = "a name that is bound to mutations" if name not in seen else f"it once; {seen[name]} has it"
+            if name in paths or name not in read or not read[name].mutate:
+                expected = (
+                    "a name that is bound to mutations" if name not in paths else f"it once; {paths[name]} has it"
+                )
                 raise UsageError(f"{path}: got '{name}', expected {expected}")
-            seen[name] = path
+            paths[name] = path
             fields = (
                 {"not_in_world": value} if isinstance(value, str) else {"in_world": _named(value, f"{path}: {name}")}
             )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
-from mt_nodes.base.plugins import name_of
+from mt_nodes.base.plugins import name_errors, name_of, refuse_return
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
@@ -57,7 +57,8 @@ class MutationPipeline:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
         self.mutations = tuple(mutations)
         for mutation in self.mutations:
-            mutation.ready()
+            with name_errors(mutation, "ready"):
+                mutation.ready()
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int | None, int], Any] = {}
         self._needs_history = max((m.needs_history for m in mutations), default=0)
@@ -91,6 +92,7 @@ class MutationPipeline:
 
         Raises:
             NotApplicable: a mutation has no honest follow-up of this bundle.
+            PluginError: a mutation raised an exception.
         """
         draws: list[Draw] = []
         followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
@@ -108,6 +110,7 @@ class MutationPipeline:
 
         Raises:
             NotApplicable: a mutation has no honest follow-up of this bundle.
+            PluginError: a mutation raised an exception; the returned function may raise it, too.
         """
         draws: list[Draw] = []
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
@@ -120,7 +123,7 @@ class MutationPipeline:
         begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
         return begun and (self._baseline is None or self._baseline.begun(episode, first))
 
-    def again(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
+    def rebuild(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up again from recorded draws.
 
         Raises:
@@ -130,8 +133,8 @@ class MutationPipeline:
         left = iter(recorded)
 
         def draw(step: int, part: int, source: Bundle) -> Draw:
-            for made in left:
-                return made
+            for recorded_draw in left:
+                return recorded_draw
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
         followup, _ = self._run(self.meet(bundle), draw, lambda *_: None)
@@ -145,8 +148,11 @@ class MutationPipeline:
         def draw(step: int, part: int, source: Bundle) -> Draw:
             key = self._key(source.episode, source.index, draw_number, step, part)
             rng = self._foreseen.pop(key, None) or generator(*key)
-            refuse_loose(self.mutations[step], source)
-            drawn = self.mutations[step].draw(rng, source, self._state(step, source, first))
+            mutation, state = self.mutations[step], self._state(step, source, first)
+            with name_errors(mutation, "draw"):
+                refuse_loose(mutation, source)
+                drawn = mutation.draw(rng, source, state)
+            refuse_return(mutation, "draw", drawn, dict)
             draws.append(drawn)
             return drawn
 
@@ -169,7 +175,9 @@ class MutationPipeline:
             sent: list[tuple[int, Bundle]] = []
             for part, (delay_ns, source) in enumerate(bundles):
                 drawn = draw(step, part, source)
-                followup = mutation.apply(source, drawn)
+                with name_errors(mutation, "apply"):
+                    followup = mutation.apply(source, drawn)
+                refuse_return(mutation, "apply", followup, Followup)
                 sent += [(delay_ns + more_ns, b) for more_ns, b in followup.bundles]
                 effects = effects.merged(followup.effects) if part == 0 else effects
                 if broken := proof(step, source, followup, drawn):
@@ -178,14 +186,18 @@ class MutationPipeline:
         return Followup(bundles, effects), None
 
     def _proof(self, step: int, source: Bundle, followup: Followup, drawn: Draw) -> str | None:
-        broken = self.mutations[step].guarantee(source, followup, drawn)
-        return None if broken is None else f"{name_of(type(self.mutations[step]))}: {broken}"
+        mutation = self.mutations[step]
+        with name_errors(mutation, "guarantee"):
+            broken = mutation.guarantee(source, followup, drawn)
+        refuse_return(mutation, "guarantee", broken, str, type(None))
+        return None if broken is None else f"{name_of(type(mutation))}: {broken}"
 
     def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
         key = (bundle.episode, first, step)
         if key not in self._states:
             rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}")
-            self._states[key] = self.mutations[step].begin(rng, bundle)
+            with name_errors(self.mutations[step], "begin"):
+                self._states[key] = self.mutations[step].begin(rng, bundle)
         return self._states[key]
 
     def _names(self) -> str:

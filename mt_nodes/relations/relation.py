@@ -37,16 +37,6 @@ LOOP_SHAM = "sensors_resampled"
 FOLDER, LOOP_FOLDER = "relations", "loop_relations"
 #: Id prefix of relations from traffic rules, which have no file of their own.
 RULE_BORN = "rule_"
-DEFAULT = ("noise_outside_roi_10", "noise_outside_roi_100", "noise_outside_roi_1000")
-#: Defaults for stacks with other inputs and outputs: the first list that fits.
-OTHER_DEFAULTS = (
-    ("brightness_lowered_boxes", "exposure_half_stop_up_boxes", "jpeg_quality_40_boxes"),
-    ("exposure_one_stop_down_steering", "pixels_dead_steering", "lens_dirt_steering"),
-    ("brightness_raised_lane", "sensor_noise_lane", "jpeg_quality_50_lane"),
-    ("noise_beside_lane_keeps_current",),
-)
-#: Defaults of the closed loop: decided by every scenario, the quickest first.
-LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")
 
 
 @dataclass(frozen=True)
@@ -212,23 +202,6 @@ def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
     """Return a relation whose check and conditions have missing settings from the stack file."""
     given = tuple(condition.of_stack(traits) for condition in relation.given)
     return replace(relation, check=relation.check and relation.check.of_stack(traits), given=given)
-
-
-def names_from_suite_file(path: Path) -> list[str]:
-    """Read ``{relations: [id or file, …]}``; files are relative to the suite file.
-
-    Raises:
-        UsageError: the file is invalid, or :func:`load_suite` refuses it.
-    """
-    data = read_mapping(path)
-    refuse_unknown(data, ("relations",), str(path))
-    names = _texts(data, "relations", path)
-    named = [str(path.parent / n) if n.endswith((".yaml", ".yml")) else n for n in names]
-    try:
-        load_suite(named)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from error
-    return named
 
 
 def refuse_baseline(relation: Relation, owner: str) -> None:

@@ -1,113 +1,202 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bird's-eye views of a pair: both clouds, both outputs, and lost, gained and added obstacles.
-
-Colours are those of Okabe and Ito (Color Universal Design, 2008); marks also differ in shape.
-"""
+"""Bird's-eye views of a pair: both clouds, both outputs, what is lost, gained and added; ahead is to the right."""
 
 from __future__ import annotations
 
-import base64
-import io
+from collections.abc import Iterator
+from html import escape
+from typing import NamedTuple
 
-import matplotlib
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
+import numpy.typing as npt
 
 from mt_nodes.engine.pair_view import Floats, PairView, Texts
+from mt_nodes.report.picture_colours import BLUE, GREEN, GREY, LIGHT_BLUE, ORANGE, PURPLE, VERMILLION
+from mt_nodes.report.svg_parts import data_uri, document, indexed_png, number, path, ticks
 
-BLACK, BLUE, ORANGE, VERMILLION, GREEN, PURPLE = "#000000", "#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7"
-GREY = "#8A8A8A"
+#: Width and largest height of a picture without its axes, and the room for those, in units of the SVG.
+_WIDTH, _MOST_HEIGHT, _LEFT, _BELOW = 500.0, 640.0, 26.0, 18.0
+#: Pixels of the points' image in a unit: sharp on a screen of twice the density.
+_PIXELS = 2
+#: Opacities of one, two and more points in a pixel; half the side of an added point, in pixels.
+_POINTS, _ADDED_PX = ((GREY, 0.0), (GREY, 0.55), (GREY, 0.75), (GREY, 1.0), (PURPLE, 1.0)), 2
+#: So many added points are drawn larger.
+_FEW = 20
+#: A lost or gained obstacle belongs to the box whose centre is this near.
+_SAME_M = 1.5
+#: Width and height of a letter of a label.
+_LETTER, _LINE = 6.2, 12.0
+
+
+class _Canvas(NamedTuple):
+    """A window of the ground, x0, x1, y0, y1 in metres, on the picture."""
+
+    window: tuple[float, float, float, float]
+    scale: float
+
+    @classmethod
+    def of(cls, window: tuple[float, float, float, float]) -> _Canvas:
+        x0, x1, y0, y1 = window
+        return cls(window, min(_WIDTH / (x1 - x0), _MOST_HEIGHT / (y1 - y0)))
+
+    @property
+    def size(self) -> tuple[float, float]:
+        x0, x1, y0, y1 = self.window
+        return (x1 - x0) * self.scale, (y1 - y0) * self.scale
+
+    def places(self, xy: Floats) -> Floats:
+        """Return places (N, 2) x, y in metres as (N, 2) right, down in units of the picture."""
+        x0, _, _, y1 = self.window
+        ground = np.asarray(xy, dtype=np.float64).reshape(-1, 2)
+        return np.column_stack([ground[:, 0] - x0, y1 - ground[:, 1]]) * self.scale
 
 
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the points in it as pixels)."""
-    return _picture(view, "source"), _picture(view, "followup")
+    none = np.empty((0, 3))
+    source = _picture(view, view.source_xyz, none, view.source_boxes, view.source_labels, BLUE)
+    followup = _picture(view, view.followup_xyz, view.added_xyz, view.followup_boxes, view.followup_labels, ORANGE)
+    return source, followup
 
 
-def _picture(view: PairView, arm: str) -> str:
-    x0, x1, y0, y1 = view.window
-    width, height = y1 - y0, x1 - x0
-    scale = 7.5 / max(width, height)
-    figure = Figure(figsize=(width * scale + 0.6, height * scale + 0.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    panel(figure.add_subplot(), view, arm)
-    return data_uri(figure)
+def _picture(view: PairView, xyz: Floats, added: Floats, boxes: Floats, labels: Texts, colour: str) -> str:
+    canvas = _Canvas.of(view.window)
+    width, height = canvas.size
+    dark = LIGHT_BLUE if colour == BLUE else colour
+    style = (
+        f".box{{fill:none;stroke:{colour};stroke-width:2}}.mark{{fill:none;stroke-width:3.2}}"
+        f".mark.lost{{stroke:{VERMILLION}}}.mark.gained{{stroke:{GREEN}}}.under{{stroke:#fff;stroke-width:6.5;opacity:.85}}"
+        f"text.lost{{fill:#a03c00;font-weight:700}}text.gained{{fill:#00674b;font-weight:700}}"
+        f"@media (prefers-color-scheme:dark){{.box{{stroke:{dark}}}.under{{stroke:#15181c}}"
+        f"text.lost{{fill:#ff9a5c}}text.gained{{fill:#4fd1a5}}}}"
+    )
+    clip = f'<clipPath id="c"><rect width="{number(width)}" height="{number(height)}"/></clipPath>'
+    ground = (*_grid(canvas), _points(canvas, xyz, added), *_few(canvas, added))
+    inner = (*ground, *_zones(canvas, view), *_boxes(canvas, boxes))
+    marked = (*_marks(canvas, view), *_labels(canvas, view, boxes, labels, "" if colour == BLUE else " lost"))
+    body = f'<g transform="translate({_LEFT} 0)">{clip}<g clip-path="url(#c)">{"".join((*inner, *marked))}</g>'
+    parts = [body, *_axes(canvas), "</g>"]
+    return data_uri(document(width + _LEFT + 2.0, height + _BELOW, parts, style))
 
 
-def panel(axes: Axes, view: PairView, arm: str) -> None:
-    """Draw one arm, ``source`` or ``followup``, on axes."""
-    x0, x1, y0, y1 = view.window
-    followup = arm == "followup"
-    _zones(axes, view)
-    _points(axes, view, getattr(view, f"{arm}_xyz"), GREY, 0.6)
-    _points(axes, view, view.added_xyz if followup else np.empty((0, 3)), PURPLE, 9.0)
-    _boxes(axes, getattr(view, f"{arm}_boxes"), getattr(view, f"{arm}_labels"), ORANGE if followup else BLUE)
-    _marks(axes, view)
-    axes.set(xlim=(y1, y0), ylim=(x0, x1), aspect="equal", xlabel="y, to the left (m)", ylabel="x, forward (m)")
-    axes.tick_params(labelsize=9)
+def _grid(canvas: _Canvas) -> Iterator[str]:
+    (x0, x1, y0, y1), (width, height) = canvas.window, canvas.size
+    for right, _ in canvas.places(np.array([[x, 0.0] for x in ticks(x0, x1, 8)])):
+        yield f'<path class="grid" d="M{number(right)} 0V{number(height)}"/>'
+    for _, down in canvas.places(np.array([[0.0, y] for y in ticks(y0, y1, 6)])):
+        yield f'<path class="grid" d="M0 {number(down)}H{number(width)}"/>'
+    if x0 < 0.0 < x1 and y0 < 0.0 < y1:  # the ego vehicle, which looks ahead
+        ego = canvas.places(np.array([[1.6, 0.0], [-1.6, 1.0], [-0.9, 0.0], [-1.6, -1.0]]))
+        yield f'<path d="{path(ego, closed=True)}" fill="{GREY}"><title>ego vehicle</title></path>'
 
 
-def _zones(axes: Axes, view: PairView) -> None:
-    for polygon, style, width in ((view.region, "-", 1.4), (view.keep, "--", 1.0)):
+def _axes(canvas: _Canvas) -> Iterator[str]:
+    (x0, x1, y0, y1), (width, height) = canvas.window, canvas.size
+    yield f'<rect class="grid" width="{number(width)}" height="{number(height)}"/>'
+    at = [x for x in ticks(x0, x1, 8) if x0 + 1.0 < x < x1 - 2.0]
+    for x, (right, _) in zip(at, canvas.places(np.array([[x, 0.0] for x in at])), strict=True):
+        unit = " m ahead" if x == at[-1] else ""
+        yield f'<text x="{number(right)}" y="{number(height + 13)}" text-anchor="middle">{x:g}{unit}</text>'
+    at = [y for y in ticks(y0, y1, 6) if y0 + 0.5 < y < y1 - 0.5]
+    for y, (_, down) in zip(at, canvas.places(np.array([[0.0, y] for y in at])), strict=True):
+        yield f'<text class="wide" x="-4" y="{number(down + 4)}" text-anchor="end">{y:g}</text>'
+
+
+def _points(canvas: _Canvas, xyz: Floats, added: Floats) -> str:
+    """Return the image of the points; one has two pixels each way, an added one five."""
+    width, height = canvas.size
+    columns, rows = round(width * _PIXELS), round(height * _PIXELS)
+    image = np.zeros((rows, columns), np.uint8)
+    right, down = _pixels(canvas, xyz, columns, rows)
+    hits = np.bincount(down * columns + right, minlength=rows * columns).reshape(rows, columns)
+    hits[1:] += hits[:-1].copy()
+    hits[:, 1:] += hits[:, :-1].copy()
+    image[:] = np.minimum(hits, 3)
+    right, down = _pixels(canvas, added, columns, rows)
+    beside = range(-_ADDED_PX, _ADDED_PX + 1)
+    for dx, dy in ((dx, dy) for dx in beside for dy in beside if abs(dx) + abs(dy) < 2 * _ADDED_PX):
+        image[np.clip(down + dy, 0, rows - 1), np.clip(right + dx, 0, columns - 1)] = len(_POINTS) - 1
+    uri = indexed_png(image, _POINTS)
+    return f'<image width="{number(width)}" height="{number(height)}" href="{uri}"/>'
+
+
+def _few(canvas: _Canvas, added: Floats) -> Iterator[str]:
+    """Yield larger dots for added points that are so few that one looks for them."""
+    for right, down in canvas.places(added[:, :2]).tolist() if len(added) <= _FEW else ():
+        yield f'<circle cx="{number(right)}" cy="{number(down)}" r="4" fill="{PURPLE}"/>'
+
+
+def _pixels(canvas: _Canvas, xyz: Floats, columns: int, rows: int) -> tuple[npt.NDArray[np.int64], ...]:
+    at = np.floor(canvas.places(xyz[:, :2]) * _PIXELS).astype(np.int64)
+    seen = at[((at >= 0) & (at < (columns, rows))).all(axis=1)]
+    return seen[:, 0], seen[:, 1]
+
+
+def _zones(canvas: _Canvas, view: PairView) -> Iterator[str]:
+    for polygon, dashes in ((view.region, ""), (view.keep, ' stroke-dasharray="5 4"')):
         if len(polygon):
-            closed = np.concatenate([polygon, polygon[:1]])
-            axes.plot(closed[:, 1], closed[:, 0], style, color=BLACK, linewidth=width)
+            yield f'<path class="line"{dashes} d="{path(canvas.places(polygon), closed=True)}"/>'
 
 
-def _points(axes: Axes, view: PairView, xyz: Floats, colour: str, area: float) -> None:
-    x0, x1, y0, y1 = view.window
-    visible = xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
-    axes.scatter(visible[:, 1], visible[:, 0], s=area, c=colour, marker="o", linewidths=0, rasterized=True)
-
-
-def _boxes(axes: Axes, boxes: Floats, labels: Texts, colour: str) -> None:
-    axes.add_collection(PolyCollection(list(corners(boxes)), facecolors="none", edgecolors=colour, linewidths=2.0))
-    for box, label in zip(boxes, labels, strict=False):
-        if label == "unknown":  # of a stack without classes: it would only hide what lies below
-            continue
-        axes.annotate(
-            str(label),
-            (box[1], box[0]),
-            xytext=(0, 9),
-            textcoords="offset points",
-            ha="center",
-            fontsize=8,
-            clip_on=True,
-            bbox={"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.75},
-        )
+def _boxes(canvas: _Canvas, boxes: Floats) -> Iterator[str]:
+    for footprint in corners(boxes):
+        yield f'<path class="box" d="{path(canvas.places(footprint), closed=True)}"/>'
 
 
 def corners(boxes: Floats) -> Floats:
-    """Return the footprints of boxes (M, 7) as (M, 4, 2), y before x as in the picture."""
+    """Return the footprints of boxes (M, 7) as (M, 4, 2) x, y."""
     unit = np.array([[0.5, 0.5], [0.5, -0.5], [-0.5, -0.5], [-0.5, 0.5]])
     local = unit[None] * boxes[:, None, 3:5]
     cos, sin = np.cos(boxes[:, 6])[:, None], np.sin(boxes[:, 6])[:, None]
     x = boxes[:, None, 0] + cos * local[..., 0] - sin * local[..., 1]
     y = boxes[:, None, 1] + sin * local[..., 0] + cos * local[..., 1]
-    return np.asarray(np.stack([y, x], axis=-1))
+    return np.asarray(np.stack([x, y], axis=-1))
 
 
-def _marks(axes: Axes, view: PairView) -> None:
-    for places, marker, colour in ((view.lost_at, "X", VERMILLION), (view.gained_at, "P", GREEN)):
-        # hollow, so that a small box below stays visible
-        axes.scatter(
-            places[:, 1],
-            places[:, 0],
-            s=260,
-            marker=marker,
-            facecolors="none",
-            edgecolors=colour,
-            linewidths=2.2,
-            zorder=5,
-        )
+def _marks(canvas: _Canvas, view: PairView) -> Iterator[str]:
+    """Yield a cross with a hollow middle for what is lost, a plus for what is gained: a small box stays visible."""
+    shapes = (
+        (view.lost_at, "lost", "M-9-9l5 5M9-9l-5 5M-9 9l5-5M9 9l-5-5"),
+        (view.gained_at, "gained", "M-11 0h7M11 0h-7M0-11v7M0 11v-7"),
+    )
+    for places, name, shape in shapes:
+        for right, down in canvas.places(places).tolist():
+            at = f'transform="translate({number(right)} {number(down)})"'
+            yield f'<path class="mark under" {at} d="{shape}"/><path class="mark {name}" {at} d="{shape}"/>'
 
 
-def data_uri(figure: Figure) -> str:
-    """Return a figure as a data URI (SVG); equal figures give equal bytes: no date, no random ids."""
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "mt_nodes"}):
-        figure.savefig(buffer, format="svg", dpi=130, metadata={"Date": None})
-    return f"data:image/svg+xml;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+def _labels(canvas: _Canvas, view: PairView, boxes: Floats, labels: Texts, lost: str) -> Iterator[str]:
+    """Yield what is lost and gained by name, then the classes of all other boxes where there is room for them."""
+    taken: list[tuple[float, float, float, float]] = []
+    wanted = []
+    for places, name, what in ((view.lost_at, "lost", lost), (view.gained_at, "gained", " gained")):
+        wanted += [(place, f"{_label_of(place, view, name)}{what}".strip(), name) for place in places]
+    special = np.concatenate([view.lost_at, view.gained_at]).reshape(-1, 2)
+    for box, label in zip(boxes, labels, strict=False):
+        # "unknown" is every label of a stack without classes: it would only hide what lies below.
+        if str(label) != "unknown" and not (np.hypot(*(special - box[:2]).T) < _SAME_M).any():
+            wanted.append((box[:2], str(label), "wide"))
+    for place, text, name in wanted:
+        (right, down), half = canvas.places(place)[0].tolist(), _LETTER * len(text) / 2.0
+        for beside in (-14.0, 22.0):
+            spot = (right - half, down + beside - _LINE, right + half, down + beside)
+            if not any(_overlap(spot, other) for other in taken) and spot[1] >= 0.0:
+                taken.append(spot)
+                yield (
+                    f'<text class="halo {name}" x="{number(right)}" y="{number(down + beside)}" '
+                    f'text-anchor="middle">{escape(text)}</text>'
+                )
+                break
+
+
+def _label_of(place: Floats, view: PairView, name: str) -> str:
+    """Return the class of what is lost (in the source) or gained (in the follow-up), empty where no box is there."""
+    boxes, labels = (
+        (view.source_boxes, view.source_labels) if name == "lost" else (view.followup_boxes, view.followup_labels)
+    )
+    away = np.hypot(*(boxes[:, :2] - place).T) if len(boxes) else np.empty(0)
+    return str(labels[int(away.argmin())]) if len(away) and len(labels) == len(away) and away.min() < _SAME_M else ""
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -3,79 +3,77 @@
 
 from __future__ import annotations
 
+import base64
+
 import cv2
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.engine.pair_view import Floats, PairView
-from mt_nodes.report.birdseye import BLUE, GREEN, ORANGE, PURPLE, VERMILLION, data_uri
+from mt_nodes.report.picture_colours import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
+from mt_nodes.report.svg_parts import data_uri, document, number, path
 
 #: Boxes (K, 4), the shape that marks their middles, and its colour.
 Mark = tuple[Floats, str, str]
-#: Boxes (K, 4) or places (N, 2) along a path, their colour and style.
+#: Boxes (K, 4) or places (N, 2) along a path, their colour and dashes.
 Line = tuple[Floats, str, str]
-#: Boxes, paths and marks of one image.
-Drawn = tuple[tuple[Line, ...], tuple[Line, ...], tuple[Mark, ...]]
-_WIDTH_IN = 7.5
+#: Width of a picture in units of the SVG, and the shapes of marks in those.
+_WIDTH = 520.0
+_CROSS, _PLUS = "M-10-10l20 20M10-10l-20 20", "M-12 0h24M0-12v24"
 
 
 def draw(view: PairView) -> tuple[str, str]:
     """Return the pictures of the source and of the follow-up as data URIs (SVG, the pictures in it as pixels)."""
-    return _picture(view, "source"), _picture(view, "followup")
-
-
-def _picture(view: PairView, arm: str) -> str:
-    rgb = _decoded(view, arm)
-    figure = Figure(figsize=(_WIDTH_IN, _WIDTH_IN * rgb.shape[0] / rgb.shape[1] + 0.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    _draw_on(figure.add_subplot(), view, arm, rgb)
-    return data_uri(figure)
-
-
-def panel(axes: Axes, view: PairView, arm: str) -> None:
-    """Draw the image of one arm, ``source`` or ``followup``, and its outputs on axes."""
-    _draw_on(axes, view, arm, _decoded(view, arm))
-
-
-def _decoded(view: PairView, arm: str) -> npt.NDArray[np.uint8]:
-    jpeg = np.asarray(getattr(view, f"{arm}_image"), np.uint8)
-    return np.asarray(cv2.cvtColor(cv2.imdecode(jpeg, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB))
-
-
-def _draw_on(axes: Axes, view: PairView, arm: str, rgb: npt.NDArray[np.uint8]) -> None:
-    height, width = rgb.shape[:2]
-    axes.imshow(rgb)
-    boxes, paths, marks = _source(view) if arm == "source" else _followup(view)
-    for places, line, style in boxes:
-        _boxes(axes, places, line, style)
-    for way, line, style in paths:
-        axes.plot(way[:, 0], way[:, 1], style, color=line, linewidth=2.2)
-    for places, marker, mark in marks:
-        middle = (places[:, :2] + places[:, 2:]) / 2.0
-        axes.scatter(
-            middle[:, 0], middle[:, 1], s=260, marker=marker, facecolors="none", edgecolors=mark, linewidths=2.2
-        )
-    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5), xlabel="x (px)", ylabel="y (px)")
-    axes.tick_params(labelsize=9)
-
-
-def _source(view: PairView) -> Drawn:
-    return ((view.source_px, BLUE, "-"),), ((view.source_path_px, BLUE, "-"),), ()
-
-
-def _followup(view: PairView) -> Drawn:
-    found = ((view.followup_px, ORANGE, "-"), (view.added_px, PURPLE, ":"))
-    after = ((view.followup_path_px, ORANGE, "-"), (view.expected_path_px, BLUE, "--"))
     # Lost boxes are marked where the follow-up should show them, which may be elsewhere, as in a mirror.
-    return found, after, ((view.lost_px, "X", VERMILLION), (view.gained_px, "P", GREEN))
+    marks = ((view.lost_px, _CROSS, VERMILLION), (view.gained_px, _PLUS, GREEN))
+    before = ((view.source_path_px, BLUE, ""),)
+    after = ((view.followup_path_px, ORANGE, ""), (view.expected_path_px, BLUE, "6 4"))
+    found = ((view.followup_px, ORANGE, ""), (view.added_px, PURPLE, "2 3"))
+    source = _picture(view.source_image, ((view.source_px, BLUE, ""),), before)
+    return source, _picture(view.followup_image, found, after, marks)
 
 
-def _boxes(axes: Axes, boxes: Floats, colour: str, style: str) -> None:
-    for x0, y0, x1, y1 in boxes.tolist():
-        axes.add_patch(
-            Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, edgecolor=colour, linewidth=2.0, linestyle=style)
-        )
+def _picture(
+    jpeg: npt.NDArray[np.uint8], boxes: tuple[Line, ...], paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
+) -> str:
+    data = np.asarray(jpeg, np.uint8)
+    height, width = _size(data)
+    scale = _WIDTH / width
+    uri = f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"
+    parts = [f'<image width="{_WIDTH:g}" height="{number(height * scale)}" href="{uri}"/>']
+    for places, colour, dashes in boxes:
+        parts += [_line(corners_of(box) * scale, colour, dashes, closed=True) for box in places.tolist()]
+    parts += [_line(way * scale, colour, dashes) for way, colour, dashes in paths if len(way)]
+    for places, shape, colour in marks:
+        parts += [_mark(x, y, shape, colour) for x, y in ((places[:, :2] + places[:, 2:]) / 2.0 * scale).tolist()]
+    return data_uri(document(_WIDTH, height * scale, parts))
+
+
+def _size(jpeg: npt.NDArray[np.uint8]) -> tuple[int, int]:
+    """Return height and width of an image in pixels.
+
+    Raises:
+        InfrastructureError: it is none.
+    """
+    image = cv2.imdecode(jpeg, cv2.IMREAD_GRAYSCALE)
+    if image is None:
+        raise InfrastructureError(f"got {len(jpeg)} bytes that are no image, expected a JPEG")
+    height, width = image.shape[:2]
+    return height, width
+
+
+def corners_of(box: list[float]) -> Floats:
+    """Return the corners (4, 2) of a box x0, y0, x1, y1."""
+    x0, y0, x1, y1 = box
+    return np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
+
+
+def _line(places: Floats, colour: str, dashes: str, *, closed: bool = False) -> str:
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path d="{path(places, closed=closed)}" fill="none" stroke="{colour}" stroke-width="2.2"{dashed}/>'
+
+
+def _mark(x: float, y: float, shape: str, colour: str) -> str:
+    at = f'd="{shape}" fill="none" transform="translate({number(x)} {number(y)})"'
+    return f'<path {at} stroke="#fff" stroke-width="5.5"/><path {at} stroke="{colour}" stroke-width="3.2"/>'

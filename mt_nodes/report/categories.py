@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from mt_nodes.report.birdseye import BLUE, VERMILLION
+from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.report.published_tables import OVERALL, categories
 
 #: sign -> what it means, colour, hatching; from the bottom of a bar to its top.

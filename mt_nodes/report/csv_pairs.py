@@ -99,6 +99,7 @@ def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:
         reason=line["reason"],
         object_class=intern(obstacle.classes),
         range_m=obstacle.range_m,
+        truth=intern(line.get("truth", {}).get("case", "")),
         commanded=tuple(detail[COMMANDED]) if COMMANDED in detail else None,
     )
 

@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 
 _PLOT_X, _PLOT_Y = 2000.0, 400.0
 _LIGHT_M, _CROSS_M, _BAR_M, _NOSE = 0.6, 0.9, 10.0, 0.3
+#: A label of a collision stands so far off the road, and no farther from the collision than this and that.
+_OFF_ROAD_M, _MOST_BESIDE_M = 1.0, 12.0
 #: Outlines of each ego on its way; height of text as a share of the picture's width.
 _GHOSTS, _TEXT = 8, 0.016
 _SIMPLER_M = 0.03
@@ -154,16 +156,29 @@ def _nose(body: DrawnBody) -> str:
 
 
 def _hits(view: EpisodeView) -> Iterator[str]:
+    """Yield a cross at each collision, and its speed off the road: that of the source below, of the follow-up above."""
     left, _, right, _ = view.window
     for number, hit in enumerate(view.hits):
         x, y, c = hit.x_m, hit.y_m, _CROSS_M
         cross = path([(x - c, y - c), (x + c, y + c)], closed=False) + path([(x - c, y + c), (x + c, y - c)])
-        yield f'<g class="hit {ARMS[hit.arm]}" data-hit="{number}"><path d="{cross}"/>'
-        # On the side with more room.
-        far = x > (left + right) / 2.0
-        anchor, beside = (' text-anchor="end"', -1.5) if far else ("", 1.5)
-        dy = "-.3em" if hit.arm else "1em"
-        yield f'<text {_at(x + beside * c, y)} dy="{dy}"{anchor}>{_speed(view, hit)}</text></g>'
+        beside = _beside_the_road(view, hit)
+        leader = path([(x, y), (x, beside)], closed=False)
+        share = (x - left) / (right - left)
+        anchor = "middle" if 0.2 < share < 0.8 else "start" if share <= 0.2 else "end"
+        yield (
+            f'<g class="hit {ARMS[hit.arm]}" data-hit="{number}"><path d="{cross}"/><path class="leader" d="{leader}"/>'
+            f'<text {_at(x, beside)} dy="{"-.3em" if hit.arm else "1em"}" text-anchor="{anchor}">{_speed(view, hit)}'
+            "</text></g>"
+        )
+
+
+def _beside_the_road(view: EpisodeView, hit: CollisionMark) -> float:
+    """Return where the road near a collision ends, upwards (follow-up) or downwards (source), in metres."""
+    side = 1.0 if hit.arm else -1.0
+    ray = shapely.LineString([(hit.x_m, hit.y_m), (hit.x_m, hit.y_m + side * _MOST_BESIDE_M)])
+    part = shapely.intersection(ray, view.road.carriageway)
+    ends = [part.bounds[1], part.bounds[3]] if not part.is_empty else [hit.y_m, hit.y_m]
+    return float(ends[1] if hit.arm else ends[0]) + side * _OFF_ROAD_M
 
 
 def _speed(view: EpisodeView, hit: CollisionMark) -> str:

@@ -58,8 +58,13 @@ def _drive(drive: ScenarioTrace) -> str:
     unanswered = f", {silent} of {len(trace)} instants without a command" if silent else ""
     return (
         f"ended by {trace.ended} after {trace.time_s[-1]:.1f} s and {drive.way_m[-1]:.1f} m; "
-        f"{speed.min():.1f} to {speed.max():.1f} m/s{braked}{unanswered}; {'; '.join(_met(drive))}"
+        f"{_tenths(speed.min())} to {_tenths(speed.max())} m/s{braked}{unanswered}; {'; '.join(_met(drive))}"
     )
+
+
+def _tenths(value: float) -> str:
+    # Adding zero turns a negative zero into zero.
+    return f"{round(float(value), 1) + 0.0:.1f}"
 
 
 def _met(drive: ScenarioTrace) -> Iterator[str]:

@@ -53,7 +53,7 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
         write_view(
             evidence_file(results_dir, pair),
             *(recorded.source, recorded.followup),
-            outputs=(_output(recorded.said["source"]), _output(recorded.said["followup"])),
+            outputs=(_output(recorded.answers["source"]), _output(recorded.answers["followup"])),
             effects=Effects(),
             check=_check(record, pair),
             detail=details.get(str(pair), {}),

@@ -4,28 +4,33 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, Pair
-from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
+from mt_nodes.engine.summary.headline import Headline, headline
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
+from mt_nodes.engine.summary.shrunk_headline import FILE as SHRUNK_FILE
+from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import PICTURED, in_turn, worst_row
 from mt_nodes.report import episodes, pair_views, scripts
 from mt_nodes.report.beside import beside
-from mt_nodes.report.coverage.coverage import Coverage, CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
-from mt_nodes.report.csv_pairs import PairRows
+from mt_nodes.report.journal_contents import JournalContents, read_contents
 from mt_nodes.report.packed_pairs import arm_of, packed_pairs
 from mt_nodes.report.published_tables import read_experiment, tabulate
 from mt_nodes.world.drive.trace_file import FOLDER
@@ -38,50 +43,6 @@ LISTED = 200
 #: In place of a pair: all judged drives.
 ALL = "all"
 SYMBOLS = {"PASS": "✓", "FAIL": "✗", "INCONCLUSIVE": "?", "UNSTABLE": "≈"}
-
-
-class JournalContents(NamedTuple):
-    """Contents of a journal: the condition line, the pairs, sorted, and their coverage."""
-
-    condition: dict[str, Any]
-    rows: list[PairRow]
-    coverage: Coverage
-
-
-class JournalReader:
-    """Collects the contents of a journal while another reader consumes its lines.
-
-    Args:
-        results_dir: whose journal it is. requirements: the user's ids by relation.
-    """
-
-    def __init__(self, results_dir: Path, requirements: Mapping[str, Sequence[str]] | None = None) -> None:
-        self._results_dir = results_dir
-        self._condition: dict[str, Any] = {}
-        self._rows, self._tried = PairRows(requirements), CoverageCounter()
-
-    def passing(self, lines: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-        """Yield the lines unchanged, and collect their contents.
-
-        Raises:
-            InfrastructureError: a line of the run's ledger is damaged.
-        """
-        for line in self._tried.passing(self._results_dir, lines):
-            if line.get("type") == "condition":
-                self._condition.update({k: v for k, v in line.items() if k not in ("schema", "type", "crc32")})
-            self._rows.take(line)
-            yield line
-
-    @property
-    def contents(self) -> JournalContents:
-        """Contents of the lines read so far."""
-        return JournalContents(self._condition, self._rows.sorted(), self._tried.coverage)
-
-
-def _read_contents(results_dir: Path) -> JournalContents:
-    reader = JournalReader(results_dir)
-    deque(reader.passing(read_journal(results_dir / "result.jsonl")), maxlen=0)
-    return reader.contents
 
 
 def write_report(
@@ -103,46 +64,105 @@ def write_report(
     summary = _json(results_dir / "summary.json")
     run_file = results_dir / "run.json"
     run = _json(run_file) if run_file.exists() else {}
-    journal = journal or _read_contents(results_dir)
+    journal = journal or read_contents(results_dir)
     looped = (results_dir / FOLDER).is_dir()
     violated = sorted((row for row in journal.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
+    shrunk = _json(results_dir / SHRUNK_FILE) if (results_dir / SHRUNK_FILE).is_file() else None
+    found = _headline(summary, shrunk)
     driven = _driven(results_dir, journal.rows, violated if looped else (), frozenset(drives))
-    own = [] if looped else [row for row in violated if not row.of_background]
-    pictured = _merged(in_turn(own, worst_row)[:PICTURED], _rows_of(results_dir, journal.rows, frozenset(pairs)))
-    views = [pair_views.shown(results_dir, row) for row in pictured]
+    worst = found.pair or next((row.pair for row in violated if row.judged_for == found.relation), "")
+    shown = [] if looped else _pictured(results_dir, journal.rows, violated, worst, frozenset(pairs))
     described = read_experiment(results_dir)
     experiment = None if described is None else tabulate(described, summary)
+    viewers = episodes.viewers(results_dir, driven)
+    front = next((drive for drive in viewers if drive["pair"] == worst), None)
+    told = {
+        "name": results_dir.resolve().name,
+        "found": found,
+        "next_steps": next_steps(results_dir, replace(found, pair=worst)) if front or shown or not worst else [],
+        "front_drive": front,
+        "beside": beside(results_dir),
+        "summary": summary,
+        "relations": _worst_first(summary["relations"]),
+        "looped": looped,
+        "shrunk": shrunk,
+        "condition": dict(flat(journal.condition)),
+        "bags": _bags(journal.condition.get("bags", ())),
+        "run": dict(flat(run)),
+        "scale": _scale(summary["relations"]),
+        "symbols": SYMBOLS,
+        "experiment": experiment,
+        "category_figure": _category_figure(experiment["rows"]) if experiment else None,
+        "pictured": [{**_shown(row, results_dir), **pair_views.shown(results_dir, row.pair)} for row in shown],
+        "violated": [_shown(row, results_dir) for row in violated[:LISTED]],
+        "violated_count": len(violated),
+        # Pairs without places, such as those of commands, have no map.
+        "coverage": coverage_html(journal.coverage) if journal.coverage.cells else "",
+        "maps": len(journal.coverage.labels) * len(journal.coverage.weathers),
+        "drives": viewers,
+        "drives_open": _first_of_each([front] if front else [], viewers),
+        "drives_left": len({row.pair for row in violated} - {line["pair"] for line in driven}) if looped else 0,
+        "pair_count": len(journal.rows),
+        "packed": packed_pairs(results_dir, journal.rows, violated) if journal.rows else "",
+        "scripts": scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
+        "counted": counted,
+    }
     path = results_dir / "report.html"
-    page = (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            name=results_dir.resolve().name,
-            beside=beside(results_dir),
-            summary=summary,
-            relations=summary["relations"],
-            condition=dict(flat(journal.condition)),
-            bags=_bags(journal.condition.get("bags", ())),
-            run=dict(flat(run)),
-            scale=_scale(summary["relations"]),
-            symbols=SYMBOLS,
-            experiment=experiment,
-            category_figure=_category_figure(experiment["rows"]) if experiment else None,
-            pictured=[{**_shown(row, results_dir), **view} for row, view in zip(pictured, views, strict=True)],
-            violated=[_shown(row, results_dir) for row in violated[:LISTED]],
-            violated_count=len(violated),
-            # Pairs without places, such as those of commands, have no map.
-            coverage=coverage_html(journal.coverage) if journal.coverage.cells else "",
-            maps=len(journal.coverage.labels) * len(journal.coverage.weathers),
-            drives=episodes.viewers(results_dir, driven),
-            drives_left=len({row.pair for row in violated} - {line["pair"] for line in driven}) if looped else 0,
-            pair_count=len(journal.rows),
-            packed=packed_pairs(results_dir, journal.rows, violated) if journal.rows else "",
-            scripts=scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
-        )
-    )
+    page = environment().get_template("report.html.j2").render(**told, parts=list(_parts(told)))
     path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
+
+
+def _headline(summary: Mapping[str, Any], shrunk: Mapping[str, Any] | None) -> Headline:
+    """Return what the page begins with; that of a shrinking is what became of its pair."""
+    found = headline(summary)
+    return found if shrunk is None else replace(shrunk_headline(shrunk), relation=found.relation, pair=found.pair)
+
+
+def _worst_first(relations: Mapping[str, Any]) -> dict[str, Any]:
+    order = ("FAIL", "UNSTABLE", "INCONCLUSIVE", "PASS")
+    return dict(sorted(relations.items(), key=lambda named: order.index(named[1]["outcome"])))
+
+
+def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield anchor and name of each part that the page has."""
+    yield ("shrunk", "Reduction") if told["shrunk"] else ("relations", "Relations")
+    if not told["front_drive"] and len(told["pictured"]) > 1:
+        yield "more", "More violations"
+    if told["drives"]:
+        yield "drives", "Drives"
+    if told["packed"]:
+        yield "pairs", "All pairs"
+    yield "statistics", "Statistics"
+    if told["coverage"]:
+        yield "coverage", "Coverage"
+    yield "settings", "Settings"
+
+
+def _first_of_each(shown: Sequence[Mapping[str, Any]], drives: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the pairs of the drives that are unfolded: the first of each relation that none is shown of yet."""
+    met = {drive["judged_for"] for drive in shown}
+    first: set[str] = set()
+    for drive in drives:
+        if drive["arm"] == "relation" and drive["judged_for"] not in met:
+            met.add(drive["judged_for"])
+            first.add(drive["pair"])
+    return first
+
+
+def _pictured(
+    results_dir: Path, rows: Sequence[PairRow], violated: Sequence[PairRow], front: str, pairs: frozenset[str]
+) -> list[PairRow]:
+    """Return the pairs to show with pictures: that of the headline, the worst others, then the named ones."""
+    own = [row for row in violated if not row.of_background]
+    first = [row for row in own if row.pair == front]
+    if first and (results_dir / "evidence" / evidence_name(Pair.parse(front))).is_file():
+        from mt_nodes.report.evidence_view import write_views  # imports readers of messages
+
+        with suppress(MtError):  # the page says what is missing
+            write_views(results_dir, [front])
+    worst = _merged(first, in_turn(own, worst_row)[:PICTURED])[:PICTURED]
+    return _merged(worst, _rows_of(results_dir, rows, pairs))
 
 
 def _category_figure(rows: Rows) -> str:

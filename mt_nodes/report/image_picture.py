@@ -17,7 +17,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import ImageBox
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
-from mt_nodes.report.birdseye import VERMILLION
+from mt_nodes.report.picture_colours import VERMILLION
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame
 
 _MAX_IMAGES, _MAX_WIDTH_PX, _MARGIN_IN = 3, 1000, 0.35

@@ -17,7 +17,8 @@ from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.report.csv_pairs import write_pairs_csv, write_pairs_parquet
 from mt_nodes.report.evidence_view import write_views
-from mt_nodes.report.html import JournalReader, write_report
+from mt_nodes.report.html import write_report
+from mt_nodes.report.journal_contents import JournalReader
 from mt_nodes.report.junit import write_junit
 
 

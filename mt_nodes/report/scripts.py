@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: Files of the script that shows pairs, in order of dependency.
-_PAIRS = ("unpacking.js", "cloud_view.js", "pair_views.js", "pairs.js")
+_PAIRS = ("copying.js", "unpacking.js", "cloud_view.js", "pair_views.js", "pairs.js")
 
 
 class PageScript(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from mt_nodes.report.birdseye import BLACK, BLUE, GREY, ORANGE, VERMILLION
+from mt_nodes.report.picture_colours import BLACK, BLUE, GREY, ORANGE, VERMILLION
 from mt_nodes.report.pictures.frame_inspection import MutatedFrame, SentBundle
 
 _SOURCE, _SENT, _STAMPED = 2.0, 1.0, 0.0

@@ -4,22 +4,24 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.arm_series import ANSWER_MS, COMMANDED
 from mt_nodes.engine.series_tables import ARMS
-from mt_nodes.report.birdseye import BLUE, GREY, ORANGE, data_uri
+from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, ORANGE
+from mt_nodes.report.svg_parts import data_uri, document, number, path, ticks
 
 Floats = npt.NDArray[np.float64]
+#: A panel in units of the SVG: its width and height, the room for numbers beside it, its name above, and its pitch.
+_WIDTH, _HIGH, _LEFT, _ABOVE = 500, 88, 44, 18
+_PANEL = _ABOVE + _HIGH + 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +61,24 @@ def read_series(path: Path) -> SeriesView:
 
 def draw_series(view: SeriesView) -> str:
     """Return a picture as a data URI: each output of both arms over time; grey where the arms settled."""
-    figure = Figure(figsize=(7.5, 0.7 + 1.5 * len(view.outputs)), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(len(view.outputs), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, (name, arms) in zip(panels, view.outputs.items(), strict=True):
-        _panel(axes, name, view, arms)
-    panels[-1].set_xlabel("time (s)")
-    return data_uri(figure)
+    times = view.time_s[np.isfinite(view.time_s)]
+    span = (float(times.min()), float(times.max())) if len(times) else (0.0, 1.0)
+    panels = [
+        f'<g transform="translate({_LEFT} {at * _PANEL + _ABOVE})">{"".join(_panel(name, view, arms, span))}</g>'
+        for at, (name, arms) in enumerate(view.outputs.items())
+    ]
+    below = len(panels) * _PANEL
+    at = ticks(*span, 8)
+    axis = [
+        f'<text x="{number(_LEFT + _across(t, span))}" y="{below + 14}" text-anchor="middle">'
+        f"{t:g}{' s' if t == at[-1] else ''}</text>"
+        for t in at
+    ]
+    style = (
+        f".source{{stroke:{BLUE}}}.followup{{stroke:{ORANGE};stroke-dasharray:6 3}}.curve{{fill:none;stroke-width:1.8}}"
+        f"@media (prefers-color-scheme:dark){{.source{{stroke:{LIGHT_BLUE}}}}}"
+    )
+    return data_uri(document(_LEFT + _WIDTH + 14.0, below + 18.0, [*panels, *axis], style))
 
 
 def _columns(rows: Sequence[dict[str, str]], name: str) -> tuple[Floats, Floats]:
@@ -73,12 +86,24 @@ def _columns(rows: Sequence[dict[str, str]], name: str) -> tuple[Floats, Floats]
     return source, followup
 
 
-def _panel(axes: Axes, name: str, view: SeriesView, arms: tuple[Floats, Floats]) -> None:
-    for arm, values, colour, style in zip(ARMS, arms, (BLUE, ORANGE), ("-", "--"), strict=True):
-        axes.plot(view.time_s, values, style, color=colour, linewidth=1.6, label=arm.replace("followup", "follow-up"))
+def _panel(name: str, view: SeriesView, arms: tuple[Floats, Floats], span: tuple[float, float]) -> Iterator[str]:
+    finite = np.concatenate([arm[np.isfinite(arm)] for arm in arms])
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
+    yield f'<text x="0" y="-5">{escape(name.replace("_", " "))}</text>'
+    yield f'<rect class="grid" width="{_WIDTH}" height="{_HIGH}"/>'
     for at in np.flatnonzero(np.diff(view.stretch)).tolist():
-        axes.axvspan(view.time_s[at], view.time_s[at + 1], color=GREY, alpha=0.3, linewidth=0)
-    axes.set_ylabel(name.replace("_", " "), fontsize=8)
-    axes.tick_params(labelsize=8)
-    axes.grid(color=GREY, alpha=0.3)
-    axes.legend(fontsize=8, loc="upper right")
+        left, right = (_across(float(t), span) for t in view.time_s[at : at + 2])
+        yield f'<rect x="{number(left)}" width="{number(right - left)}" height="{_HIGH}" fill="{GREY}" opacity=".3"/>'
+    for value in ticks(low, high, 4):
+        down = number(_HIGH * (high - value) / (high - low))
+        yield f'<path class="grid" d="M0 {down}H{_WIDTH}"/>'
+        yield f'<text x="-4" y="{down}" dy="4" text-anchor="end">{value:g}</text>'
+    for arm, values in zip(ARMS, arms, strict=True):
+        across = np.array([_across(t, span) for t in view.time_s.tolist()])
+        places = np.column_stack([across, _HIGH * (high - values) / (high - low)])
+        yield f'<path class="curve {arm}" d="{path(places)}"/>'
+
+
+def _across(time_s: float, span: tuple[float, float]) -> float:
+    return _WIDTH * (time_s - span[0]) / ((span[1] - span[0]) or 1.0)

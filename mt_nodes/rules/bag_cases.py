@@ -30,14 +30,14 @@ class Recording:
     """A bag, and what is known of it in advance.
 
     Attributes:
-        topics: role -> topic. transforms: those that the bag lacks. told: facts stated by the user.
+        topics: role -> topic. transforms: those that the bag lacks. known_facts: facts stated by the user.
         utc_offset_h: of local time at the recording; None if unknown. seen_by: model that describes pictures of cases.
     """
 
     bag: Path
     topics: Mapping[str, str]
     transforms: TransformTree | None = None
-    told: Facts | None = None
+    known_facts: Facts | None = None
     utc_offset_h: float | None = None
     seen_by: SeenBy | None = None
 
@@ -86,7 +86,7 @@ class Recording:
 
     def _scene(self, bundles: Sequence[Bundle]) -> SceneFacts:
         facts = self.seen_by(bundles) if self.seen_by else None
-        return describe(bundles, told=self.told, seen=facts, utc_offset_h=self.utc_offset_h)
+        return describe(bundles, known_facts=self.known_facts, model_facts=facts, utc_offset_h=self.utc_offset_h)
 
 
 def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **settings: Any) -> Matcher:

@@ -212,6 +212,6 @@ def _forbidden(tokens: Sequence[Token], free: Sequence[bool], indices: tuple[int
     if not gerund and not (end + 1 < len(tokens) and tokens[end + 1].text in _BE_FORMS):
         return False
     rest = [token for token, usable in zip(tokens[end + 1 :], free[end + 1 :], strict=True) if usable]
-    here = [token for token in rest if token.clause == tokens[end].clause]
-    allowed = any(one.text == "not" and other.forms & _PERMISSIONS for one, other in pairwise(here))
-    return allowed or any(token.forms & _OFFENCES for token in here)
+    same_clause = [token for token in rest if token.clause == tokens[end].clause]
+    allowed = any(one.text == "not" and other.forms & _PERMISSIONS for one, other in pairwise(same_clause))
+    return allowed or any(token.forms & _OFFENCES for token in same_clause)

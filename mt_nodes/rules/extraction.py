@@ -116,7 +116,7 @@ class ModelReader:
                 self.prompts,
                 self.prompts.extract(rule.text),
                 answer_schema(self.ontology),
-                lambda told: read_answer(told, rule.text, self.ontology, rule.id, self.strict),
+                lambda reply: read_answer(reply, rule.text, self.ontology, rule.id, self.strict),
             )
         except NoAnswer as error:
             return CandidateReading(name, Reading(why=str(error)), complete=False)

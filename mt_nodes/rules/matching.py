@@ -119,10 +119,10 @@ class Matcher:
         if executions is not None:
             entries = [replace(entry, executions=executions[entry.index]) for entry in entries]
         nearest = store.nearest(scene.query, entries, self.limit or len(entries))
-        judged = [self._candidate(store, entry, near, scene) for entry, near in nearest]
-        applicable = [c for c in judged if c.applies]
+        candidates_by_distance = [self._candidate(store, entry, near, scene) for entry, near in nearest]
+        applicable = [c for c in candidates_by_distance if c.applies]
         chosen = self._drawn(case, applicable) if applicable else None
-        candidates = tuple(self._explained(c, chosen, len(applicable)) for c in judged)
+        candidates = tuple(self._explained(c, chosen, len(applicable)) for c in candidates_by_distance)
         return Choice(case, chosen.index if chosen else None, self.seed, scene.as_plain(), candidates)
 
     def _candidate(self, store: Store, entry: Entry, near: float, scene: SceneFacts) -> Candidate:

@@ -30,7 +30,7 @@ class Usage:
         untold: answers without reported tokens, for which counts and cost are too low.
     """
 
-    asked: int = 0
+    requests: int = 0
     cached: int = 0
     failed: int = 0
     retries: int = 0
@@ -41,12 +41,16 @@ class Usage:
 
     def add(self, reply: ModelReply) -> None:
         """Count a new answer and its cost."""
-        self.asked += 1
+        self.requests += 1
         self.retries += reply.attempts - 1
         self.seconds += reply.seconds
         self.tokens_in += reply.tokens_in or 0
         self.tokens_out += reply.tokens_out or 0
         self.untold += reply.tokens_in is None or reply.tokens_out is None
+
+    def as_plain(self) -> dict[str, float]:
+        """Return the counts by the names that result files have for them."""
+        return {"asked" if name == "requests" else name: value for name, value in vars(self).items()}
 
 
 class Asker:
@@ -123,7 +127,7 @@ class Asker:
             except BadAnswer as error:
                 if nth + 1 == TRIES:
                     return error, answer
-                conversation = prompts.again(messages, answer.reply.text[:_QUOTED_CHARACTERS], str(error))
+                conversation = prompts.retry(messages, answer.reply.text[:_QUOTED_CHARACTERS], str(error))
         raise AssertionError("unreachable: the last try returns")
 
 

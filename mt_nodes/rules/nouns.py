@@ -86,7 +86,7 @@ def nouns_in(tokens: Sequence[Token], ontology: Ontology) -> Nouns:
     return Nouns(things, tuple(RoadMention(term, indices) for indices, term in taken if isinstance(term, RoadTerm)))
 
 
-def elements_met(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
+def elements_ahead(tokens: Sequence[Token], nouns: Nouns, ontology: Ontology) -> list[ElementMention]:
     """Return the elements that the ego may meet: without the ego itself and what must be prevented.
 
     If there are none: the meaning of a bare word, else the elements that mark the roads.

@@ -17,7 +17,7 @@ from mt_nodes.relations.facts.condition import conjunction
 from mt_nodes.rules import quantities
 from mt_nodes.rules.cues import Cue, cues_in, is_aim, opposes
 from mt_nodes.rules.grammar import words
-from mt_nodes.rules.nouns import PASSES, ElementMention, elements_met, nouns_in, road_of
+from mt_nodes.rules.nouns import PASSES, ElementMention, elements_ahead, nouns_in, road_of
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.phrases import PUNCTUATION, Phrase, Token, found
 from mt_nodes.rules.reasons import PRONOUNS, reasons
@@ -55,7 +55,7 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=f"{len(text):,} characters, at most {LONGEST:,}: one rule at a time")
     tokens = ontology.lexicon.tokens(text)
     nouns = nouns_in(tokens, ontology)
-    things = elements_met(tokens, nouns, ontology)
+    things = elements_ahead(tokens, nouns, ontology)
     if not things:
         return Reading(why=_NOTHING_NAMED)
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
@@ -94,23 +94,23 @@ def _demand_in(
     subjects: list[ElementMention] = []
     for sentence in range(tokens[-1].sentence + 1):
         named = [one for one in things if tokens[one.start].sentence == sentence]
-        here = subjects or named
+        elements = subjects or named
         other_sentences = {tokens[one.start].sentence for one in things} - {sentence}
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
-        if here and asks:
+        if elements and asks:
             asks += [cue for cue in cues if not other_sentences and tokens[cue.indices[0]].sentence > sentence]
-            return _first(tokens, asks, ontology), here
+            return _first(tokens, asks, ontology), elements
         # "A crash ahead? Slow down, and switch your hazard lights on."
         words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
-        subjects = here if tokens[words[-1]].text == "?" or _goes_on(tokens, words[-1] + 1, things) else []
+        subjects = elements if tokens[words[-1]].text == "?" or _refers_back(tokens, words[-1] + 1, things) else []
     return _first(tokens, cues, ontology), things
 
 
-def _goes_on(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
+def _refers_back(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
     """Whether a sentence refers to an earlier name: "a convoy is one vehicle; nobody may cut into it"."""
-    here = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
-    first = min((one.start for one in things if one.start in here), default=len(tokens))
-    return any(tokens[i].text in PRONOUNS for i in here if i < first)
+    indices = [i for i in range(start, len(tokens)) if tokens[i].sentence == tokens[start].sentence]
+    first = min((one.start for one in things if one.start in indices), default=len(tokens))
+    return any(tokens[i].text in PRONOUNS for i in indices if i < first)
 
 
 def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:

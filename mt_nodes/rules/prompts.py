@@ -88,7 +88,7 @@ class Prompts:
         """Return the messages for a rule."""
         return ("system", self._system), ("user", self._render("extract.user", rule=rule))
 
-    def again(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
+    def retry(self, messages: Iterable[Message], answer: str, why: str) -> tuple[Message, ...]:
         """Return the messages after an invalid answer."""
         text = self._render("again.user", why=why)
         return (*messages, ("assistant", answer or "(nothing)"), ("user", text))

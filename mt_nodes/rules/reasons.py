@@ -68,7 +68,7 @@ def reasons(
         weights[i] -= 1.5 * hides
         weights[i + 1] += 2.0 * hides
         weights[i + 1] -= 1.5 * _is_of(tokens, one, following)
-        separate = joined or _left_by(tokens, one, following) or _gives_place(tokens, one, following)
+        separate = joined or _causes(tokens, one, following) or _gives_place(tokens, one, following)
         weights[i + 1] -= 2.5 * separate
     best = weights.index(max(weights))
     links = (i for i in (best, best - 1) if 0 <= i < len(things) - 1 and _means(tokens, things[i], things[i + 1]))
@@ -93,7 +93,7 @@ def _means(tokens: Sequence[Token], one: ElementMention, following: ElementMenti
     return same_category and len(row) <= BETWEEN and named
 
 
-def _left_by(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
+def _causes(tokens: Sequence[Token], one: ElementMention, following: ElementMention) -> bool:
     """Whether a thing is only the cause of another: "mud dropped by tractors", "a horse led by"."""
     row = [token.text for token in tokens[max(one.indices) + 1 : following.start]]
     caused = "by" in row[1:] and row[row.index("by") - 1].endswith(_PARTICIPLE_ENDINGS) and len(row) <= BETWEEN

@@ -96,8 +96,8 @@ def describe(
     bundles: Sequence[Bundle],
     outputs: Sequence[Output] = (),
     *,
-    told: Facts | None = None,
-    seen: Facts | None = None,
+    known_facts: Facts | None = None,
+    model_facts: Facts | None = None,
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
 ) -> SceneFacts:
@@ -106,8 +106,8 @@ def describe(
     Args:
         bundles: of the case, in order; its reference frame is the middle one.
         outputs: the stack's answer to each of them; empty: not used.
-        told: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.world_facts`).
-        seen: facts from a model's view of the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: not used.
+        known_facts: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.world_facts`).
+        model_facts: facts from a model's view of the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: not used.
         utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
         wheelbase_m: of the ego vehicle, for its steering.
 
@@ -121,10 +121,10 @@ def describe(
     ego = scene_ego.ego_motion(bundles, outputs, wheelbase_m)
     middle = bundles[len(bundles) // 2]
     by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
-    surer = first_known(*map(with_derived, (told or {}, ego, light, by_topic)))
+    surer = first_known(*map(with_derived, (known_facts or {}, ego, light, by_topic)))
     known = {name: fact for name, fact in surer.items() if fact.known}
     # An unknown fact gives the reason of the last source.
-    by_model = with_derived(unless_denied(seen or {}, surer))
+    by_model = with_derived(unless_denied(model_facts or {}, surer))
     return SceneFacts(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
 
 

@@ -71,7 +71,7 @@ class SceneReader:
             return self._nothing("there is no picture")
         messages, answers = self._messages(pictures, number), []
         for turn in range(self.samples):
-            answer, _ = self.asker.ask_until(self._again, messages, self._schema, self._read, turn)
+            answer, _ = self.asker.ask_until(self._retry_prompts, messages, self._schema, self._read, turn)
             if isinstance(answer, BadAnswer):
                 return self._nothing(f"model '{self.asker.name}' gave no usable answer, the last: {answer}")
             answers.append(answer)
@@ -82,7 +82,7 @@ class SceneReader:
         return Templates((_SYSTEM, _USER))
 
     @cached_property
-    def _again(self) -> Prompts:
+    def _retry_prompts(self) -> Prompts:
         return Prompts(self.ontology)
 
     @cached_property

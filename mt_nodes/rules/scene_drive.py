@@ -73,7 +73,7 @@ def _sampled(source: ScenarioTrace, road: RoadMap, rows: list[int]) -> Iterator[
         world_messages = tuple(
             WorldMessage(f"/{role}", role, 0, data.frame_id, data) for role, data in messages.items()
         )
-        bundle = Bundle(0, 0, 0, told=world_messages)
+        bundle = Bundle(0, 0, 0, world_messages=world_messages)
         yield world_facts(scenario, road, bundle), bundle
 
 

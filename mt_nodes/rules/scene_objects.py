@@ -18,7 +18,7 @@ NEAR_M, SURE = 60.0, 0.5
 
 def objects_of(bundle: Bundle, outputs: Sequence[Output]) -> Fact:
     """Return the number of near objects in the middle of a case by class, most frequent first."""
-    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    detections = next((m.data for m in bundle.world_messages if isinstance(m.data, Detections)), None)
     if detections is not None:
         return Fact(_counts(detections), f"objects as the world tells them, within {NEAR_M:g} m")
     answer = outputs[len(outputs) // 2] if outputs else None

@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 #: A place this near ahead counts as approached.
 AHEAD_M = 50.0
 #: Anybody this near to the centre of the way is in it: half a car's width plus a margin.
-_BESIDE_M = 1.2
+_HALF_LANE_M = 1.2
 #: Names of kinds of objects and faces of signs in the ontology, where they differ.
 _KINDS = {
     "adult": ("pedestrian",),
@@ -49,16 +49,16 @@ def world_facts(scenario: Scenario, road: RoadMap, bundle: Bundle) -> Facts:
 
     With odometry in the bundle, roads and objects are those ahead of it, else of the scenario's start.
     """
-    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
-    here = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad) if odometry else scenario.ego.start
-    way = Route(road, here, scenario.ego.target)
-    poses = way.pose[np.hypot(way.pose[:, 0] - here.x_m, way.pose[:, 1] - here.y_m) <= AHEAD_M]
+    odometry = next((m.data for m in bundle.world_messages if isinstance(m.data, Odometry)), None)
+    ego_pose = Pose(odometry.x_m, odometry.y_m, odometry.yaw_rad) if odometry else scenario.ego.start
+    way = Route(road, ego_pose, scenario.ego.target)
+    poses = way.pose[np.hypot(way.pose[:, 0] - ego_pose.x_m, way.pose[:, 1] - ego_pose.y_m) <= AHEAD_M]
     facts = _weather(scenario.environment)
-    facts["roads"] = Fact(tuple(_roads(road, way, poses, here)), f"map '{road.name}', {AHEAD_M:g} m ahead")
-    detections = next((m.data for m in bundle.told if isinstance(m.data, Detections)), None)
+    facts["roads"] = Fact(tuple(_roads(road, way, poses, ego_pose)), f"map '{road.name}', {AHEAD_M:g} m ahead")
+    detections = next((m.data for m in bundle.world_messages if isinstance(m.data, Detections)), None)
     if detections is not None:
-        facts |= _nearby_facts(scenario, road, bundle, detections, here)
-        facts |= _in_the_way(scenario, detections, poses, here)
+        facts |= _nearby_facts(scenario, road, bundle, detections, ego_pose)
+        facts |= _in_the_way(scenario, detections, poses, ego_pose)
     return facts
 
 
@@ -76,10 +76,10 @@ def _weather(environment: Environment) -> Facts:
     }
 
 
-def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str]:
+def _roads(road: RoadMap, way: Route, poses: Floats, ego_pose: Pose) -> Iterator[str]:
     """Yield the road types within :data:`AHEAD_M` on the way, and that of the whole map."""
-    line = shapely.LineString(poses[:, :2]) if len(poses) > 1 else shapely.Point(here.x_m, here.y_m)
-    left_m = AHEAD_M + lane_of(road, here).station_of(here.x_m, here.y_m)[0]
+    line = shapely.LineString(poses[:, :2]) if len(poses) > 1 else shapely.Point(ego_pose.x_m, ego_pose.y_m)
+    left_m = AHEAD_M + lane_of(road, ego_pose).station_of(ego_pose.x_m, ego_pose.y_m)[0]
     for name in way.lanes:
         left_m -= road.lanes[name].length_m
         if left_m >= 0.0 and len(road.lanes[name].next) > 1:
@@ -91,39 +91,41 @@ def _roads(road: RoadMap, way: Route, poses: Floats, here: Pose) -> Iterator[str
         yield "bridge"
 
 
-def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections: Detections, here: Pose) -> Facts:
+def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections: Detections, ego_pose: Pose) -> Facts:
     """Return the names of all near elements: objects all around, lights and signs ahead."""
     near = detections.track_id[np.hypot(detections.center_m[:, 0], detections.center_m[:, 1]) <= NEAR_M].tolist()
     kinds = [actor.kind for actor in scenario.actors if actor.name in near]
     names = {name for kind in kinds for name in _KINDS.get(kind, (kind,))}
     names |= {"obstacle" for thing in scenario.obstacles if thing.name in near}
-    names |= {_SIGNS.get(s.face, f"{s.face}_sign") for s in road.signs if _ahead(here, s.pose)}
-    around = shapely.Point(here.x_m, here.y_m).buffer(NEAR_M)
+    names |= {_SIGNS.get(s.face, f"{s.face}_sign") for s in road.signs if _ahead(ego_pose, s.pose)}
+    around = shapely.Point(ego_pose.x_m, ego_pose.y_m).buffer(NEAR_M)
     names |= {"crosswalk_markings" for c in road.crossings if around.intersects(shapely.Polygon(c.outline_m))}
-    states = next((m.data for m in bundle.told if isinstance(m.data, SignalStates)), None)
+    states = next((m.data for m in bundle.world_messages if isinstance(m.data, SignalStates)), None)
     if states is not None:
         stops = [Pose(*row) for row in states.stop.tolist()]
-        names |= {f"{c}_light" for c, stop in zip(states.colour, stops, strict=True) if _ahead(here, stop)}
+        names |= {f"{c}_light" for c, stop in zip(states.colour, stops, strict=True) if _ahead(ego_pose, stop)}
     elif road.signals:
         return {}
     source = f"the world tells all within {NEAR_M:g} m"
     return {"has": Fact(frozenset(names), source), "children_visible": Fact("child" in names, source)}
 
 
-def _ahead(here: Pose, place: Pose) -> bool:
+def _ahead(ego_pose: Pose, place: Pose) -> bool:
     """Return whether something lies ahead, near, and faces the ego."""
-    x, y = place.x_m - here.x_m, place.y_m - here.y_m
-    forward = x * np.cos(here.yaw_rad) + y * np.sin(here.yaw_rad)
-    return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(place.yaw_rad - here.yaw_rad) > 0.7)
+    x, y = place.x_m - ego_pose.x_m, place.y_m - ego_pose.y_m
+    forward = x * np.cos(ego_pose.yaw_rad) + y * np.sin(ego_pose.yaw_rad)
+    return bool(0.0 < forward <= NEAR_M and np.hypot(x, y) <= NEAR_M and np.cos(place.yaw_rad - ego_pose.yaw_rad) > 0.7)
 
 
-def _in_the_way(scenario: Scenario, detections: Detections, poses: Floats, here: Pose) -> Facts:
+def _in_the_way(scenario: Scenario, detections: Detections, poses: Floats, ego_pose: Pose) -> Facts:
     """Return whether the way ahead is clear, and the distance of the ego's front from what is in it."""
     if len(poses) < 2:
         return {}
     rows = detections.take(detections.center_m[:, 0] > 0.0)
-    c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
-    lane = shapely.LineString((poses[:, :2] - (here.x_m, here.y_m)) @ np.array([[c, -s], [s, c]])).buffer(_BESIDE_M)
+    c, s = np.cos(ego_pose.yaw_rad), np.sin(ego_pose.yaw_rad)
+    lane = shapely.LineString((poses[:, :2] - (ego_pose.x_m, ego_pose.y_m)) @ np.array([[c, -s], [s, c]])).buffer(
+        _HALF_LANE_M
+    )
     front_m = scenario.ego.vehicle.front_m
     gaps = [
         max(0.0, float(center[0]) - float(size[0]) / 2.0 - front_m)

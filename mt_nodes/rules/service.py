@@ -24,7 +24,7 @@ ATTEMPTS = 5
 #: A server that asks for a longer wait counts as failed.
 LONGEST_WAIT_S = 300.0
 _FIRST_WAIT_S = 1.0
-_AGAIN = frozenset({408, 409, 429})
+_RETRY_STATUSES = frozenset({408, 409, 429})
 #: A spent budget does not come back by waiting, although the status is 429.
 _SPENT = "insufficient_quota"
 
@@ -129,7 +129,7 @@ class Service:
         try:
             yield
         except self._library.APIStatusError as error:
-            if (error.status_code in _AGAIN and error.code != _SPENT) or error.status_code >= 500:
+            if (error.status_code in _RETRY_STATUSES and error.code != _SPENT) or error.status_code >= 500:
                 why = f"the server says {error.status_code}: {_short(error)}"
                 raise ServiceFailure(why, _retry_after(error.response.headers)) from error
             raise

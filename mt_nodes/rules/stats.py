@@ -18,7 +18,7 @@ from mt_nodes.rules.rule_sets import load_rule_set, shipped_rule_sets
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import PARSER, Entry
 
-BY = ("region", "behaviour", "origin")
+GROUPS = ("region", "behaviour", "origin")
 #: A person's reading of rules, by the rule's id or text: ``road verb element behaviour``.
 Golden = Mapping[str, frozenset[str]]
 
@@ -29,7 +29,7 @@ class Score:
 
     right: int
     read: int
-    meant: int
+    expected: int
 
     @property
     def precision(self) -> float | None:
@@ -39,17 +39,18 @@ class Score:
     @property
     def recall(self) -> float | None:
         """Share of the person's statements that were read, None if there are none."""
-        return self.right / self.meant if self.meant else None
+        return self.right / self.expected if self.expected else None
 
     def as_plain(self) -> dict[str, Any]:
         """Return it in the form of JSON."""
-        return {**vars(self), "precision": self.precision, "recall": self.recall}
+        counts = {"right": self.right, "read": self.read, "meant": self.expected}
+        return {**counts, "precision": self.precision, "recall": self.recall}
 
 
 def counts(entries: Iterable[Entry]) -> dict[str, dict[str, int]]:
     """Return the number of relations by region, behaviour and origin, largest first."""
     rows = [(e.region or "(none)", e.statement.behaviour, e.origin) for e in entries]
-    return {name: dict(Counter(row[i] for row in rows).most_common()) for i, name in enumerate(BY)}
+    return {name: dict(Counter(row[i] for row in rows).most_common()) for i, name in enumerate(GROUPS)}
 
 
 def score(got: Golden, golden: Golden) -> Score:

@@ -28,7 +28,7 @@ PAPER_COLUMNS = ("Index", "MR Text", "Road Type", "Manipulation", "Expected Beha
 COLUMNS = (*PAPER_COLUMNS, "Condition", "Rules", "Region", "Origin", "Prompt", "Answer")
 _NEEDED = PAPER_COLUMNS[2:5]
 _KEYS = ("road", "verb", "element", "place", "behaviour", "condition", "rules")
-_BESIDE = ("region", "origin", "prompt_id", "answer_id", "executions")
+_ENTRY_KEYS = ("region", "origin", "prompt_id", "answer_id", "executions")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Reader:
         Raises:
             UsageError: a key is missing or unknown, a value is of the wrong kind, or a word is not in the ontology.
         """
-        refuse_unknown(row, (*_KEYS, *_BESIDE), where)
+        refuse_unknown(row, (*_KEYS, *_ENTRY_KEYS), where)
         if missing := [key for key in ("road", "element", "behaviour") if not row.get(key)]:
             raise UsageError(f"{where}: missing {', '.join(missing)}")
         texts = {key: str(row.get(key) or "") for key in _KEYS if key != "rules"}
@@ -152,7 +152,7 @@ def _name(words: str) -> str:
 def _as_yaml(entries: Iterable[Entry]) -> str:
     rows = []
     for e in entries:
-        fields = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _BESIDE}
+        fields = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _ENTRY_KEYS}
         rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in fields.items() if v})
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120)
 

@@ -86,16 +86,16 @@ def logical_alignment(statement: Statement, needs: str, scene: SceneFacts, edit:
     return Factor(holds, f"'{condition}' is {str(holds).lower()}")
 
 
-def manipulation_verification(broken: str = "", seen: bool | None = None, look: str = "") -> Factor:
+def manipulation_verification(broken: str = "", detected: bool | None = None, look: str = "") -> Factor:
     """Return whether the change was made.
 
     Args:
         broken: the broken promise of the mutation's guarantee, empty if it holds.
-        seen: whether an independent check, which shares no code with the mutation, found it; None: there is none.
+        detected: whether an independent check, which shares no code with the mutation, found it; None: there is none.
         look: description of that check.
     """
     if broken:
         return Factor(False, f"the mutation's guarantee: {broken}")
-    if seen is None:
+    if detected is None:
         return Factor(True, "the mutation's guarantee holds; nothing else looked")
-    return Factor(seen, f"{look}: {'seen' if seen else 'not seen'}; the mutation's guarantee holds")
+    return Factor(detected, f"{look}: {'seen' if detected else 'not seen'}; the mutation's guarantee holds")

@@ -237,16 +237,16 @@ def check_transport(env: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding("error", "transport", f"the probe failed: {error}", "python -m mt_nodes.nodes.doctor_probe")
 
 
-def judge_transport(seen: Mapping[str, Any]) -> Iterator[Finding]:
+def judge_transport(result: Mapping[str, Any]) -> Iterator[Finding]:
     """Judge what the probe saw: ``rmw``, ``segment_bytes``, ``bytes`` of a message, ``sent``, ``round_trips_ms``."""
-    yield Finding("ok", "rclpy", f"starts a node, with {seen['rmw']}")
-    if str(seen["rmw"]).startswith("rmw_fastrtps"):
-        yield _judge_segment(seen["segment_bytes"])
-    trips = sorted(seen["round_trips_ms"])
-    size = f"{seen['bytes'] / 1e6:g} MB"
-    if len(trips) < seen["sent"]:
+    yield Finding("ok", "rclpy", f"starts a node, with {result['rmw']}")
+    if str(result["rmw"]).startswith("rmw_fastrtps"):
+        yield _judge_segment(result["segment_bytes"])
+    trips = sorted(result["round_trips_ms"])
+    size = f"{result['bytes'] / 1e6:g} MB"
+    if len(trips) < result["sent"]:
         yield Finding(
-            "error", "transport", f"{len(trips)} of {seen['sent']} messages of {size} came back", "mt doctor -v"
+            "error", "transport", f"{len(trips)} of {result['sent']} messages of {size} came back", "mt doctor -v"
         )
         return
     level: Level = "warn" if trips[len(trips) // 2] > _SLOW_MS else "ok"

@@ -54,14 +54,14 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
         return [Finding("error", title, trouble)], {}
     scores = summary.get("scores", {})
     latency = summary["latency_ms"].get("stack")
-    said = [] if latency is None else [Finding("info", title, f"it answers in {latency['p50']:.0f} ms (p50)")]
-    said += [*command_ranges(output.control for output in outputs), *_paths(outputs)]
+    findings = [] if latency is None else [Finding("info", title, f"it answers in {latency['p50']:.0f} ms (p50)")]
+    findings += [*command_ranges(output.control for output in outputs), *_paths(outputs)]
     seeing = [role for role in stack.answers if role in DEFAULT_THRESHOLDS]
     if seeing and not scores:
         nothing = f"it saw nothing in {frames} frames: no {' or '.join(seeing)}"
-        return [*said, Finding("warn", title, nothing, "look at points_frame, inputs and the bag's topics")], {}
+        return [*findings, Finding("warn", title, nothing, "look at points_frame, inputs and the bag's topics")], {}
     found = [_finding(title, role, row) for role, row in scores.items()]
-    return [*said, *found], {role: row["proposal"] for role, row in scores.items() if "proposal" in row}
+    return [*findings, *found], {role: row["proposal"] for role, row in scores.items() if "proposal" in row}
 
 
 def _played(stack: Stack, name: str, bag: Path, frames: int) -> tuple[dict[str, Any], list[Output]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -184,14 +184,27 @@ class SuiteRun(StackRun[Q]):
 
     Attributes:
         suite: relations, control and sham.
+        left_out: relations of the patterns and suites asked for that cannot be judged, and why; of a new run only.
     """
 
     suite: Suite
+    left_out: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def judges(self) -> Sequence[Judge]:
         """All relations that are offered, control and sham included."""
         return self.suite.all
+
+    @property
+    def more_of_record(self) -> dict[str, Any]:
+        """What was left out, if anything, and the number of verdicts to come, if it is known."""
+        left_out = {"left_out": dict(self.left_out)} if self.left_out else {}
+        return left_out if self.pairs_to_come is None else {**left_out, "pairs": self.pairs_to_come}
+
+    @property
+    def pairs_to_come(self) -> int | None:
+        """Number of verdicts of the whole run; None where it goes on for as long as there is input."""
+        return None
 
     @property
     def only(self) -> Pair | None:

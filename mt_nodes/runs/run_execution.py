@@ -30,6 +30,10 @@ class ExecutableRun(Protocol):
         """Stack under test."""
 
     @property
+    def left_out(self) -> Mapping[str, str]:
+        """Relations of patterns and suites that cannot be judged, and why."""
+
+    @property
     def pairs_to_come(self) -> int:
         """Number of verdicts of the whole run."""
 

@@ -57,11 +57,11 @@ OTHER_CONVENTIONS = {
 }
 
 
-def is_table(said: Any) -> bool:
+def is_table(answer: Any) -> bool:
     """Return whether something is a table with named columns, or a list of rows with names, not a plain array."""
-    if isinstance(said, Mapping) or getattr(getattr(said, "dtype", None), "names", None) or _is_boxes_first(said):
+    if isinstance(answer, Mapping) or getattr(getattr(answer, "dtype", None), "names", None) or _is_boxes_first(answer):
         return True
-    return isinstance(said, (list, tuple)) and len(said) > 0 and _has_names(said[0])
+    return isinstance(answer, (list, tuple)) and len(answer) > 0 and _has_names(answer[0])
 
 
 def plain_array(value: Any) -> Any:
@@ -69,7 +69,7 @@ def plain_array(value: Any) -> Any:
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
-def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -> Output:
+def read_table(answer: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -> Output:
     """Return a table as an output: detections, or boxes in an image.
 
     Args:
@@ -79,7 +79,7 @@ def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -
         InfrastructureError: it cannot be read; the text has the first row and the expected names.
     """
     try:
-        table = _columns(said)
+        table = _columns(answer)
         if convention == KITTI and "rotation_y" in table:
             table = {YAW[0] if name == "rotation_y" else name: column for name, column in table.items()}
         for name, why in OTHER_CONVENTIONS.items():
@@ -96,7 +96,7 @@ def read_table(said: Any, frame: str, stamp_ns: int, convention: str = CENTRE) -
         return Output(detections=_detections(table, place, labels, _numbers(score), frame, stamp_ns))
     except (TypeError, ValueError) as error:
         raise InfrastructureError(
-            f"the callable returned {type(said).__name__} {_first(said)}, which cannot be read: {error}; {EXPECTED}"
+            f"the callable returned {type(answer).__name__} {_first(answer)}, which cannot be read: {error}; {EXPECTED}"
         ) from error
 
 
@@ -186,28 +186,28 @@ def _numbers(value: Any) -> Floats | None:
     return None if value is None else np.asarray(plain_array(value), dtype=np.float64)
 
 
-def _columns(said: Any) -> Table:
+def _columns(answer: Any) -> Table:
     """Return a table by columns."""
-    if isinstance(said, (list, tuple)) and len(said) == 1 and _holds_columns(said[0]):
-        said = said[0]
-    if isinstance(said, Mapping):
-        return {str(name): value for name, value in said.items()}
-    if getattr(getattr(said, "dtype", None), "names", None):
-        return {name: said[name] for name in said.dtype.names}
-    if _is_boxes_first(said):
-        return _by_kind(*(plain_array(part) for part in said))
-    rows = [_row(each) for each in said]
+    if isinstance(answer, (list, tuple)) and len(answer) == 1 and _holds_columns(answer[0]):
+        answer = answer[0]
+    if isinstance(answer, Mapping):
+        return {str(name): value for name, value in answer.items()}
+    if getattr(getattr(answer, "dtype", None), "names", None):
+        return {name: answer[name] for name in answer.dtype.names}
+    if _is_boxes_first(answer):
+        return _by_kind(*(plain_array(part) for part in answer))
+    rows = [_row(each) for each in answer]
     for name in rows[0]:
         if uneven := [i for i, row in enumerate(rows) if name not in row]:
             raise ValueError(f"row {uneven[0]} has no '{name}', and row 0 has")
     return {name: [plain_array(row[name]) for row in rows] for name in rows[0]}
 
 
-def _is_boxes_first(said: Any) -> bool:
+def _is_boxes_first(answer: Any) -> bool:
     """Tell whether something is boxes (M, 7) or (M, 4), and beside them one or two columns (M,)."""
-    if not isinstance(said, (tuple, list)) or not 2 <= len(said) <= 3:
+    if not isinstance(answer, (tuple, list)) or not 2 <= len(answer) <= 3:
         return False
-    boxes, *rest = map(plain_array, said)
+    boxes, *rest = map(plain_array, answer)
     flat = getattr(boxes, "ndim", 0) == 2 and boxes.shape[1] in (4, 7)
     return flat and all(isinstance(part, (list, np.ndarray)) and np.shape(part) == boxes.shape[:1] for part in rest)
 
@@ -266,10 +266,10 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _first(said: Any) -> str:
+def _first(answer: Any) -> str:
     """Return the first row, cut to a line."""
-    if _is_boxes_first(said):
-        said = {str(i): np.asarray(plain_array(part))[:1].tolist() for i, part in enumerate(said)}
-    first = said if isinstance(said, Mapping) else said[0]
+    if _is_boxes_first(answer):
+        answer = {str(i): np.asarray(plain_array(part))[:1].tolist() for i, part in enumerate(answer)}
+    first = answer if isinstance(answer, Mapping) else answer[0]
     text = repr(first if isinstance(first, (Mapping, np.void)) else _row(first))
     return text if len(text) <= 200 else f"{text[:200]}…"

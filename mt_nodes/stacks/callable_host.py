@@ -18,7 +18,7 @@ from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
 from mt_nodes.stacks.answer_tables import EXPECTED, is_table, plain_array, read_table
 from mt_nodes.stacks.box_conventions import CENTRE, KITTI, KITTI_ORDER, by_centres
-from mt_nodes.stacks.callables import load_callable
+from mt_nodes.stacks.callables import load_callable, refuse_signature
 from mt_nodes.stacks.stack import Stack
 
 #: Keys of the inputs of a callable, by role.
@@ -55,10 +55,12 @@ class CallableHost:
         """Import and construct the stack's callable."""
         function = load_callable(stack)
         try:
-            names = inspect.signature(function).parameters
-        except (TypeError, ValueError):
-            names = {}  # type: ignore[assignment]
-        return cls(function, stack, "stamp_ns" in names, "now_ns" in names)
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # of some functions in C
+            return cls(function, stack, False)
+        named = [name for name in ("stamp_ns", "now_ns") if name in signature.parameters]
+        refuse_signature(stack, signature, named)
+        return cls(function, stack, "stamp_ns" in named, "now_ns" in named)
 
     def __call__(
         self, sensor: Message | Mapping[str, Message], transforms: TransformTree, now_ns: int | None = None
@@ -73,6 +75,7 @@ class CallableHost:
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
         answer = self.function(data, **extra)
+        self._refuse_none(answer)
         if self.stack.answers == ("control",):
             answer = as_command(answer)
         self._refuse_boxes(answer)
@@ -88,6 +91,17 @@ class CallableHost:
                 "under outputs; return them, or correct outputs"
             )
         return output
+
+    def _refuse_none(self, answer: Any) -> None:
+        """Refuse None, which is nearly always a forgotten return; an empty :class:`Output` is silence on purpose."""
+        if answer is None and self.stack.publishes_when_empty:
+            commands = self.stack.answers == ("control",)
+            what = "return a Control at every call" if commands else "return [] where it detects nothing"
+            raise InfrastructureError(
+                f"stack '{self.stack.name}': the callable {self.stack.callable} returned None; is a return statement "
+                f"missing? {what}, or, if None means that it has no answer, write publishes_when_empty: false into the "
+                "stack file"
+            )
 
     def _refuse_boxes(self, answer: Any) -> None:
         """Refuse rows of numbers, which are read as boxes, of a stack that says none."""

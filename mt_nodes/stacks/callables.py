@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import importlib
 import inspect
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,7 +63,8 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
         target = getattr(module, attribute)
     except Exception as error:
-        what = f"{type(error).__name__}: {error}{raised_at(error) or _callables_of(sys.modules.get(module_name))}"
+        more = raised_at(error) or _callables_of(sys.modules.get(module_name)) or _searched(error, stack)
+        what = f"{type(error).__name__}: {error}{more}"
         raise UsageError(f"stack '{stack.name}': callable {stack.callable} cannot be imported: {what}") from error
     if not callable(target):
         raise UsageError(f"stack '{stack.name}': {stack.callable} is a {type(target).__name__}, not callable")
@@ -72,8 +74,31 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
         return target  # type: ignore[no-any-return]
     try:
         return target(**stack.params)  # type: ignore[no-any-return]
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {error}") from error
+    except Exception as error:
+        where = raised_at(error)
+        kind = f"{type(error).__name__}: " if where else ""
+        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {kind}{error}{where}") from error
+
+
+def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collection[str]) -> None:
+    """Refuse a callable that cannot be called with one input, and with ``by_name`` as far as it takes that.
+
+    Raises:
+        UsageError: saying what it takes, and what it gets.
+    """
+    try:
+        signature.bind(None, **dict.fromkeys(by_name))
+    except TypeError as error:
+        inputs = ", ".join(role for role in stack.inputs)
+        given = f"one dict with the inputs {inputs}" if stack.joins else f"one argument ({inputs})"
+        raise UsageError(
+            f"stack '{stack.name}': {stack.callable}{signature} cannot be called: {error}; it is called with {given}"
+        ) from error
+
+
+def describe_raise(name: str, error: BaseException) -> str:
+    """Say what a stack of that name raised, and where in the user's code."""
+    return f"stack '{name}' raised {type(error).__name__}: {error}{raised_at(error)}"
 
 
 def raised_at(error: BaseException) -> str:
@@ -81,6 +106,18 @@ def raised_at(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_file()]
     own = [f for f in frames if not any(Path(f.filename).is_relative_to(place) for place in _NOT_THE_USERS)]
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+
+
+def _searched(error: Exception, stack: Stack) -> str:
+    """Return where a module was searched for, and a similar one there, if it is the module itself that is missing."""
+    name = stack.callable.partition(":")[0].partition(".")[0]
+    if not (isinstance(error, ModuleNotFoundError) and error.name == name):
+        return ""
+    places = dict.fromkeys(str(Path(p)) for p in (stack.directory, Path.cwd()) if str(p))
+    there = [file.stem for place in places for file in Path(place).glob("*.py")]
+    similar = difflib.get_close_matches(name, there, n=1)
+    hint = f"did you mean '{similar[0]}'?" if similar else f"expected {name}.py there"
+    return f"; searched {', '.join(places)} and the installed packages; {hint}"
 
 
 def _callables_of(module: ModuleType | None) -> str:

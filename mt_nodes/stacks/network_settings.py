@@ -47,9 +47,13 @@ def with_network(rows: dict[str, Any], folder: Path, where: str) -> dict[str, An
     if len(kinds) > 1 or any(rows.get(key) for key in ("callable", "command", "start", "params")):
         raise UsageError(f"{where}: {kinds[0]}: a network starts alone; leave out callable, command, start, params")
     (kind,), file, network = kinds, rows[kinds[0]], rows.get("network")
-    if not isinstance(file, str) or not isinstance(network, Mapping):
+    if not isinstance(file, str):
+        raise UsageError(f"{where}: {kind}: got {file!r}, expected the path of the network's file")
+    if not isinstance(network, Mapping):
+        lacks = "lacks network" if network is None else f"network: got {network!r}"
         raise UsageError(
-            f"{where}: got {kind}: {file!r} and network: {network!r}, expected a path and {{output: yolov8}}"
+            f"{where}: {lacks}, expected beside {kind} what the network says, such as network: {{output: yolov8}}; "
+            "docs/networks.md lists what there is"
         )
     from mt_nodes.stacks.networks.network_stack import roles_of
 

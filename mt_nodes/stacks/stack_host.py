@@ -17,12 +17,12 @@ import numpy as np
 
 from mt_nodes.base import plugins
 from mt_nodes.base.environment import keep_freed_memory
-from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.base.errors import InfrastructureError, MtError, StackCallError, UsageError
 from mt_nodes.data.messages import Message
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.transforms import TransformTree, UnknownTransform
 from mt_nodes.stacks.callable_host import CallableHost
-from mt_nodes.stacks.callables import raised_at
+from mt_nodes.stacks.callables import describe_raise
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
 
@@ -40,7 +40,7 @@ class ProcessContext:
     plugins: tuple[Path, ...]
 
     @classmethod
-    def here(cls) -> ProcessContext:
+    def current(cls) -> ProcessContext:
         """Return the context of this process."""
         return cls(dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
 
@@ -68,7 +68,7 @@ class StackReply:
 
     Attributes:
         error: its text; None without.
-        kind: of the error; ``InfrastructureError`` is one of the stack.
+        kind: of the error; ``InfrastructureError`` is one of the stack, ``StackCallError`` one that ends only the call.
     """
 
     output: Output | None = None
@@ -111,7 +111,10 @@ class _Host:
             return StackReply(error=str(error), kind=kind)
         except BaseException as error:  # noqa: BLE001
             traceback.print_exc()
-            return StackReply(error=f"stack '{self.name}' raised {type(error).__name__}: {error}{raised_at(error)}")
+            goes_on = isinstance(request, StackCall) and isinstance(error, Exception)
+            return StackReply(
+                error=describe_raise(self.name, error), kind=StackCallError if goes_on else InfrastructureError
+            )
 
     def _make(self, request: Make) -> StackReply:
         self.name, self._callable = request.stack.name, None  # the old one is freed first

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import StackError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Process, how_it_ended, is_stopped, tail_of, uninterrupted
 from mt_nodes.stacks.shared_channel import SharedChannel, shared_memory
 from mt_nodes.stacks.stack import Stack
@@ -36,7 +36,7 @@ class StackProcess:
     """
 
     def __init__(self, name: str, stack: Stack, log: Path) -> None:
-        own_time_s.start_watching()
+        process_time_s.start_watching()
         self._name, self._stack, self._log = name, stack, log
         self._offset = log.stat().st_size if log.is_file() else 0
         self._request_s: float | None = None
@@ -60,7 +60,7 @@ class StackProcess:
         """Have the callable made, again if there is one; :meth:`reply` waits for it."""
         limit_s = self._stack.ready_timeout_s
         self._ask(
-            Make(self._stack, ProcessContext.here()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
+            Make(self._stack, ProcessContext.current()), limit_s, f"was not ready after {limit_s:g} s (ready_timeout_s)"
         )
 
     def call(self, call: StackCall) -> None:
@@ -76,10 +76,10 @@ class StackProcess:
         """
         assert self._request_s is not None, "there is no request"
         until_s = self._request_s + self._limit_s
-        while not self._readable(self._channel.fileno(), min(CHECK_EVERY_S, until_s - own_time_s())):
+        while not self._readable(self._channel.fileno(), min(CHECK_EVERY_S, until_s - process_time_s())):
             if self._dead():
                 raise self._died()
-            if own_time_s() >= until_s:
+            if process_time_s() >= until_s:
                 raise self._hung()
         try:
             reply = self._channel.receive()
@@ -111,7 +111,7 @@ class StackProcess:
             self._channel.send(what)
         except OSError:
             raise self._died() from None
-        self._request_s = own_time_s()
+        self._request_s = process_time_s()
 
     def _readable(self, number: int, timeout_s: float) -> bool:
         """Return whether the descriptor is readable; wait for that or for the end of the process."""

@@ -33,7 +33,7 @@ from mt_nodes.runs.models.recipe import EpochReport, Recipe  # noqa: E402
 from mt_nodes.runs.models.samples import Frames, PictureSample, load_frames, write_samples  # noqa: E402
 from mt_nodes.runs.models.samples import Sample as Row  # noqa: E402
 from mt_nodes.runs.models.torch_files import read_torch, write_torch  # noqa: E402
-from mt_nodes.runs.models.training import said_of, train  # noqa: E402
+from mt_nodes.runs.models.training import predictions_of, train  # noqa: E402
 from mt_nodes.runs.models.weights_file import About, Scale, Weights, load_weights  # noqa: E402
 from mt_nodes.world.scene.camera_rendering import CameraSensor  # noqa: E402
 from mt_nodes.world.scene.drive import generate_drive  # noqa: E402
@@ -165,7 +165,9 @@ def test_a_trunk_of_torchvision_is_taken_and_any_other_file_refused(tmp_path: Pa
 def test_every_network_trains(name: str, tmp_path: Path) -> None:
     frames, prepared = toys(name)
     if name in ("resnet101", "vgg16"):
-        frames = dataclasses.replace(frames, planes=frames.planes[:20], said=frames.said[:20], drive=frames.drive[:20])
+        frames = dataclasses.replace(
+            frames, planes=frames.planes[:20], commands=frames.commands[:20], drive=frames.drive[:20]
+        )
     rate = 1e-5 if name == "vgg16" else 1e-3  # its wide layers run away on so few windows
     reports = train(frames, prepared, quick(name, epochs=4, brightness=0.0, rate=rate), tmp_path / "out")
     assert reports[-1].train_loss < 0.9 * reports[0].train_loss
@@ -178,7 +180,7 @@ def test_what_was_learned_is_better_than_who_always_says_the_same(trained: Path)
 
     loaded = load_weights(trained / "weights.pt")
     windows = load_frames([toy(1, 60, seed=9)], loaded.about.prepared).windows(1, 0)
-    for row in errors_of(said_of(loaded, windows, "cpu"), windows.wanted):
+    for row in errors_of(predictions_of(loaded, windows, "cpu"), windows.targets):
         assert row.mae < 0.6 * row.constant_mae, row
 
 
@@ -253,18 +255,18 @@ def test_the_weights_are_those_of_the_lowest_validation_loss(tmp_path: Path, mon
 
 def test_mirrored_bends_are_learned_the_other_way(tmp_path: Path) -> None:
     frames, prepared = toys("pilotnet", 4, 60)
-    left = np.flatnonzero(frames.said[:, 1] > 0.0)
-    turned = Frames(frames.planes[left], frames.said[left], np.zeros(len(left), dtype=np.intp))
+    left = np.flatnonzero(frames.commands[:, 1] > 0.0)
+    turned = Frames(frames.planes[left], frames.commands[left], np.zeros(len(left), dtype=np.intp))
     train(turned, prepared, quick("pilotnet", epochs=15, mirror=True), tmp_path / "out")
     other = dataclasses.replace(turned, planes=np.ascontiguousarray(turned.planes[..., ::-1]))
     windows = other.windows(1, 0, "train")
-    said = said_of(load_weights(tmp_path / "out" / "weights.pt"), windows, "cpu")[:, 1]
-    assert np.corrcoef(said, windows.wanted[:, 1])[0, 1] < -0.7
+    said = predictions_of(load_weights(tmp_path / "out" / "weights.pt"), windows, "cpu")[:, 1]
+    assert np.corrcoef(said, windows.targets[:, 1])[0, 1] < -0.7
 
 
 def test_what_cannot_be_trained_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frames, prepared = toys("epoch")
-    few = dataclasses.replace(frames, planes=frames.planes[:9], said=frames.said[:9], drive=frames.drive[:9])
+    few = dataclasses.replace(frames, planes=frames.planes[:9], commands=frames.commands[:9], drive=frames.drive[:9])
     with pytest.raises(UsageError, match="got 0 windows of the part validation, expected 1 at least"):
         train(few, prepared, quick("epoch"), tmp_path / "a")
     with pytest.raises(UsageError, match=r"a: got no checkpoint\.pt, expected a training to go on with"):
@@ -274,7 +276,7 @@ def test_what_cannot_be_trained_is_refused(tmp_path: Path, monkeypatch: pytest.M
         train(frames, prepared, quick("epoch"), tmp_path / "a")
     with pytest.raises(UsageError, match=r"other settings: rate 0\.001, not 0\.01"):
         train(frames, prepared, quick("epoch", epochs=1, rate=0.01), tmp_path / "a", resume=True)
-    other = dataclasses.replace(frames, said=frames.said + 1.0)
+    other = dataclasses.replace(frames, commands=frames.commands + 1.0)
     with pytest.raises(UsageError, match="other settings: frames "):
         train(other, prepared, quick("epoch", epochs=1), tmp_path / "a", resume=True)
     for device in ("tpu", "meta"):  # the latter PyTorch has, and computes nothing on it
@@ -300,9 +302,9 @@ def test_what_is_loaded_answers_as_what_was_saved(name: str, tmp_path: Path) -> 
     again, half = load_weights(path), load_weights(tmp_path / "half.pt")
     assert again.about == loaded.about == half.about
     windows = toys(name)[0].windows(NETWORKS[name].frames, 0, "test")
-    said = said_of(loaded, windows, "cpu")
-    assert (said_of(again, windows, "cpu") == said).all()
-    assert np.abs(said_of(half, windows, "cpu") - said).max() < 0.02
+    said = predictions_of(loaded, windows, "cpu")
+    assert (predictions_of(again, windows, "cpu") == said).all()
+    assert np.abs(predictions_of(half, windows, "cpu") - said).max() < 0.02
     assert (tmp_path / "half.pt").stat().st_size < 0.6 * path.stat().st_size
 
 
@@ -360,7 +362,7 @@ def test_a_stack_says_what_its_network_says(trained: Path) -> None:
     stack = DrivingModel(str(trained / "weights.pt"), wheelbase_m=2.0)
     pictures = list(toy(1, 5, seed=3))
     frames = load_frames([pictures], stack.about.prepared)
-    expected = said_of(load_weights(trained / "weights.pt"), frames.windows(1, 0), "cpu")
+    expected = predictions_of(load_weights(trained / "weights.pt"), frames.windows(1, 0), "cpu")
     for i, shown in enumerate(pictures):
         control = stack(shown.rgb, i).control
         assert (control.speed_mps, control.steering_rad) == pytest.approx(expected[i], abs=2e-6)

@@ -25,7 +25,7 @@ from campaign_runs import drives
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import build
 from mt_nodes.runs.campaign.campaign_plan import plan_of
-from mt_nodes.runs.campaign.clusters import asked_of, client_of
+from mt_nodes.runs.campaign.clusters import client_of, settings_of
 from mt_nodes.runs.campaign.conductor import pool_of
 from mt_nodes.runs.campaign.dask_pool import DaskPool
 from mt_nodes.runs.campaign.file import Campaign
@@ -257,7 +257,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
 def connected(cluster: dict[str, Any]) -> None:
     with ExitStack() as ending:
-        client_of(cluster, asked_of(cluster), ending)
+        client_of(cluster, settings_of(cluster), ending)
 
 
 @pytest.mark.parametrize(

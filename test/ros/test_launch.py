@@ -62,10 +62,12 @@ import rclpy
 from std_msgs.msg import String
 from mt_nodes.nodes import qos
 
-domain, count = int(sys.argv[1]), int(sys.argv[2])
+domain, count, topic = int(sys.argv[1]), int(sys.argv[2]), (*sys.argv[3:], "/mt/verdicts")[0]
 rclpy.init(domain_id=domain)
 node, heard = rclpy.create_node("ear"), []
-node.create_subscription(String, "/mt/verdicts", lambda m: heard.append(json.loads(m.data)["outcome"]), qos.JOURNAL)
+say = (lambda line: f"{line['outcome']}:{line['relation']}") if sys.argv[3:] else (lambda line: line["outcome"])
+take = lambda line: heard.append(say(line)) if "outcome" in line else None
+node.create_subscription(String, topic, lambda m: take(json.loads(m.data)), qos.JOURNAL)
 while len(heard) < count:
     rclpy.spin_once(node, timeout_sec=0.5)
 print(*heard)
@@ -379,6 +381,96 @@ def test_the_nodes_judge(started: Any, bag: Path, tmp_path: Path) -> None:
     assert "HOLDS" in heard.stdout.split(), heard.stdout + said
     assert "Traceback" not in said
     assert launch.returncode == 0, said
+
+
+#: Includes the nodes as a fleet's launch file would: in a namespace, with a remapping around it.
+FLEET = """
+from launch import LaunchDescription
+from launch.actions import GroupAction, IncludeLaunchDescription
+from launch.launch_description_sources import AnyLaunchDescriptionSource
+from launch_ros.actions import PushRosNamespace, SetRemap
+
+
+def generate_launch_description():
+    source = AnyLaunchDescriptionSource("{file}")
+    included = IncludeLaunchDescription(source, launch_arguments={arguments}.items())
+    return LaunchDescription([GroupAction([PushRosNamespace("fleet"), SetRemap("mt/verdicts", "judged"), included])])
+"""
+
+
+def fleet(place: Path, name: str, **arguments: str) -> Path:
+    file = place / "fleet.launch.py"
+    file.write_text(FLEET.format(file=FILES[name], arguments=arguments))
+    return file
+
+
+@needs_launch
+def test_the_nodes_go_into_a_namespace_with_remaps_parameters_and_the_time_of_the_bag(
+    started: Any, bag: Path, tmp_path: Path
+) -> None:
+    hasty, parameters = tmp_path / "hasty.yaml", tmp_path / "params.yaml"
+    hasty.write_text((resources.config_dir() / "stacks" / "reference_detector.yaml").read_text() + "deadline_s: 2.0\n")
+    parameters.write_text("/**/mutator:\n  ros__parameters: {control_every: 0}\n")
+    with free_domains(1) as lease:
+        domain = str(lease.domains[0])
+        more = {"namespace": "car_1", "use_sim_time": "true", "params_file": str(parameters), "log_level": "warn"}
+        file = fleet(tmp_path, "nodes", bag=str(bag), stack=str(hasty), rate="0.5", domain=domain, **more)
+        launch = started(file)
+        hear = [sys.executable, "-c", HEAR, domain, "3", "/fleet/car_1/judged"]
+        heard = subprocess.run(
+            hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=120, check=True
+        )
+        launch.send_signal(signal.SIGINT)
+        said, _ = launch.communicate(timeout=60)
+    lines = [line.split(":") for line in heard.stdout.split()]
+    assert "HOLDS" in {outcome for outcome, _ in lines}, heard.stdout + said
+    assert {relation for _, relation in lines} == {"noise_outside_roi_1000"}, "control_every: 0 leaves no control"
+    assert "ros2 topic echo /fleet/car_1/mt/verdicts" in said and not re.search(r"\[INFO\] \[\d+\.", said), said
+    assert "Traceback" not in said and launch.returncode == 0, said
+
+
+@needs_launch
+def test_a_replay_goes_into_a_namespace_with_remaps(started: Any, bag: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    file = fleet(tmp_path, "replay", bag=str(bag), limit="4", out=str(out), namespace="car_1", remap="mt/ledger:=made")
+    launch = started(file)
+    hear = [sys.executable, "-c", HEAR, started.env["ROS_DOMAIN_ID"], "3", "/fleet/car_1/judged"]
+    heard = subprocess.run(
+        hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=120, check=True
+    )
+    said, _ = launch.communicate(timeout=120)
+    assert heard.stdout.split()[0] == "HOLDS:identity", said
+    assert json.loads((out / "summary.json").read_text())["offered"] == 36 and nothing_left_of(launch, out)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("namespace:=1st", "namespace: got '1st', expected a name such as bench"),
+        ("log_level:=inof", "log_level: got 'inof'; did you mean 'info'?"),
+        ("remap:=/mt/verdicts", "remap: got '/mt/verdicts', expected FROM:=TO"),
+        ("use_sim_time:=yes", "use_sim_time: got 'yes', expected true or false"),
+        ("params_file:=nowhere.yaml", "params_file: no file nowhere.yaml"),
+    ],
+)
+def test_a_wrong_ros_argument_is_told(word: str, message: str) -> None:
+    words = importlib.import_module("mt_nodes.nodes.launch_ros_arguments")
+    given = {"namespace": "", "remap": "", "log_level": "info", "use_sim_time": "false", "params_file": ""}
+    name, _, value = word.partition(":=")
+    with pytest.raises(UsageError, match=re.escape(message)):
+        words.ros_words({**given, name: value}, {})
+
+
+def test_what_surrounds_a_launch_file_goes_before_its_own_arguments(tmp_path: Path) -> None:
+    from mt_nodes.nodes.launch_ros_arguments import ros_words
+
+    (tmp_path / "p.yaml").touch()
+    given = {"namespace": "b", "remap": "x:=y", "log_level": "warn", "use_sim_time": "true"}
+    around = {"ros_namespace": "/a", "ros_remaps": [("p", "q")]}
+    rules = ("-r", "__ns:=/a/b", "-r", "p:=q", "-r", "x:=y", "--params-file", str(tmp_path / "p.yaml"))
+    words = ros_words({**given, "params_file": str(tmp_path / "p.yaml")}, around)
+    assert words == ("--ros-args", *rules, "-p", "use_sim_time:=true", "--log-level", "warn")
+    assert ros_words({**given, "namespace": "/c"}, around)[:3] == ("--ros-args", "-r", "__ns:=/c")
 
 
 def test_the_simulator_and_its_stack_are_two_processes_in_the_domain_of_the_shell(tmp_path: Path) -> None:

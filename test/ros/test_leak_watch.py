@@ -139,7 +139,7 @@ def test_nothing_may_be_tested_while_a_leak_is_suspected_or_nobody_looks() -> No
 def test_a_look_is_worth_nothing_before_it_is_through_and_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a look asks of the graph may hang; what was found before that says nothing of now."""
     now_s, may_look = [0.0], threading.Semaphore(0)
-    monkeypatch.setattr(leak_watch, "own_time_s", lambda: now_s[0])
+    monkeypatch.setattr(leak_watch, "process_time_s", lambda: now_s[0])
 
     def look(whole: bool) -> GraphSnapshot:
         may_look.acquire()

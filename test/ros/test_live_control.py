@@ -23,9 +23,9 @@ from ros_support import LIMIT_S, Peer, asked, until
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from mt_nodes.nodes import control
 from mt_nodes.nodes.clock_echo import ClockEcho, ClockPings
 from mt_nodes.nodes.live_control import NAME, SERVICES, LiveControl, parameters_of
+from mt_nodes.nodes.run_diagnostics import run_level
 from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import PARTS, LiveConfig
@@ -272,7 +272,8 @@ def served() -> list[str]:
 
 
 def test_what_is_to_be_done_is_a_warning_in_the_diagnostics() -> None:
-    assert control._level({"HOLDS": 3}, []) == (DiagnosticStatus.OK, "judging")
-    assert control._level({"HOLDS": 3}, ["use chrony"]) == (DiagnosticStatus.WARN, "use chrony")
-    assert control._level({"UNPAIRED_BOTH": 1}, ["x"]) == (DiagnosticStatus.WARN, "pairs stay unpaired; x")
-    assert control._level({"ERROR": 1}, ["x"])[0] == DiagnosticStatus.ERROR
+    assert run_level({"HOLDS": 3}, [], 3) == (DiagnosticStatus.OK, "judging")
+    assert run_level({"HOLDS": 3}, [], 0) == (DiagnosticStatus.STALE, "nothing decided yet"), "of control and sham"
+    assert run_level({"HOLDS": 3}, ["use chrony"], 3) == (DiagnosticStatus.WARN, "use chrony")
+    assert run_level({"UNPAIRED_BOTH": 1}, ["x"], 0) == (DiagnosticStatus.WARN, "pairs stay unpaired; x")
+    assert run_level({"ERROR": 1}, ["x"], 3)[0] == DiagnosticStatus.ERROR

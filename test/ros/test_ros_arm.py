@@ -34,7 +34,7 @@ from std_srvs.srv import Trigger
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.base.params import plain
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, Diagnostics
@@ -205,7 +205,7 @@ def test_a_delayed_bundle_goes_out_at_its_instant_and_time_never_goes_back(playe
 def test_what_a_follow_up_leaves_out_takes_the_rest_along_all_the_same(played: Played) -> None:
     bundle = played.bundle()
     note = bundle.wires[0]
-    played.arm.pass_by(replace(bundle, clouds=(), images=(), camera_infos=(), wires=(note,)))
+    played.arm.publish_only(replace(bundle, clouds=(), images=(), camera_infos=(), wires=(note,)))
     played.notes.wait(lambda rows: note.cdr in rows)
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) >= bundle.stamp_ns)
     assert len(played.ask(4).output.detections) == 4, "nothing is owed for it"
@@ -246,8 +246,8 @@ def test_a_late_answer_is_nobodys(played: Played) -> None:
 def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
     played.hold.touch()
     ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
-    assert played.arm.wait(ticket, until_s=own_time_s()) is None
-    assert played.arm.wait(ticket, until_s=own_time_s() + 0.05) is None
+    assert played.arm.wait(ticket, until_s=process_time_s()) is None
+    assert played.arm.wait(ticket, until_s=process_time_s() + 0.05) is None
     assert played.arm._clock.now_ns == ticket.stamp_ns, "at that pace somebody else passes the time"
     played.arm.pass_time(ticket.stamp_ns + PERIOD_NS // 2)
     played.clock.wait(lambda rows: stamp_of_clock(rows[-1]) == ticket.stamp_ns + PERIOD_NS // 2)
@@ -259,7 +259,7 @@ def test_with_a_limit_nobody_waits_longer(played: Played) -> None:
 def test_an_answer_found_after_its_deadline_is_too_late(played: Played) -> None:
     played.hold.touch()
     ticket = played.arm.send(played.bundle(1, order=HELD), NOTHING)
-    until(lambda: own_time_s() > ticket.sent_s + 1.0)
+    until(lambda: process_time_s() > ticket.sent_s + 1.0)
     played.hold.unlink()
     until(lambda: ticket.parts)
     answer = played.arm.wait(ticket)

@@ -17,7 +17,7 @@ from rcl_interfaces.srv import GetParameters
 from rclpy.node import NodeNameNonExistentError
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Process, wait_until
 from mt_nodes.base.subreaper import children_of
 from mt_nodes.data.cdr import codec
@@ -124,9 +124,9 @@ def test_who_is_busy_is_not_waited_for_without_end(
     asked, go_on = Asked(ending, domains[2], "busy"), Event()
     asked.them.create_timer(0.0, go_on.wait)
     ending.callback(go_on.set)
-    began_s = own_time_s()
+    began_s = process_time_s()
     until(asked.over)
-    assert own_time_s() - began_s >= 0.5 and not list(asked.us.clients)
+    assert process_time_s() - began_s >= 0.5 and not list(asked.us.clients)
 
 
 def test_who_cannot_be_asked_is_given_time_to_find_us(ending: ExitStack, domains: Any) -> None:
@@ -137,9 +137,9 @@ def test_who_cannot_be_asked_is_given_time_to_find_us(ending: ExitStack, domains
     twin, other = Asked(ending, domains[2], "twin"), Peer(ending, domains[2], "twin")
     us = twin.us
     until(lambda: us.get_publishers_info_by_topic("/quiet/says") and us.get_node_names().count("twin") == 2)
-    began_s = own_time_s()
+    began_s = process_time_s()
     until(lambda: twin.introduction.over([*us.get_publishers_info_by_topic("/quiet/says"), *twin.endpoints()]))
-    assert own_time_s() - began_s >= DISCOVERY_S and not twin.times and other.node.get_name() == "twin"
+    assert process_time_s() - began_s >= DISCOVERY_S and not twin.times and other.node.get_name() == "twin"
 
 
 def test_one_that_goes_while_it_is_looked_at_is_no_error() -> None:

@@ -23,7 +23,7 @@ from std_srvs.srv import Empty, SetBool, Trigger
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import build
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.outputs import Detections
@@ -238,12 +238,12 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     until(lambda: not arm.presence().away)
     asked = arm.send(puppet_bundle(0), frozenset())
     assert isinstance(asked, Ticket)
-    until(lambda: own_time_s() > asked.sent_s + arm._stack.deadline_s)
-    assert arm.wait(asked, own_time_s()) is None, "it may have been killed"
+    until(lambda: process_time_s() > asked.sent_s + arm._stack.deadline_s)
+    assert arm.wait(asked, process_time_s()) is None, "it may have been killed"
     said: list[Answer] = []
 
     def answered(ticket: Ticket | UnansweredInput) -> bool:
-        said.extend(filter(None, [arm.wait(ticket, own_time_s())]))
+        said.extend(filter(None, [arm.wait(ticket, process_time_s())]))
         return bool(said)
 
     def spoken() -> bool:
@@ -259,7 +259,7 @@ def test_silence_counts_when_the_instance_spoke_later_and_what_it_had_when_it_we
     late = arm.send(puppet_bundle(2), frozenset())
     until(lambda: answered(late))
     assert said.pop().status is AnswerStatus.SKIPPED
-    assert arm.wait(lost, own_time_s()) is None, "whoever waits is told by the presence"
+    assert arm.wait(lost, process_time_s()) is None, "whoever waits is told by the presence"
 
 
 @pytest.mark.parametrize("kind", ["ours", "live"])
@@ -279,9 +279,9 @@ def test_an_arm_tells_laps_of_a_looped_bag_apart(ending: ExitStack, domains: Any
     assert isinstance(first, Ticket) and isinstance(second, Ticket)
     says.publish(MarkerArrayObstacles().encode(Detections.none("base_link", bundle.stamp_ns)))
     until(lambda: first.parts or second.parts)
-    answer = arm.wait(second, own_time_s())
+    answer = arm.wait(second, process_time_s())
     assert answer is not None and answer.status is AnswerStatus.ANSWERED
-    assert arm.wait(first, own_time_s()) is None
+    assert arm.wait(first, process_time_s()) is None
 
 
 class Twice:

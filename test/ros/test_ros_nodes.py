@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import math
@@ -12,14 +13,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from made_bundles import TREE, made_cloud
+from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from recordings import PERIOD_NS, START_NS, drive, stamp, text, write_bag
 from ros_support import Heard, Peer, until
@@ -43,6 +45,7 @@ from mt_nodes.nodes.ledger_topic import LedgerTopic, OfferedInstant
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.monitor import Monitor
 from mt_nodes.nodes.mutator import Mutator
+from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.spinning_context import SpinningContext
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi
@@ -175,11 +178,47 @@ def test_a_loop_goes_on_at_the_pace_of_the_recording(
         ({"bag": "x", "rate": 1000.0}, "parameter rate"),
         ({"bag": "x", "rate": "fast"}, "rate: got str 'fast', expected float"),
         ({"bag": 7}, "bag: got int 7, expected str"),
+        ({"bgo": "x"}, "unknown parameter 'bgo'; did you mean 'bag'"),
     ],
 )
 def test_wrong_parameters_of_a_node_are_told(made: Make, parameters: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         made(Replayer, **parameters)
+
+
+def test_live_parameters_are_checked_and_others_are_read_only(made: Make, tmp_path: Path) -> None:
+    node = made(Replayer, bag=write_bag(tmp_path / "bag", drive(1)), autostart=False)
+    told = {
+        name: node.set_parameters([Parameter(name, value=value)])[0]
+        for name, value in (("rate", 2.5), ("limit", 3), ("loop", True))
+    }
+    assert told["rate"].successful and node._given.rate == 2.5 and node.get_parameter("rate").value == 2.5
+    assert not told["limit"].successful and not told["loop"].successful and node._given.limit == 0
+    refused = node.set_parameters([Parameter("rate", value="fast")])[0]
+    assert not refused.successful and "rate: got str 'fast'" in refused.reason and node._given.rate == 2.5
+    about = node.describe_parameter("rate")
+    assert about.description and about.floating_point_range[0].to_value == 100.0 and not about.read_only
+    assert node.describe_parameter("bag").read_only
+
+
+def test_a_live_parameter_that_leaves_nothing_to_test_is_refused(made: Make) -> None:
+    node = made(Mutator, autostart=False)
+    refused = node.set_parameters([Parameter("control_every", value=1)])[0]
+    assert not refused.successful and "leaves nothing to test" in refused.reason
+    assert node.set_parameters([Parameter("control_every", value=7)])[0].successful and node._given.control_every == 7
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_every_node_answers_help_with_all_that_it_has(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main = importlib.import_module(f"mt_nodes.nodes.{name}").main
+    for words in (["--help"], ["-h", "--ros-args", "-p", "x:=1"]):
+        with suppress(SystemExit):
+            main(words)
+        said = capsys.readouterr().out
+        node = NODES[name]
+        told = [*(e.topic for e in node.endpoints), node.example]
+        told += [f.name for f in fields(node.parameters)] if node.parameters else []
+        assert not [each for each in told if each not in said], said
 
 
 # --- mutator
@@ -331,13 +370,44 @@ def test_what_goes_wrong_in_a_proof_is_not_passed_over(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(NoiseOutsideRoi, "guarantee", defect)
+    heard = Peer(ending, domains[1], "hearing").listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     ledger = LedgerTopic(Peer(ending, domains[1]).node, "noise_outside_roi_10")
     relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
     derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
     through = Peer(ending, domains[1], "other").publisher(codec.POINT_CLOUD, "/out")
     ledger.sent(OfferedInstant(relation.id, bundle, 0), derived, proof, through, 0)
-    with pytest.raises(RuntimeError, match="a defect"):
-        ledger.close()
+    ledger.close()
+    heard.wait(1)
+    (line,) = lines(heard)
+    assert line["outcome"] == "ERROR" and "sha256" not in line
+    assert line["reason"].startswith("mutation 'noise_outside_roi' failed in guarantee (test_ros_nodes.py:")
+
+
+@pytest.mark.parametrize(("method", "prove"), [("apply", "after"), ("guarantee", "before")])
+def test_a_mutation_that_fails_at_one_cloud_sends_the_next_one(
+    method: str, prove: str, made: Make, ending: ExitStack, domains: Any, transforms: Path, monkeypatch: Any
+) -> None:
+    works = getattr(NoiseOutsideRoi, method)
+
+    def fails_once(mutation: Any, bundle: Bundle, *rest: Any) -> Any:
+        if bundle.index == 0:
+            raise KeyError("no key")
+        return works(mutation, bundle, *rest)
+
+    monkeypatch.setattr(NoiseOutsideRoi, method, fails_once)
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
+    given = {"relation": "noise_outside_roi_10", "output_topic": "/out", "transforms": transforms, "prove": prove}
+    node = made(Mutator, **given, **ALL_TESTED)
+    publisher, send = sensor(peer)
+    until(lambda: joined(publisher, node))
+    for index in range(2):
+        send(index)
+        ledger.wait(index + 1)
+    first, second = lines(ledger)
+    assert first["outcome"] == "ERROR" and f"failed in {method} (test_ros_nodes.py:" in first["reason"]
+    assert "sha256" in second and [codec.stamp_ns_of(m.header) for m in followups.wait(1)] == [stamp(1)]
 
 
 def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(
@@ -821,7 +891,8 @@ def test_a_late_reader_gets_the_journal_from_its_beginning(ending: ExitStack, do
 
     until(told)
     assert lines(metrics)[0] == {"outcomes": {"HOLDS": 1, "ERROR": 1}, "done": 2}
-    [status] = diagnostics.messages[0].status
+    status, relation = diagnostics.messages[0].status
+    assert (relation.name, relation.level) == ("mt_nodes: r", b"\x02")
     assert (status.level, status.message) == (b"\x02", "pairs ended in ERROR")
     assert {v.key: v.value for v in status.values} == {"HOLDS": "1", "ERROR": "1", "done": "2"}
     control.flush(5.0)

@@ -24,7 +24,7 @@ from ros_support import LIMIT_S, Heard, Peer, until
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle
@@ -33,6 +33,7 @@ from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import Transform, TransformTree, load_transforms, pose_matrix
 from mt_nodes.nodes import frames_topic, qos, simulator
 from mt_nodes.nodes.frames_topic import FramesTopic
+from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.simulation_pace import LockstepPace, RealtimePace
 from mt_nodes.nodes.simulator import SimulatorNode
 from mt_nodes.runs.live.settings import configured
@@ -43,9 +44,6 @@ from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_files import scenarios_of
 from mt_nodes.world.drive.world import World
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from node_interfaces import NODES
 
 Make = Callable[..., Any]
 RIG = Rig(topics={"odometry": "/odometry", "objects": "/objects"})
@@ -194,9 +192,9 @@ def test_time_that_was_held_is_not_missed() -> None:
 def own_time(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     now = SimpleNamespace(s=100.0)
     for name, value in {"_now_s": lambda: now.s, "_wall_s": lambda: now.s, "_read_s": now.s, "_watched": False}.items():
-        monkeypatch.setattr(own_time_s, name, value)
-    monkeypatch.setattr(own_time_s, "start_watching", lambda: None)
-    monkeypatch.setattr(own_time_s, "_lost_s", 0.0)
+        monkeypatch.setattr(process_time_s, name, value)
+    monkeypatch.setattr(process_time_s, "start_watching", lambda: None)
+    monkeypatch.setattr(process_time_s, "_lost_s", 0.0)
     return now
 
 
@@ -458,7 +456,7 @@ def test_who_is_interrupted_before_the_end_says_so(
     finished: bool, endless: bool, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(simulator, "SimulatorNode", lambda: SimpleNamespace(finished=finished, endless=endless))
-    monkeypatch.setattr(simulator, "run_node", lambda make, args: make())
+    monkeypatch.setattr(simulator, "run_node", lambda make, args, name: make())
     if code is None:
         simulator.main([])
         return

@@ -94,7 +94,7 @@ def test_an_instant_that_lacks_a_part_is_not_waited_for(planner: RosArm) -> None
 
 def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], ending: ExitStack) -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.0, 0.0), (9.0, -1.0, 0.0, 0.0)))
-    topic = bundle.told[0].topic
+    topic = bundle.world_messages[0].topic
     peer = Peer(ending, domains[2])
     heard = peer.listen("geometry_msgs/msg/PoseArray", topic, qos.REPLAY)
     publisher = BundlePublisher(
@@ -109,7 +109,7 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
 
 def test_what_is_written_without_ros_reads_like_what_adapters_write() -> None:
     bundle = told_bundle(objects=people((30.0, 4.0, 1.5, -0.5)))
-    for message, wire in zip(bundle.told, wires_of_bundle(bundle), strict=True):
+    for message, wire in zip(bundle.world_messages, wires_of_bundle(bundle), strict=True):
         read = reader_of(message.role, message.topic, wire.type)
         theirs, ours = read(world_to_message(message, wire.type)), read(decode(wire.type, wire.cdr))
         assert (ours.role, ours.stamp_ns, ours.frame_id) == (message.role, bundle.stamp_ns, message.frame_id)
@@ -131,6 +131,6 @@ def is_numbers(row: Any) -> bool:
 
 
 def test_a_type_that_nobody_writes_is_refused_by_name() -> None:
-    message = told_bundle().told[1]
+    message = told_bundle().world_messages[1]
     with pytest.raises(UsageError, match="no adapter reads odometry from nav_msgs/msg/Path"):
         world_to_message(message, WORLD_TYPES["route"])

@@ -118,6 +118,9 @@ def test_the_commands_for_results_take_a_cell(whole: Path, tmp_path: Path, capsy
     assert main(["compare", str(cell), str(whole / CELLS / CELL.format(1))]) in (0, 1)
     assert main(["reproduce", str(cell), pair]) == 0
     assert "the judgement is the same as in the run" in capsys.readouterr().out
+    assert main(["show", str(whole), pair]) == 2 and "several cells have a pair" in capsys.readouterr().err
+    assert main(["show", str(whole), pair.replace("1/", "99/", 1)]) == 2
+    assert "no cell has a verdict of pair" in capsys.readouterr().err
     assert main(["shrink", str(whole), pair]) == 2
     assert f"expected one of its cells: {whole / CELLS / CELL.format(0)}" in capsys.readouterr().err
 
@@ -290,7 +293,7 @@ def test_a_worker_that_gets_no_further_is_ended_and_replaced(
     bags: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time = OwnTime()
-    monkeypatch.setattr(local_pool, "own_time_s", time)
+    monkeypatch.setattr(local_pool, "process_time_s", time)
     monkeypatch.setattr(local_pool, "serve", takes_and_says_nothing)
     conducted = planned(tmp_path, bags[:1])
     item = conducted.plan.cells[0].item(conducted.plan.drives[0])
@@ -636,6 +639,10 @@ def test_the_command_prints_and_resumes(
         assert code == summary_of(tmp_path / "night")["exit_code"]
         assert main(["campaign", "--resume", "night", "--json"]) == code
         assert json.loads(capsys.readouterr().out)["exit_code"] == code
+        assert main(["show", "night"]) == 0
+        shown = capsys.readouterr().out
+        table, _, rest = shown.partition("results in ")
+        assert told.startswith(table) and "mt show night/cells/" in rest, "the same again, and what to type next"
         assert main(["campaign", "--resume", "night", str(file)]) == 2
         assert main(["replay", str(bags[0]), "--transport", "inprocess", "--out", "night"]) == 2
         assert "holds the results of a campaign already" in capsys.readouterr().err

@@ -172,7 +172,7 @@ _ODOMETRY = WorldMessage("/odom", "odometry", 0, "map", Odometry("map", 0, 0.0, 
 
 
 def unmet(condition: str, facts: dict[str, Any], command: Control | None = None, odometry: bool = False) -> str | None:
-    bundle = Bundle(0, 0, 0, facts=facts, told=(_ODOMETRY,) if odometry else ())
+    bundle = Bundle(0, 0, 0, facts=facts, world_messages=(_ODOMETRY,) if odometry else ())
     return KnownToBe(condition).unmet(bundle, Output(control=command))
 
 

@@ -20,7 +20,8 @@ from mt_nodes.data.transforms import TransformTree, pose_matrix
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.obstacle_checks import Monotone, ObstacleCountNotLess, ObstaclesKept
 from mt_nodes.relations.conditions.source_conditions import ObstaclesWithin, PathReaches, PointsAtLeast
-from mt_nodes.relations.relation import DEFAULT, load_relation, load_suite, shipped_relations
+from mt_nodes.relations.default_relations import DEFAULT
+from mt_nodes.relations.relation import load_relation, load_suite, shipped_relations
 
 BUNDLE = made_bundle()
 SIZES = {"car": (4.2, 1.8, 1.5), "pedestrian": (0.6, 0.6, 1.7), "cyclist": (1.8, 0.6, 1.7), "unknown": (1.0, 1.0, 1.0)}

@@ -218,13 +218,13 @@ def test_what_is_no_database_is_told(tmp_path: Path) -> None:
 def test_a_failure_counts_anew(tmp_path: Path) -> None:
     with Failures(tmp_path / "f.sqlite") as failures:
         assert failures.failed([CASE]) == 1 and failures.failed([CASE]) == 0
-        assert failures.judged([(CASE.key, Outcome.HOLDS)] * (RETIRE_AFTER - 1)) == []
+        assert failures.record_outcomes([(CASE.key, Outcome.HOLDS)] * (RETIRE_AFTER - 1)) == []
         assert failures.cases()[0].held == RETIRE_AFTER - 1 and failures.cases()[0].last_passed
-        failures.judged([(CASE.key, Outcome.INVALID)])
+        failures.record_outcomes([(CASE.key, Outcome.INVALID)])
         assert failures.cases()[0].held == RETIRE_AFTER - 1, "what was not decided says nothing"
-        failures.judged([(CASE.key, Outcome.VIOLATED)])
+        failures.record_outcomes([(CASE.key, Outcome.VIOLATED)])
         assert failures.cases()[0].held == 0
-        assert failures.judged([("no such key", Outcome.HOLDS)]) == []
+        assert failures.record_outcomes([("no such key", Outcome.HOLDS)]) == []
         assert failures.cases(bags=["bb"]) == [] and failures.cases(stack="another") == []
         with pytest.raises(UsageError, match="0 cases begin with"):
             failures.forget([CASE.key, "zz"])
@@ -244,7 +244,7 @@ for n in range(10):
     with Failures(Path(sys.argv[1])) as failures:
         own = FailureCase("drive", "aa", "odd", Pair(int(sys.argv[2]), n, "dropped", "0"), 0, "{}", "code")
         failures.failed([own, shared])
-        failures.judged([(shared.key, Outcome.VIOLATED)])
+        failures.record_outcomes([(shared.key, Outcome.VIOLATED)])
 """
 
 

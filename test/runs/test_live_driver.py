@@ -18,7 +18,7 @@ from live_simulation import BEGAN_S, PERIOD_S, TICK_S, Simulation, VirtualTime, 
 from mutations_for_tests import Echo, Shuffle
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
@@ -255,7 +255,7 @@ class Slow(Mutation):
         return {}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        own_time_s._now_s.now_s += self.takes_s  # type: ignore[attr-defined]
+        process_time_s._now_s.now_s += self.takes_s  # type: ignore[attr-defined]
         LINES[-1]()
         return Followup(((0, bundle.with_clouds([c.with_raw(c.raw.copy()) for c in bundle.clouds])),))
 

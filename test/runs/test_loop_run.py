@@ -23,8 +23,8 @@ from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.run_record import write_record
+from mt_nodes.relations.default_relations import LOOP_DEFAULT
 from mt_nodes.relations.relation import (
-    LOOP_DEFAULT,
     LOOP_FOLDER,
     load_relation,
     refuse_baseline,
@@ -176,6 +176,14 @@ class IntoTheEgo(WorldMoved):
         return replace(setting, scenario=replace(scenario, actors=actors)), WorldEffects()
 
 
+@dataclass(frozen=True)
+class Failing(WorldMoved):
+    """Divides by nothing."""
+
+    def apply(self, setting: Setting, draw: dict[str, Any]) -> tuple[Setting, WorldEffects]:
+        raise ZeroDivisionError("nothing to divide by")
+
+
 def with_change(run: ScenarioRun, change: Any) -> ScenarioRun:
     (relation,) = run.suite.relations
     return replace(run, suite=replace(run.suite, relations=(replace(relation, scenario=(change,)),)))
@@ -200,6 +208,19 @@ def test_a_change_that_makes_no_world_is_invalid(place: Path) -> None:
     driven(with_change(made_run(out, SCENES[1:], ("world_moved_same_trace",)), IntoTheEgo()))
     line = lines(out)["0/-/world_moved_same_trace/0"]
     assert line["outcome"] == "INVALID" and "actors.ghost: it overlaps ego at the start" in line["reason"]
+
+
+def test_a_change_that_fails_ends_its_pair_alone(place: Path) -> None:
+    out = place / "failing_change"
+    run = made_run(out, SCENES[1:], ("world_moved_same_trace", RELATIONS[0]))
+    moved, other = run.suite.relations
+    summary = driven(replace(run, suite=replace(run.suite, relations=(replace(moved, scenario=(Failing(),)), other))))
+    assert summary["exit_code"] == 4 and summary["outcomes"]["ERROR"] == 1
+    told = lines(out)
+    assert told["0/-/world_moved_same_trace/0"]["reason"].startswith(
+        "scenario change 'failing' failed in apply (test_loop_run.py:"
+    )
+    assert told[f"0/-/{other.id}/0"]["outcome"] == "HOLDS"
 
 
 class Interrupting:
@@ -274,10 +295,16 @@ def test_a_stack_that_remembers_is_started_anew_for_each_drive(
     assert count["restart"] == restarts
 
 
+def raising(asked: int) -> Answer:
+    """Raise once, in the second drive."""
+    return Answer.nothing(AnswerStatus.FAILED, "stack 'x' raised ValueError: no") if asked == 25 else cruising(asked)
+
+
 MISBEHAVIOUR = {
     "silent": (lambda asked: Answer.nothing(AnswerStatus.SILENT, "no answer"), 3, {"UNPAIRED_SOURCE": 3}),
     "nonsense": (lambda asked: Answer(AnswerStatus.ANSWERED, Output(control=Control(None))), 4, {"ERROR": 3}),
     "dying": (dying, 4, {"ERROR": 1}),
+    "raising": (raising, 4, {"ERROR": 1, "HOLDS": 2}),
 }
 
 
@@ -375,6 +402,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
     assert main([*words, "--out", out]) == 3
     said = capsys.readouterr().out
     assert "far_object_same_trace" in said and "3 pairs offered: 3 HOLDS" in said
+    assert main(["show", out]) == 0 and capsys.readouterr().out == said
     record = json.loads((place / "cli" / "run.json").read_text())
     assert record["request"]["scenarios"] == [file] and record["request"]["seed"] == 3
     assert main([*words, "--out", out]) == 2 and "choose another directory" in capsys.readouterr().err

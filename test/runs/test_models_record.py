@@ -25,7 +25,7 @@ from mt_nodes.runs.loop.ego_sensors import Sensors
 from mt_nodes.runs.loop.rig import Rig, windscreen_camera
 from mt_nodes.runs.models.drive_recording import RecordedDriver, drive, drives_of, record
 from mt_nodes.runs.models.expert import Expert
-from mt_nodes.runs.models.lap import LaneKeeping, kept
+from mt_nodes.runs.models.lap import LaneKeeping, lap_result
 from mt_nodes.runs.models.lap_evaluation import expert_drive
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import read_samples
@@ -204,7 +204,7 @@ def test_a_model_drives_in_the_world_while_the_expert_says_what_it_would_have_do
         shown.append(rgb.shape)
         return Output(control=Control(None, steering_rad=-0.4, speed_mps=5.0))
 
-    last = {share: [*drive(planned, rig, replace(asked, share=share), veers)][-1].wanted for share in (0.0, 1.0)}
+    last = {share: [*drive(planned, rig, replace(asked, share=share), veers)][-1].target for share in (0.0, 1.0)}
     assert shown == [(32, 48, 3)] * 16
     assert last[1.0].steering_rad > last[0.0].steering_rad + 0.02, "back to the left"
 
@@ -231,7 +231,7 @@ def lap() -> tuple[Setting, Trace, LaneKeeping]:
 
 def test_the_expert_drives_a_lap_well_inside_its_lane_and_slowly_in_bends() -> None:
     _, trace, keeping = lap()
-    came = kept(trace, keeping, trace.ego[:, :2])
+    came = lap_result(trace, keeping, trace.ego[:, :2])
     assert came.in_lane
     assert came.room_m > 0.3
     assert came.tight_m > came.room_m
@@ -246,7 +246,7 @@ def test_the_expert_drives_a_lap_well_inside_its_lane_and_slowly_in_bends() -> N
 def test_half_a_lap_and_a_way_that_does_not_return_are_none() -> None:
     setting, trace, keeping = lap()
     half = replace(trace, time_s=trace.time_s[:400], ego=trace.ego[:400], actors=trace.actors[:400])
-    came = kept(half, keeping, trace.ego[:, :2])
+    came = lap_result(half, keeping, trace.ego[:, :2])
     assert came.lap_s is None
     assert not came.in_lane
     straight = load_map("straight")
@@ -259,7 +259,7 @@ def test_a_drive_beside_the_line_is_as_far_aside() -> None:
     yaw = trace.ego[:, 2]
     beside = trace.ego.copy()
     beside[:, :2] += 0.5 * np.column_stack([np.sin(yaw), -np.cos(yaw)])
-    came = kept(replace(trace, ego=beside), keeping, trace.ego[:, :2])
+    came = lap_result(replace(trace, ego=beside), keeping, trace.ego[:, :2])
     assert came.aside_mean_m == pytest.approx(0.5, abs=0.02)
     assert came.room_m < 0.0, "half a metre to the right of it the bends are too narrow"
     assert came.lap_s is not None

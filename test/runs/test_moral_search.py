@@ -31,7 +31,7 @@ from mt_nodes.runs.moral.base import DilemmaCase
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.dilemma_reduction import differences, shrunk, steps
 from mt_nodes.runs.moral.observations import RunSpec
-from mt_nodes.runs.moral.search import Archive, SearchedCase, behaviour, ranked, seen
+from mt_nodes.runs.moral.search import Archive, SearchedCase, behaviour, ranked, searched_case
 from mt_nodes.runs.moral.trial import Trial
 from mt_nodes.world.drive.scenario import Environment, Person
 
@@ -112,7 +112,7 @@ def test_behaviour_tells_whom_most_runs_hit_and_how_hard() -> None:
         specs = expect.round(case, "decide", len(trial.rounds))
         trial.take([tuple(observation(spec, "second" if spec.swapped else hit) for spec in specs)])
     assert behaviour(trial.specs(), trial.rounds) == ((0, False, "first", 4), (0, True, "second", 4))
-    assert seen(trial).nearness == pytest.approx(2 / 6)
+    assert searched_case(trial).nearness == pytest.approx(2 / 6)
 
 
 # --- making small ---

@@ -87,7 +87,7 @@ def test_a_stack_without_cameras_gets_the_very_same_clouds(mutation: Mutation) -
 
 def test_a_stack_without_lidars_gets_the_very_same_images(mutation: Mutation) -> None:
     bundle = street_in("bgr8")
-    alone = replace(bundle, clouds=(), beside=bundle.clouds)
+    alone = replace(bundle, clouds=(), extra_clouds=bundle.clouds)
     followup, draw = derive(mutation, alone)
     assert mutation.guarantee(alone, followup, draw) is None
     if not isinstance(mutation, SunGlare):  # its azimuth apart, nothing of it is drawn
@@ -112,7 +112,10 @@ def test_what_cannot_be_looked_at_together_is_refused(mutation: Mutation) -> Non
     with pytest.raises(NotApplicable, match=r"80\.0 ms apart"):
         derive(mutation, late)
     anew = (replace(bundle.images[0]),)  # what is known of an image is known of the very object
-    for odd in (replace(bundle, images=anew, camera_infos=()), replace(bundle, images=anew, clouds=(), beside=())):
+    for odd in (
+        replace(bundle, images=anew, camera_infos=()),
+        replace(bundle, images=anew, clouds=(), extra_clouds=()),
+    ):
         with pytest.raises(NotApplicable):
             derive(mutation, odd)
 

@@ -421,7 +421,7 @@ def test_jitter_beyond_bound_or_order_is_found_out() -> None:
 def test_followups_are_made_again_from_draws_alone(mutation: Mutation) -> None:
     again = MutationPipeline([mutation], 0, "another")
     for bundle, made in zip(DRIVE, derived(mutation), strict=True):
-        assert sha256_of_followup(again.again(bundle, made.draws)) == sha256_of_followup(made.followup)
+        assert sha256_of_followup(again.rebuild(bundle, made.draws)) == sha256_of_followup(made.followup)
 
 
 def test_former_bundles_are_those_of_the_episode_as_far_back_as_asked() -> None:

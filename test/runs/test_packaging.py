@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import ast
+import email
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
@@ -20,12 +22,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import mt_nodes
+from mt_nodes.nodes.node_interfaces import NODES
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12")
 RCLPY, INTERFACES = "ros-jazzy-rclpy", "ros-jazzy-common-interfaces"
 #: imported module -> (key in package.xml, requirement in setup.py; None: not on PyPI, so its import must be optional)
 DEPENDENCIES: dict[str, tuple[str, str | None]] = {
+    "argcomplete": ("python3-argcomplete", "argcomplete"),
     "builtin_interfaces": ("builtin_interfaces", RCLPY),
     "cv2": ("python3-opencv", "opencv-python-headless"),
     "diagnostic_msgs": ("diagnostic_msgs", INTERFACES),
@@ -136,7 +140,8 @@ def test_the_version_is_the_same_everywhere(distribution: Any, manifest: ET.Elem
 def test_every_command_exists(distribution: Any) -> None:
     commands = dict(re.split(r"\s*=\s*", line) for line in distribution.entry_points["console_scripts"])
     nodes = {"replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator"}
-    assert set(commands) == {"mt", *nodes}
+    assert set(commands) == {"mt", "mt-nodes", *nodes}
+    assert nodes == set(NODES), "each answers --help"
     for target in commands.values():
         module, _, function = target.partition(":")
         tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
@@ -246,29 +251,37 @@ def test_root_gets_what_is_missing(tmp_path: Path) -> None:
     assert calls == ["update -qq", f"install -y -qq --no-install-recommends {LIBRARIES}"]
 
 
-def test_the_wheel_holds_everything(tmp_path: Path) -> None:
+def test_sdist_and_wheel_hold_everything(tmp_path: Path) -> None:
     pytest.importorskip("wheel", reason="needs setuptools and wheel in this environment, as `make test` has them")
-    tree = tmp_path / "tree"
-    for item in ("mt_nodes", "config", "launch", "resource"):
-        shutil.copytree(ROOT / item, tree / item, ignore=shutil.ignore_patterns("__pycache__"))
-    for item in ("setup.py", "setup.cfg", "pyproject.toml", "package.xml"):
-        shutil.copy(ROOT / item, tree)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(tree),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    inside = set(zipfile.ZipFile(wheel).namelist())
-    data = f"mt_nodes-{mt_nodes.__version__}.data/data/share/mt_nodes"
+    tree, named = tmp_path / "tree", f"mt_nodes-{mt_nodes.__version__}"
+    leave_out = shutil.ignore_patterns(
+        ".git", ".venv", "__pycache__", "site", "build", "dist", ".*_cache", ".hypothesis"
+    )
+    shutil.copytree(ROOT, tree, ignore=leave_out)
+    (sdist,) = _build(tree, "build_sdist", tmp_path)
+    with tarfile.open(sdist) as archive:
+        packed = {name.removeprefix(f"{named}/") for name in archive.getnames()}
+        archive.extractall(tmp_path, filter="data")
+    folders = ("mt_nodes", "config", "launch", "test", "scripts", "docs", "examples", "LICENSES", ".devcontainer")
+    wanted = {file for folder in folders for file in shipped(folder, "*") if "__pycache__" not in file}
+    files = {"CHANGELOG.md", "SECURITY.md", "REUSE.toml", "constraints.txt", "Containerfile", "package.xml"}
+    assert wanted | files <= packed
+    (wheel,) = _build(tmp_path / named, "build_wheel", tmp_path)
+    with zipfile.ZipFile(wheel) as file:
+        inside = set(file.namelist())
+        about = email.message_from_bytes(file.read(f"{named}.dist-info/METADATA"))
+    data = f"{named}.data/data/share/mt_nodes"
     expected = {f"{data}/{file}" for file in shipped("config", "*") | shipped("launch", "*.launch.py")}
     expected |= {f for f in shipped("mt_nodes", "*") if "__pycache__" not in f}
     assert expected <= inside
+    assert about["Description-Content-Type"] == "text/markdown" and str(about.get_payload()).startswith("# mt_nodes")
+    assert "Apache-2.0" in (about["License-Expression"] or about["License"]) and about["Maintainer-email"]
+
+
+def _build(tree: Path, what: str, place: Path) -> list[Path]:
+    """Build as `python -m build` does, with the setuptools of this environment."""
+    script = f"import sys; from setuptools import build_meta; build_meta.{what}(sys.argv[1])"
+    out = place / what
+    out.mkdir()
+    subprocess.run([sys.executable, "-c", script, str(out)], cwd=tree, check=True, capture_output=True)
+    return list(out.iterdir())

@@ -56,7 +56,7 @@ def test_clouds_are_cut_to_the_window_and_added_points_are_all_there(tmp_path: P
 @pytest.mark.parametrize("kind", ["bgr8", "jpeg"])
 def test_a_stack_of_cameras_alone_is_shown_by_its_pictures(kind: str, tmp_path: Path) -> None:
     whole = street_in(kind)
-    source = replace(whole, clouds=(), beside=whole.clouds)
+    source = replace(whole, clouds=(), extra_clouds=whole.clouds)
     darker = replace(street_in("bgr8").images[0], pixels=np.asarray(street_in("bgr8").images[0].pixels) // 2)
     followup = replace(source, images=(darker,))
     seen = Output(boxes=ImageBoxes.make("camera", 0, [[10, 20, 30, 60]], label=["pedestrian"]))
@@ -92,7 +92,7 @@ def test_a_stack_of_both_sensors_is_shown_by_both_and_what_was_added_is_boxed(tm
 
 def test_paths_are_drawn_on_the_road_and_beside_the_expected_one(tmp_path: Path) -> None:
     whole = street_in("bgr8")
-    source = replace(whole, clouds=(), beside=whole.clouds)
+    source = replace(whole, clouds=(), extra_clouds=whole.clouds)
     path, view_file = OutputPath.make("base_link", 0, [[0.0, 1.0, 0.0], [20.0, 1.0, 0.0]]), tmp_path / "view.npz"
     wrong = OutputPath.make("base_link", 0, [[0.0, -2.0, 0.0], [20.0, -2.0, 0.0]])
     derived = MutationPipeline([ImageMirrored()], 0, "mirror").derive(source)

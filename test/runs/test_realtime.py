@@ -14,7 +14,7 @@ from mutations_for_tests import Shuffle
 from recordings import PERIOD_NS, bundles
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.pair_judge import MEMORY
 from mt_nodes.engine.play_settings import PlaySettings
 from mt_nodes.engine.realtime import Pace, Realtime
@@ -308,7 +308,7 @@ def test_what_looks_back_begins_anew_with_each_episode() -> None:
 
 
 def test_pace() -> None:
-    pace = Pace(own_time_s() - 2.0, 1_000_000_000, 0.5)
+    pace = Pace(process_time_s() - 2.0, 1_000_000_000, 0.5)
     assert pace.due_s(1_000_000_000) == pace.began_s
     assert pace.due_s(2_000_000_000) == pytest.approx(pace.began_s + 2.0)
     assert 2_000_000_000 <= pace.now_ns() < 3_000_000_000

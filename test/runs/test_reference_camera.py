@@ -101,7 +101,7 @@ def test_nobody_in_the_way_lets_it_cruise_and_a_bend_slows_it_down() -> None:
     straight, bent = LaneFit(0.0, 0.0, 0.0, 1.0), LaneFit(0.0, 0.1, 0.04, 1.0)
     assert stack._control(straight, nobody, grey, camera).speed_mps == stack.cruise_mps
     assert 3.0 < stack._control(bent, nobody, grey, camera).speed_mps < stack.cruise_mps
-    assert stack._control(replace(straight, seen=0.1), nobody, grey, camera).speed_mps == stack.unsure_mps
+    assert stack._control(replace(straight, visible_share=0.1), nobody, grey, camera).speed_mps == stack.unsure_mps
 
 
 def test_people_beside_the_lane_do_not_slow_it_down_and_nearer_ones_more_than_far_ones() -> None:
@@ -203,8 +203,10 @@ def test_a_drawn_lane_is_found_between_its_lines() -> None:
     road[:, 59:62] = road[:, 139:142] = 200.0  # 2 m to both sides of the middle, 5 m at the edge
     road[20:30, 59:62] = 80.0
     lane = find_lane(lines_in(road, 14.0), 4.0)
-    assert (lane.offset_m, lane.heading, lane.bend_1pm) == pytest.approx((0.0, 0.0, 0.0), abs=0.01) and lane.seen == 1.0
-    assert find_lane(lines_in(np.full_like(road, 80.0), 14.0), 4.0).seen == 0.0
+    assert (lane.offset_m, lane.heading, lane.bend_1pm) == pytest.approx(
+        (0.0, 0.0, 0.0), abs=0.01
+    ) and lane.visible_share == 1.0
+    assert find_lane(lines_in(np.full_like(road, 80.0), 14.0), 4.0).visible_share == 0.0
     assert lines_in(road, 200.0).max() < 0.5
 
 

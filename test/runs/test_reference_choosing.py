@@ -117,14 +117,14 @@ def test_within_its_lane_it_goes_no_farther_than_that_is_wide() -> None:
 
 
 def test_what_tyres_give_is_learnt_by_braking_straight_ahead() -> None:
-    def felt(given_mps2: float, asked_mps2: float = -9.0, steers: bool = False) -> float:
+    def update(given_mps2: float, asked_mps2: float = -9.0, steers: bool = False) -> float:
         grip = Grip()
         for i in range(8):
-            grip.felt(25.0 - given_mps2 * i / 10.0, asked_mps2, steers, 0.1)
+            grip.update(25.0 - given_mps2 * i / 10.0, asked_mps2, steers, 0.1)
         return grip.most_mps2
 
-    assert felt(5.4) == pytest.approx(5.4)
-    assert felt(9.0) == felt(5.4, -2.0) == felt(5.4, steers=True) == felt(0.0) == inf
+    assert update(5.4) == pytest.approx(5.4)
+    assert update(9.0) == update(5.4, -2.0) == update(5.4, steers=True) == update(0.0) == inf
 
 
 # --- at the wheel
@@ -236,5 +236,5 @@ def test_nobody_slips_through_between_two_looks_ahead(speed_mps: float) -> None:
     near = np.arange(1.0, speed_mps, 0.25)[:, None] * np.ones(21)
     row = np.ones_like(near)
     traffic = Traffic(near, near + 0.1, -0.3 * row, 0.3 * row, np.zeros(len(near)))
-    assert body.met(traffic, 0.0, 0.0, 2.0) == tuple(range(len(near)))
-    assert body.met(traffic, 2.0, 0.0, 2.0) == ()
+    assert body.rows_hit(traffic, 0.0, 0.0, 2.0) == tuple(range(len(near)))
+    assert body.rows_hit(traffic, 2.0, 0.0, 2.0) == ()

@@ -88,6 +88,11 @@ def save_evidence(path: Path, pair: Pair) -> None:
     np.savez(file, **arrays())
 
 
+def fetched(attrs: list[tuple[str, str | None]]) -> list[str]:
+    """What an element makes a browser fetch, or leads to; not what is on the page itself."""
+    return [v or "" for k, v in attrs if k in FETCHING and not str(v).startswith("#")]
+
+
 class Page(HTMLParser):
     """Collects what a browser would fetch, and the pieces that tests look at."""
 
@@ -101,13 +106,13 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [v or "" for k, v in attrs if k in FETCHING]
+        self.links += fetched(attrs)
         self._in_command = tag == "code" and ("class", "command") in attrs
         if tag not in ("meta", "img", "br", "wbr", "link"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [v or "" for k, v in attrs if k in FETCHING]
+        self.links += fetched(attrs)
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -226,7 +231,9 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
         text.count("<script") == 1
         and f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\"" in text
     )
-    assert page.text.index("Relations") < page.text.index("Violation rates") < page.text.index("Worst violations")
+    begins = [text.index(part) for part in ("<h1>", "<img ", 'class="next"', '<h2 id="relations">', "<table")]
+    assert begins == sorted(begins), "the sentence, the picture, what to type, the relations, and then tables"
+    assert page.text.index("Relations") < page.text.index("More violations") < page.text.index("Violation rates")
     assert page.text.index("lost 2, gained 0") < page.text.index("lost 1, gained 0")
 
 
@@ -351,7 +358,7 @@ def test_pictures_show_boxes_marks_and_zones_in_their_colours() -> None:
 def test_footprints_turn_with_yaw() -> None:
     box = np.array([[10.0, 2.0, 0.0, 4.0, 2.0, 1.5, np.pi / 2]])
     (footprint,) = birdseye.corners(box)
-    y, x = footprint.T
+    x, y = footprint.T
     assert (x.min(), x.max()) == pytest.approx((9.0, 11.0))
     assert (y.min(), y.max()) == pytest.approx((0.0, 4.0))
 

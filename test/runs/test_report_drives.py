@@ -346,7 +346,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         told = dict(attrs)
-        self.links += [str(value) for key, value in attrs if key in ("src", "href", "data", "action")]
+        fetched = [str(value) for key, value in attrs if key in ("src", "href", "data", "action")]
+        self.links += [link for link in fetched if not link.startswith("#")]
         self._kind = (told.get("type") or "code") if tag == "script" else ""
         self.policy = str(told["content"]) if told.get("http-equiv") else self.policy
 
@@ -361,7 +362,9 @@ class Page(HTMLParser):
 def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     text = write_report(whole).read_text("utf-8")
     page = Page(text)
-    assert page.links == [] and not re.search(r"url\(|@import|https?://", text)
+    evidence = f"evidence/{str(VIOLATED).replace('/', '_')}.mcap"
+    assert page.links == [evidence] and (whole / evidence).is_file()
+    assert not re.search(r"url\(|@import|https?://", text)
     assert len(page.data) == 1 and len(page.scripts) == 2
     plays, pairs = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts)
     assert page.policy.endswith(f"script-src 'sha256-{plays}' 'sha256-{pairs}'") and page.scripts[0] == script()[0]
@@ -399,6 +402,17 @@ def test_of_many_the_worst_are_shown_and_the_rest_is_counted(whole: Path, monkey
     text = write_report(whole).read_text("utf-8")
     assert Page(text).data == [] and len(Page(text).scripts) == 1 and script().text not in text
     assert "1 more violated drives" in write_report(whole, [f"0/-/{MOVED}/0"]).read_text("utf-8")
+
+
+def test_one_drive_of_each_relation_is_open_the_worst_above_all_and_nothing_is_an_obstacle(whole: Path) -> None:
+    text = write_report(whole, [ALL]).read_text("utf-8")
+    begins = [text.index(part) for part in ("<h1>", '<svg class="top"', 'class="next"', 'id="relations"', "<table")]
+    assert begins == sorted(begins) and text.count('class="episode front"') == 1
+    folded = re.findall(r'<details class="drive fold"( open)?><summary><h3>(\w+),', text)
+    unfolded = [relation for is_open, relation in folded if is_open]
+    assert len(folded) == 8 and len(unfolded) == len(set(unfolded)) and CHILD not in unfolded
+    words = re.sub(r"<(script|style|template|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+    assert "obstacles" not in words and "lost / gained" not in words
 
 
 def test_the_same_run_makes_the_same_page(whole: Path) -> None:

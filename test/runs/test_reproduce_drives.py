@@ -220,5 +220,5 @@ def test_only_what_is_asked_for_is_driven(done: Path, tmp_path: Path) -> None:
     run = ScenarioRun.make(asked, tmp_path)
     (planned,) = run.episodes
     assert planned.number == 1 and planned.setting.scenario == SCENES[1].scenario and run.pairs_to_come == 1
-    assert planned.again is not None and planned.again.effects.changed == ("crosser",)
-    assert changed(planned, run.offers[0].relation, seed=99) is planned.again
+    assert planned.recorded_world is not None and planned.recorded_world.effects.changed == ("crosser",)
+    assert changed(planned, run.offers[0].relation, seed=99) is planned.recorded_world

@@ -258,7 +258,7 @@ def test_objects_are_the_worlds_then_the_stacks_and_only_those_near_and_sure() -
 def test_a_world_knows_hour_weather_and_what_is_there() -> None:
     child = Actor("kid", "child", load_map("straight").lanes["lane_1"].pose_at(45.0))
     drive, road, bundle = world(environment=Environment(hour=23.0, rain=0.4), actors=(child,))
-    scene = describe([bundle], told=world_facts(drive, road, bundle))
+    scene = describe([bundle], known_facts=world_facts(drive, road, bundle))
     assert (scene.value("time_of_day"), scene.value("weather"), scene.value("surface_dry")) == ("night", "rain", False)
     assert scene.value("children_visible") is True
     assert {"child", "pedestrian"} <= scene.value("has")
@@ -293,7 +293,7 @@ def test_who_stands_beside_the_way_is_not_in_it() -> None:
 )
 def test_a_map_tells_what_one_approaches(road: str, lane: str, at_m: float, roads: tuple[str, ...]) -> None:
     drive, streets, bundle = world(road, lane, at_m)
-    scene = describe([bundle], told=world_facts(drive, streets, bundle))
+    scene = describe([bundle], known_facts=world_facts(drive, streets, bundle))
     assert scene.value("roads") == roads
     assert scene.roads == (*roads, "any_road")
     assert ("red_light" in scene.value("has")) == (road == "junction" and at_m > 100.0)
@@ -302,7 +302,7 @@ def test_a_map_tells_what_one_approaches(road: str, lane: str, at_m: float, road
 def test_what_the_user_states_stands_above_all_else_and_is_checked() -> None:
     predicates = load_ontology().predicates
     stated = given({"weather": "rain", "roads": ("tunnel",), "speed_kmh": 99, "dark": True}, predicates)
-    scene = describe([dataclasses.replace(told_bundle(), images=pictured(hour=12.0).images)], told=stated)
+    scene = describe([dataclasses.replace(told_bundle(), images=pictured(hour=12.0).images)], known_facts=stated)
     assert (scene.value("weather"), scene.value("speed_kmh"), scene.value("dark")) == ("rain", 99, True)
     assert scene.source("weather") == "given by the user" == scene.source("weather_clear")
     assert (scene.value("weather_clear"), scene.value("visibility_good")) == (False, True)
@@ -314,7 +314,7 @@ def test_what_the_user_states_stands_above_all_else_and_is_checked() -> None:
 
 def test_a_scene_is_told_in_the_papers_shape() -> None:
     drive, road, bundle = world("junction", "west_middle", 110.0, steering_rad=0.1)
-    scene = describe([bundle], told=world_facts(drive, road, bundle), wheelbase_m=drive.ego.vehicle.wheelbase_m)
+    scene = describe([bundle], known_facts=world_facts(drive, road, bundle), wheelbase_m=drive.ego.vehicle.wheelbase_m)
     assert scene.as_paper() == {
         "Time": "Day",
         "Weather": "Clear",

@@ -462,7 +462,7 @@ def test_precision_and_recall(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ]
     golden.write_text(json.dumps(rows))
     found = parser_score("told", load_golden(golden), load_ontology())
-    assert (found.right, found.read, found.meant) == (1, 2, 3)
+    assert (found.right, found.read, found.expected) == (1, 2, 3)
     assert found.precision == 0.5 and found.recall == pytest.approx(1 / 3)
     assert score({}, {}).precision is None and score({}, {}).recall is None
     assert mt("stats", "--golden", tmp_path) == 0 and "0.500" in capsys.readouterr().out
@@ -474,8 +474,8 @@ def test_models_are_scored_by_what_they_read_in_golden_rules() -> None:
     rows = [entry("dog", "any_road", "", "DE-1", origin="some-model"), entry("cow", "any_road", "", "DE-9", origin="m")]
     found = origin_scores([*rows, entry("dog", "any_road", "", "DE-1")], golden)
     assert found.keys() == {"some-model", "m"}, "the parser is scored on texts"
-    assert vars(found["some-model"]["germany"]) == {"right": 1, "read": 1, "meant": 2}
-    assert vars(found["m"]["germany"]) == {"right": 0, "read": 0, "meant": 2}
+    assert vars(found["some-model"]["germany"]) == {"right": 1, "read": 1, "expected": 2}
+    assert vars(found["m"]["germany"]) == {"right": 0, "read": 0, "expected": 2}
 
 
 @pytest.mark.parametrize("text", ["", "7", "[{says: []}]", "{A: {says: 7}}", "{A: x}"])

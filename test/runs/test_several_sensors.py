@@ -127,7 +127,7 @@ def test_a_bundle_holds_one_message_of_every_topic(several: Path) -> None:
     found = bundles(several, WANTED)
     assert [b.stamp_ns for b in found] == [stamp(i) for i in range(3)]
     for b in found:
-        assert [m.topic for m in b.messages] == [*LIDARS, *CAMERAS, *INFOS] and b.beside == () and b.loose == ()
+        assert [m.topic for m in b.messages] == [*LIDARS, *CAMERAS, *INFOS] and b.extra_clouds == () and b.loose == ()
     sent = [(w.topic, w.cdr) for b in found for w in b.wires]
     assert sent == [(row.topic, row.cdr) for row in drive(3)], "all of it passes as it was recorded"
 
@@ -153,7 +153,7 @@ def test_what_a_stack_takes_and_its_cameras_need_is_decoded(
     found = bundles(several, takes, topics=topics)
     first = found[0]
     assert [m.topic for m in first.messages] == decoded
-    assert tuple(cloud.topic for cloud in first.beside) == beside
+    assert tuple(cloud.topic for cloud in first.extra_clouds) == beside
     assert {cloud.topic for cloud in first.known_clouds} == set(beside) | {t for t in decoded if t in LIDARS}
     assert sum(len(b.wires) for b in found) == len(drive(3)), "what is not taken goes out to whoever listens"
 
@@ -166,7 +166,7 @@ def test_a_bundle_says_how_far_off_each_message_is(tmp_path: Path) -> None:
         NotApplicable, match=r"/left/points and /front/image of bundle 0 are 30\.0 ms apart, .*at most 20 ms"
     ):
         refuse_out_of_sync(first, 20_000_000)
-    beside = replace(first, clouds=(), camera_infos=(), beside=first.clouds)
+    beside = replace(first, clouds=(), camera_infos=(), extra_clouds=first.clouds)
     with pytest.raises(NotApplicable, match="ms apart"):
         refuse_out_of_sync(beside, 20_000_000)
 
@@ -456,7 +456,7 @@ def scene() -> Bundle:
     optical = Transform("base_link", "camera", pose_matrix((0.6, 0.0, 1.5), (-0.5, 0.5, -0.5, 0.5)))
     known = TransformTree([optical, Transform("base_link", "lidar", pose_matrix((0.5, 0.0, 1.7), (0, 0, 0, 1)))])
     front = replace(image(0), pixels=pixels)
-    return Bundle(0, 0, stamp(0), (), (front,), (info,), known, beside=(cloud_,))
+    return Bundle(0, 0, stamp(0), (), (front,), (info,), known, extra_clouds=(cloud_,))
 
 
 def uncalibrated(bundle: Bundle) -> Bundle:
@@ -468,9 +468,9 @@ def uncalibrated(bundle: Bundle) -> Bundle:
     [
         (lambda b: replace(b, camera_infos=()), "/camera/image: no CameraInfo of frame 'camera'; got none"),
         (uncalibrated, "/camera/camera_info: got focal lengths 0 and 0, expected above 0"),
-        (lambda b: replace(b, beside=()), "/camera/image: how far away what it shows is, no cloud tells"),
+        (lambda b: replace(b, extra_clouds=()), "/camera/image: how far away what it shows is, no cloud tells"),
         (
-            lambda b: replace(b, beside=(replace(b.beside[0], stamp_ns=stamp(0.7)),)),
+            lambda b: replace(b, extra_clouds=(replace(b.extra_clouds[0], stamp_ns=stamp(0.7)),)),
             "70.0 ms apart, expected at most 50",
         ),
         (lambda b: replace(b, images=(replace(b.images[0], encoding="32SC3"),)), "'32SC3', expected one of light"),
@@ -489,4 +489,4 @@ def test_fog_says_what_of_a_scene_it_lacks(spoilt: Any, says: str) -> None:
 def test_a_cloud_that_is_looked_at_is_no_part_of_a_follow_up() -> None:
     fog, source = plugins.find("mutations", "fog", "test")(), scene()
     [(_, made)] = MutationPipeline([fog], 0, "r").derive(source).followup.bundles
-    assert made.changed_topics(source) == {"/camera/image"} and made.beside[0] is source.beside[0]
+    assert made.changed_topics(source) == {"/camera/image"} and made.extra_clouds[0] is source.extra_clouds[0]

@@ -177,8 +177,8 @@ def test_exactly_the_points_that_matter_are_left(
     assert (out / "report.html").is_file() and load_relation(str(out / "relation.yaml")).id == "dropped"
     left = Reduction.load(out / "reduction.npz")
     rows = [value for name, value in load_draws(out, find_followup(out, Pair.parse("0/1/dropped/0")))[0].items()]
-    assert left.kept is not None and int(left.kept.sum()) == needed
-    assert any(isinstance(value, np.ndarray) and len(value) == len(left.kept) for value in rows)
+    assert left.mask is not None and int(left.mask.sum()) == needed
+    assert any(isinstance(value, np.ndarray) and len(value) == len(left.mask) for value in rows)
 
 
 def test_which_points_did_it_and_how_the_score_falls_with_each_of_them(
@@ -198,7 +198,8 @@ def test_which_points_did_it_and_how_the_score_falls_with_each_of_them(
     assert (car["label"], car["at"], car["scores"]) == ("car", [10.0, 0.0], [0.95, 0.95, 0.75, 0.55, 0.0])
     assert main(["shrink", str(run), "0/0/noise/0", "--out", str(tmp_path / "other")]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("needed: a point at x") == 3
+    assert shown.count("needed: a point at x") == 3 and f"mt reproduce {tmp_path / 'other'}" in shown
+    assert main(["show", str(tmp_path / "other")]) == 0 and capsys.readouterr().out == shown
     assert "car at 10, 0" in shown and "3!" in shown and "pedestrian" not in shown
 
 

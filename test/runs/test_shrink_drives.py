@@ -103,8 +103,11 @@ class SeenTwice(Mutation):
     def draw(self, rng, bundle, state):
         return {}
     def apply(self, bundle, draw):
-        told = tuple(replace(t, data=t.data.take(np.tile(np.arange(len(t.data)), 1 + self.times))) for t in bundle.told)
-        return Followup(((0, replace(bundle, told=told)),))
+        told = tuple(
+            replace(t, data=t.data.take(np.tile(np.arange(len(t.data)), 1 + self.times)))
+            for t in bundle.world_messages
+        )
+        return Followup(((0, replace(bundle, world_messages=told)),))
     def guarantee(self, source, followup, draw):
         return None
 """
@@ -276,8 +279,12 @@ class Crowded(Mutation):
         return {"times": state + int(rng.integers(10))}
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        told = [replace(t, data=t.data.take(np.zeros(draw["times"], int))) for t in bundle.told if t.role == "objects"]
-        return Followup(((0, replace(bundle, told=tuple(told))),))
+        told = [
+            replace(t, data=t.data.take(np.zeros(draw["times"], int)))
+            for t in bundle.world_messages
+            if t.role == "objects"
+        ]
+        return Followup(((0, replace(bundle, world_messages=tuple(told))),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         return None

@@ -125,11 +125,13 @@ def test_braking_avoids_from_the_stopping_distance_on_and_before_it_that_nothing
     short = 0.985 * exact - (car.front_m - car.width_m / 2.0) - 0.2
     late = scene(kmh=kmh, environment=weather, vehicle=car, obstacles=(block(short),), duration_s=20.0)
     found = avoidance(late, off_road=True)
-    assert found.answer is Avoidability.UNAVOIDABLE and found.by == "" and found.choices == (frozenset({"block"}),)
+    assert (
+        found.answer is Avoidability.UNAVOIDABLE and found.manoeuvre == "" and found.choices == (frozenset({"block"}),)
+    )
     between = avoidance(replace(late, obstacles=(block(0.98 * exact),)), off_road=True)
     assert between.answer is not Avoidability.AVOIDABLE
     early = avoidance(replace(late, obstacles=(block(1.01 * exact),)), off_road=True)
-    assert (early.answer, early.by) == (Avoidability.AVOIDABLE, "brake")
+    assert (early.answer, early.manoeuvre) == (Avoidability.AVOIDABLE, "brake")
     assert early.choices == (frozenset(),)
 
 
@@ -262,7 +264,7 @@ def test_actors_that_wait_are_moved_by_each_manoeuvre() -> None:
 
 def test_people_from_kerb_to_kerb_cannot_be_avoided_but_each_of_them_can() -> None:
     found = avoidance(scene(*row_of_people(22.0)))
-    assert found.answer is Avoidability.UNAVOIDABLE and "nowhere" in found.reason and found.by == ""
+    assert found.answer is Avoidability.UNAVOIDABLE and "nowhere" in found.reason and found.manoeuvre == ""
     assert len(found.choices) >= 2
     for names in found.choices:
         ways = found.sparing(*names)
@@ -274,7 +276,7 @@ def test_people_from_kerb_to_kerb_cannot_be_avoided_but_each_of_them_can() -> No
 
 def test_between_two_people_a_lane_apart_a_car_fits() -> None:
     found = avoidance(scene(person(25.0, 0.0, "right"), person(25.0, 3.5, "left")))
-    assert found.answer is Avoidability.AVOIDABLE and found.by in found.sparing("left", "right")
+    assert found.answer is Avoidability.AVOIDABLE and found.manoeuvre in found.sparing("left", "right")
 
 
 def test_the_switch_for_the_road_and_the_time_to_see() -> None:

@@ -42,7 +42,7 @@ class Told:
     def hear(self, now: int, message: Message, value: Any, against: bool) -> None:
         against = against or self.standing_by
         age_s, published_ns = (now - message.published) * TICK_S, EPOCH + message.published
-        self.lock.heard(message.number, value, now * TICK_S, age_s, published_ns, "against" * against)
+        self.lock.receive(message.number, value, now * TICK_S, age_s, published_ns, "against" * against)
         self.looks.append(Look(now, message, against))
 
     def ask(self, now: int, against: bool, judged: bool = True) -> bool:

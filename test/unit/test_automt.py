@@ -293,7 +293,7 @@ SUMMARY = {"outcomes": {}, "interrupted": False, "infrastructure": None, "exit_c
 
 def told(found: Results, not_run: Mapping[str, str] | None = None, **summary: Any) -> dict[str, Any]:
     request = AutomtRequest(bags=("b",), stacks=("s",), regions=("germany",))
-    proposed = ProposalSet((), tuple(one.proposal for one in found.judged), not_run or {})
+    proposed = ProposalSet((), tuple(one.proposal for one in found.proposals), not_run or {})
     return tabulate(request, ["stack"], proposed, found, {"stack": {**SUMMARY, **summary}})
 
 

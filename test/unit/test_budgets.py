@@ -40,25 +40,25 @@ def shrunk(budget: Budget, monkeypatch: pytest.MonkeyPatch, seconds_a_look: floa
 
 
 def test_shrinking_is_ended_by_plays_however_slow_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow, quick = (shrunk(Budget(50), monkeypatch, seconds).told.as_plain() for seconds in (3600.0, 0.0))
+    slow, quick = (shrunk(Budget(50), monkeypatch, seconds).result.as_plain() for seconds in (3600.0, 0.0))
     assert slow == quick
     assert slow["budget"] == {"cut_by": "plays", "plays": 50, "plays_cut": 0} and not slow["complete"]
-    assert slow["notes"] == ["the budget is spent (--plays 50), after 50 plays: there may be something smaller"]
+    assert slow["notes"] == ["the limit of 50 replays was reached; a larger --plays may find a smaller form"]
     assert ShrinkRequest("", "").minutes is None
     assert _parsed(["shrink", "d", "p"]).minutes is None
 
 
 def test_a_limit_of_time_is_told_with_what_it_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = shrunk(Budget(50, 10.0), monkeypatch, 60.0).told.as_plain()
+    told = shrunk(Budget(50, 10.0), monkeypatch, 60.0).result.as_plain()
     played = told["budget"]["plays"]
     assert 0 < played < 50 and told["budget"] == {"cut_by": "minutes", "plays": played, "plays_cut": 50 - played}
-    assert f"(--minutes 10), after {played} plays of 50, as the load of the machine had it" in told["notes"][-1]
+    assert f"the limit of 10 min was reached after {played} of at most 50 replays" in told["notes"][-1]
 
 
 def test_what_was_not_cut_says_so() -> None:
     made: Shrinker[Sized, Sized] = Shrinker(AlwaysFails(), Budget(50), None)
     made.shrink([])
-    assert made.told.as_plain()["complete"] and made.told.as_plain()["budget"] is None
+    assert made.result.as_plain()["complete"] and made.result.as_plain()["budget"] is None
 
 
 def test_a_campaign_says_what_its_time_left_undone(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def observed(drive: Scenario, rig: Rig, ego: EgoState = EGO, seed: int = 1, inde
 
 
 def told(bundle: Bundle, role: str) -> object:
-    return next(message.data for message in bundle.told if message.role == role)
+    return next(message.data for message in bundle.world_messages if message.role == role)
 
 
 CROWD = (
@@ -160,8 +160,11 @@ def test_lanes_of_a_mirrored_map_are_the_mirrored_lanes() -> None:
 
 def test_messages_stand_on_the_rigs_topics_and_roles_without_topic_are_not_told() -> None:
     bundle = observed(scenario(), Rig(topics={"odometry": "/odom", "route": "/way"}), index=3)
-    assert [(message.role, message.topic) for message in bundle.told] == [("odometry", "/odom"), ("route", "/way")]
-    assert {message.stamp_ns for message in bundle.told} == {bundle.stamp_ns} == {START_NS + 3 * PERIOD_NS}
+    assert [(message.role, message.topic) for message in bundle.world_messages] == [
+        ("odometry", "/odom"),
+        ("route", "/way"),
+    ]
+    assert {message.stamp_ns for message in bundle.world_messages} == {bundle.stamp_ns} == {START_NS + 3 * PERIOD_NS}
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 from made_bundles import made_bundle
 
 from mt_nodes.base.resources import config_dir
@@ -82,3 +83,46 @@ def test_foxglove_tells_pair_and_verdict(foxglove: dict[str, Any], live: set[str
     shown = {panel["topicPath"] for panel in foxglove["configById"].values() if "topicPath" in panel}
     assert shown == {"/mt/pair", "/mt/verdicts"}
     assert "/mt/pair" in evidence and "/mt/verdicts" in live
+
+
+def misfits(layout: dict[str, Any]) -> list[str]:
+    schema = json.loads((Path(__file__).parents[1] / "foxglove_layout.schema.json").read_text())
+    return [error.message for error in Draft202012Validator(schema).iter_errors(layout)]
+
+
+def test_foxglove_knows_every_panel_and_key(foxglove: dict[str, Any]) -> None:
+    assert misfits(foxglove) == []
+
+
+@pytest.mark.parametrize(
+    ("panel", "wrong"),
+    [
+        ("Plot!mt_rates", {"xAxis": "timestamp"}),
+        (
+            "Plot!mt_rates",
+            {"paths": [{"value": "mt/numbers/decided", "enabled": True, "timestampMethod": "receiveTime"}]},
+        ),
+        ("DiagnosticSummary!mt_health", {"minLevel": "warn"}),
+        ("3D!mt_source", {"followMode": "follow"}),
+    ],
+)
+def test_a_key_or_value_that_foxglove_does_not_know_is_found(
+    foxglove: dict[str, Any], panel: str, wrong: dict[str, Any]
+) -> None:
+    changed = {**foxglove["configById"][panel], **wrong}
+    assert misfits({**foxglove, "configById": {**foxglove["configById"], panel: changed}})
+
+
+def test_foxglove_plots_rates_and_latency_and_shows_health(foxglove: dict[str, Any]) -> None:
+    from std_msgs.msg import Float64
+
+    from mt_nodes.nodes import control
+
+    panels = foxglove["configById"]
+    plotted = {path["value"] for name, panel in panels.items() if name.startswith("Plot!") for path in panel["paths"]}
+    numbers = {topic for topic, (kind, *_) in control.TOPICS.items() if kind is Float64}
+    assert {path.removesuffix(".data") for path in plotted} <= numbers
+    assert all(path.endswith(".data") for path in plotted)
+    for name in ("pairs_per_s", "violated", "source_latency_ms", "followup_latency_ms"):
+        assert f"/mt/numbers/{name}.data" in plotted
+    assert panels["DiagnosticSummary!mt_health"]["topicToRender"] in control.TOPICS

@@ -44,7 +44,7 @@ def test_a_followup_is_made_again_bit_for_bit_from_the_ledger(tmp_path: Path) ->
     assert line["effects"] == json.loads(json.dumps(made.effects.as_plain()))
     assert [s["delay_ns"] for s in line["stamps"]] == [0, 5]
     assert [s["/points"] for s in line["stamps"]] == [stamp(0), stamp(0) + 5]
-    again = pipeline.again(bundle, load_draws(tmp_path, line))
+    again = pipeline.rebuild(bundle, load_draws(tmp_path, line))
     assert sha256_of_followup(again) == line["sha256"]
 
 

@@ -64,13 +64,13 @@ def test_silence_counts_when_something_was_said_later_on(time: VirtualTime) -> N
     who.look({"a"}, [])
     sent_s = BEGAN_S
     due_s = time.now_s = sent_s + 3.0
-    assert who.unsure(sent_s, due_s, heard_s=sent_s + 0.1), "it may have been killed since"
-    assert not who.unsure(sent_s, due_s, heard_s=due_s + 0.1)
+    assert who.unsure(sent_s, due_s, last_message_s=sent_s + 0.1), "it may have been killed since"
+    assert not who.unsure(sent_s, due_s, last_message_s=due_s + 0.1)
     who.look({"b"}, [])
-    assert who.unsure(sent_s, due_s, heard_s=due_s + 0.1), "that was another one"
+    assert who.unsure(sent_s, due_s, last_message_s=due_s + 0.1), "that was another one"
     time.now_s = 100.0 + due_s
-    assert not who.unsure(time.now_s - 40.0, time.now_s - LEASE_S, heard_s=0.0), "it hangs"
-    assert who.unsure(time.now_s - 40.0, time.now_s - LEASE_S + 0.1, heard_s=0.0)
+    assert not who.unsure(time.now_s - 40.0, time.now_s - LEASE_S, last_message_s=0.0), "it hangs"
+    assert who.unsure(time.now_s - 40.0, time.now_s - LEASE_S + 0.1, last_message_s=0.0)
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
-from mt_nodes.engine.arrival import KEPT, Arrivals
+from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers
 from mt_nodes.engine.plan import ReplayRequest, check_request
 from mt_nodes.engine.realtime import Sending
@@ -94,15 +94,15 @@ def test_what_an_older_stretch_came_to_says_nothing() -> None:
     turns = rotation(settle_bundles=1)
     old = turns.turn(0.0)
     turns.settle_anew()
-    assert turns.settled(old, True, 0.0) is Next.GO_ON and turns.turn(0.0).phase is Phase.SETTLING
+    assert turns.settled(old, True, 0.0) is Next.CONTINUE and turns.turn(0.0).phase is Phase.SETTLING
 
 
 def test_restarts_are_asked_for_so_often_and_then_it_gives_up() -> None:
     turns = rotation(restart_after_bundles=2, give_up_after_restarts=1)
     said = [settle(turns, False) for _ in range(4)]
-    assert said == [Next.GO_ON, Next.RESTART, Next.GO_ON, Next.GAVE_UP]
+    assert said == [Next.CONTINUE, Next.RESTART, Next.CONTINUE, Next.GAVE_UP]
     assert turns.turn(0.0).offer is A
-    assert [settle(turns, None) for _ in range(9)] == [Next.GO_ON] * 9, "an arm that is not heard says nothing"
+    assert [settle(turns, None) for _ in range(9)] == [Next.CONTINUE] * 9, "an arm that is not heard says nothing"
 
 
 @pytest.mark.parametrize(("remembers", "reads", "until_s"), [(True, True, 2.0), (True, False, 1e9), (False, True, 1e9)])
@@ -172,7 +172,7 @@ def test_episodes_end_where_the_input_does_not_go_on() -> None:
         (2, 0),
         *((3, 0), (3, 1)),
     ]
-    starts = [p.start for p in placed if p.start is not Start.GOES_ON]
+    starts = [p.start for p in placed if p.start is not Start.CONTINUES]
     assert starts == [Start.FIRST, Start.BACK, Start.JUMP, Start.GAP]
 
 
@@ -184,7 +184,7 @@ def test_every_instant_has_a_place_of_its_own(steps: list[tuple[int, float]]) ->
         places.append(episodes.place(stamp_s * 10**9, at_s))
     keys = [(p.episode, p.index) for p in places]
     assert len(set(keys)) == len(keys) and keys == sorted(keys)
-    assert all((p.index == 0) == (p.start is not Start.GOES_ON) for p in places)
+    assert all((p.index == 0) == (p.start is not Start.CONTINUES) for p in places)
 
 
 # --- equal delay
@@ -233,7 +233,7 @@ def test_what_is_in_a_slot_can_be_changed_until_it_begins_to_go_out(time: Virtua
     assert not line.exchange({second: other, first: ()}), "all or none"
     assert line.exchange({second: ()})
     run_until(time, line, BEGAN_S + 0.3)
-    assert [s.bundle.index for s in arm.sent] == [5] and second.gone and not second.dropped
+    assert [s.bundle.index for s in arm.sent] == [5] and second.is_released and not second.dropped
 
 
 def test_while_nobody_is_there_what_is_due_is_dropped(time: VirtualTime) -> None:
@@ -400,7 +400,7 @@ def test_part_of_an_answer_is_none(time: VirtualTime) -> None:
     assert arrivals.complete(ticket) and not ticket.by_arrival
 
 
-@given(st.lists(st.tuples(st.sampled_from(["stamped", "plain"]), st.integers(0, 9)), max_size=3 * KEPT))
+@given(st.lists(st.tuples(st.sampled_from(["stamped", "plain"]), st.integers(0, 9)), max_size=3 * HISTORY))
 def test_what_is_kept_of_outputs_is_bounded(outputs: list[tuple[str, int]]) -> None:
     arrivals = Arrivals(("stamped", "plain"), "stamp", 0.1)
     for i, (role, stamp) in enumerate(outputs):
@@ -408,9 +408,9 @@ def test_what_is_kept_of_outputs_is_bounded(outputs: list[tuple[str, int]]) -> N
         ticket = arrivals.expect(i if stamp else 0, lap=i)
         ticket.until_s = ticket.sent_s
         arrivals.put(role, stamp if role == "stamped" else None, i)
-    assert sum(map(len, arrivals._stamped["stamped"].values())) == len(arrivals._order["stamped"]) <= KEPT
-    assert len(arrivals._awaited) <= KEPT and all(len(same) <= 2 for same in arrivals._awaited.values())
-    assert len(arrivals._unstamped["plain"]) <= KEPT
+    assert sum(map(len, arrivals._stamped["stamped"].values())) == len(arrivals._order["stamped"]) <= HISTORY
+    assert len(arrivals._awaited) <= HISTORY and all(len(same) <= 2 for same in arrivals._awaited.values())
+    assert len(arrivals._unstamped["plain"]) <= HISTORY
     arrivals.clear()
     assert not arrivals._order["stamped"]
 

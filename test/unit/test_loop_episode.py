@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -173,9 +174,9 @@ class Tapped(Mutation):
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         told = tuple(
             replace(t, data=t.data.take(np.arange(0))) if t.role == "objects" else t  # type: ignore[union-attr]
-            for t in bundle.told
+            for t in bundle.world_messages
         )
-        made = replace(bundle, told=told)
+        made = replace(bundle, world_messages=told)
         return Followup({"twice": ((0, made), (5, made))}.get(self.does, ((0, made),)), Effects())
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
@@ -187,7 +188,7 @@ def tapped(does: str) -> PlayedEpisode:
 
 
 def objects_of(bundle: Bundle) -> int:
-    (told,) = (t for t in bundle.told if t.role == "objects")
+    (told,) = (t for t in bundle.world_messages if t.role == "objects")
     return len(told.data)  # type: ignore[arg-type]
 
 
@@ -294,4 +295,7 @@ def test_a_check_that_fails_is_told_as_an_error() -> None:
     fails = replace(SAME, check=Fails())
     (verdict,) = EpisodeJudge(True).judge(Offer(fails, (fails,)), 0, GOOD, GOOD, WorldEffects())
     assert verdict.outcome is ERROR
-    assert verdict.judgement.reason == "check failed: ZeroDivisionError: nothing to divide by"
+    reason = (
+        r"check 'fails' failed in judge_drives \(test_loop_episode.py:\d+\): ZeroDivisionError: nothing to divide by"
+    )
+    assert re.fullmatch(reason, verdict.judgement.reason)

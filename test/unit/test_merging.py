@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ros_support import LIMIT_S, Peer, until
 from ros_types import make, wired
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import OutputTopic, read_outputs
@@ -118,8 +118,8 @@ def test_a_command_of_two_topics_is_heard_as_one(leads: str, ending: ExitStack, 
     ticket = inbox.expect(STAMP)
     publishers[0].publish(twist)
     publishers[1].publish(acceleration)
-    assert inbox.wait(ticket, own_time_s() + LIMIT_S), listener.failure
-    answer = answer_of(ticket, own_time_s())
+    assert inbox.wait(ticket, process_time_s() + LIMIT_S), listener.failure
+    answer = answer_of(ticket, process_time_s())
     assert answer.status is AnswerStatus.ANSWERED and answer.output.control is not None
     assert (answer.output.control.speed_mps, answer.output.control.acceleration_mps2) == (6.0, -1.5)
     assert [(w.topic, w.stamp_ns) for w in answer.wires] == [("/twist", STAMP), ("/accel", STAMP)]

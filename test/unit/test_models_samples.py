@@ -84,7 +84,7 @@ def test_drives_are_split_in_the_order_of_time() -> None:
 def test_no_window_crosses_a_drive_or_a_part(lengths: list[int], looks: int, ahead: int, part: str) -> None:
     made = frames(*lengths)
     windows = made.windows(looks, ahead, part)
-    target = windows.wanted[:, 0].astype(int)
+    target = windows.targets[:, 0].astype(int)
     seen = np.column_stack([windows.rows, target]) if len(windows) else np.empty((0, looks + 1), int)
     assert (np.diff(windows.rows, axis=1) == 1).all()
     assert (target == windows.rows[:, -1] + ahead).all()
@@ -104,14 +104,14 @@ def test_a_window_has_its_pictures_in_order() -> None:
     made.planes[:, 0, 0, 0] = np.arange(6)
     windows = made.windows(4, 1)
     assert windows.pictures(np.array([1]))[0, :, 0, 0, 0].tolist() == [1, 2, 3, 4]
-    assert windows.wanted[1, 0] == 5.0
+    assert windows.targets[1, 0] == 5.0
 
 
 def test_other_frames_have_another_sum() -> None:
     made = frames(3)
     other = replace(made, planes=made.planes + np.uint8(1))
     assert made.crc32 == frames(3).crc32 != other.crc32
-    assert replace(made, said=made.said + 1.0).crc32 != made.crc32
+    assert replace(made, commands=made.commands + 1.0).crc32 != made.crc32
 
 
 # --- recipe
@@ -222,7 +222,7 @@ def test_a_folder_is_read_as_it_was_written(tmp_path: Path) -> None:
     made = frames_of([tmp_path, tmp_path], SMALL, BagReading())
     assert made.planes[:, 0, 0, 0].tolist() == [0, 10, 20, 30, 40] * 2
     assert made.drive.tolist() == [0, 0, 0, 1, 1, 2, 2, 2, 3, 3], "drives of two folders are two, equal names or not"
-    assert made.said[2].tolist() == [3.0, -0.2]
+    assert made.commands[2].tolist() == [3.0, -0.2]
 
 
 HEAD = "image,speed_mps,steering_rad,drive\n"

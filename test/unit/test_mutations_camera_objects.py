@@ -208,13 +208,13 @@ def test_every_encoding_shows_it(encoding: str) -> None:
 
 def test_a_cloud_that_the_stack_does_not_take_is_enough() -> None:
     bundle = street()
-    alone = replace(bundle, clouds=(), beside=bundle.clouds)
+    alone = replace(bundle, clouds=(), extra_clouds=bundle.clouds)
     mutation = ObjectAdded(**AHEAD)
     followup, draw = derive(mutation, alone, seed=2)
     assert mutation.guarantee(alone, followup, draw) is None
     both, _ = derive(mutation, bundle, seed=2)
     np.testing.assert_array_equal(followup.first.images[0].pixels, both.first.images[0].pixels)
-    assert followup.first.beside is alone.beside
+    assert followup.first.extra_clouds is alone.extra_clouds
     assert len(followup.effects.added) == 1 and len(followup.effects.image_boxes) == 1
 
 
@@ -223,7 +223,7 @@ def test_an_image_that_does_not_see_it_passes_untouched() -> None:
     followup, draw = derive(behind, bundle)
     assert followup.first.images[0] is bundle.images[0]
     assert behind.guarantee(bundle, followup, draw) is None
-    alone = replace(bundle, clouds=(), beside=bundle.clouds)
+    alone = replace(bundle, clouds=(), extra_clouds=bundle.clouds)
     with pytest.raises(NotApplicable, match="no camera sees"):
         derive(behind, alone)
 

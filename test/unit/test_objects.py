@@ -111,8 +111,8 @@ def test_rays_that_meet_a_box_and_which_of_them_see_it() -> None:
     behind_wall = room(-1.73, box((0.2, 4, 4), (5, 0, 0), 0.3))
     before_wall = room(-1.73, box((0.2, 8, 8), (20, 0, 0), 0.3))
     hidden, seen = body.cast(behind_wall, pose), body.cast(before_wall, pose)
-    assert len(hidden.rows) > 100 and not hidden.seen.any()
-    assert len(seen.rows) > 100 and seen.seen.all()
+    assert len(hidden.rows) > 100 and not hidden.visible.any()
+    assert len(seen.rows) > 100 and seen.visible.all()
     assert seen.range_m == pytest.approx(9.5, abs=0.3) and seen.own_m.min() > 9.5
     assert 0.45 <= seen.brightness.max() <= 0.5
     assert len(body.hides(before_wall, pose, 0.2)) == len(seen.rows) and not len(body.hides(behind_wall, pose, 0.2))
@@ -128,7 +128,7 @@ def test_cone_leaves_no_ray_out(empty_floor: Cloud, range_m: float, bearing: flo
     everywhere = body._hits(np.arange(len(known)), known / np.linalg.norm(known, axis=1)[:, None],
                             np.linalg.norm(known, axis=1), pose)  # fmt: skip
     found = body.cast(empty_floor, pose)
-    assert set(everywhere.rows[everywhere.seen]) <= set(found.rows)
+    assert set(everywhere.rows[everywhere.visible]) <= set(found.rows)
 
 
 def test_the_sky_is_found_as_rays_of_the_sensor() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.pairing import Inbox, Ticket
 
 SOON_S, NEVER_S = 30.0, 0.0
@@ -19,7 +19,7 @@ def said(ticket: Ticket) -> dict[str, Any]:
 
 
 def done(inbox: Inbox, ticket: Ticket) -> bool:
-    return inbox.wait(ticket, own_time_s() + NEVER_S)
+    return inbox.wait(ticket, process_time_s() + NEVER_S)
 
 
 @given(st.permutations(range(6)), st.permutations(range(6)))
@@ -147,7 +147,7 @@ def test_waiting_ends_when_the_last_role_comes_from_another_thread() -> None:
     assert not done(inbox, ticket)
     other = threading.Thread(target=inbox.put, args=("b", 1, 1))
     other.start()
-    assert inbox.wait(ticket, own_time_s() + SOON_S)
+    assert inbox.wait(ticket, process_time_s() + SOON_S)
     other.join()
     assert all(arrived >= ticket.sent_s for _, arrived in ticket.parts.values())
 
@@ -165,7 +165,7 @@ def test_many_threads_lose_nothing_and_repeat_nothing() -> None:
     workers = [threading.Thread(target=feed, args=(i,)) for i in range(threads)]
     for worker in workers:
         worker.start()
-    assert all(inbox.wait(ticket, own_time_s() + SOON_S) for ticket in tickets)
+    assert all(inbox.wait(ticket, process_time_s() + SOON_S) for ticket in tickets)
     for worker in workers:
         worker.join()
     assert inbox.strays.repeated == count * (threads - 1) and inbox.strays.unknown == 0

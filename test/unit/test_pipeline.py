@@ -91,12 +91,12 @@ def test_a_followup_is_made_again_from_its_draws() -> None:
     (bundle,) = bundles(1)
     pipeline = MutationPipeline([Echo(), Shuffle(drop=1)], 7, "r")
     made = pipeline.derive(bundle)
-    again = MutationPipeline([Echo(), Shuffle(drop=1)], 0, "other").again(bundle, made.draws)
+    again = MutationPipeline([Echo(), Shuffle(drop=1)], 0, "other").rebuild(bundle, made.draws)
     assert sha256_of_followup(again) == sha256_of_followup(made.followup)
     with pytest.raises(ValueError, match="got 2 draws, too few for echo \\+ shuffle"):
-        pipeline.again(bundle, made.draws[:2])
+        pipeline.rebuild(bundle, made.draws[:2])
     with pytest.raises(ValueError, match="got 4 draws, 1 more than echo \\+ shuffle use"):
-        pipeline.again(bundle, [*made.draws, {}])
+        pipeline.rebuild(bundle, [*made.draws, {}])
 
 
 def test_what_cannot_be_done_is_said() -> None:

@@ -20,7 +20,7 @@ from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Path
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
-from mt_nodes.stacks.reference.lanes_beside import Beside, lanes_beside
+from mt_nodes.stacks.reference.lanes_beside import AdjacentLane, adjacent_lanes
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner import Planner
 from mt_nodes.stacks.reference.traffic import Conflict, EgoBody, EgoPose, Swing, Traffic
@@ -259,7 +259,7 @@ def test_of_lanes_ones_own_is_first_and_that_of_others_last_and_none_on_which_so
 @pytest.mark.parametrize("side", [1, -1])
 def test_the_lane_beside_is_a_way_and_who_is_met_on_it_is_known(side: int) -> None:
     car, here = body(speed_mps=14.0), EgoPose(-5.0, 0.0, 0.0, 14.0, 0.0)
-    beside = [Beside(side * 3.5, "along")]
+    beside = [AdjacentLane(side * 3.5, "along")]
 
     def hits(*rows: tuple[float, float, float, float]) -> tuple[int, ...]:
         found = traffic(people((19.0, 0.0, 0.0, 0.0), *rows), here)
@@ -284,7 +284,7 @@ def test_who_leans_to_the_other_side_leaves_more_time_for_the_lane_beside(side: 
     def waits_s(left_m: float) -> float:
         found = traffic(people((19.0, left_m, 0.0, 0.0)), here)
         [conflict] = car.conflicts(found, 0.0, 8.0, 0.3, 0.8)
-        return EVASION.ways(car, found, conflict, [Beside(side * 3.5, "along")])[-1].waits_s
+        return EVASION.ways(car, found, conflict, [AdjacentLane(side * 3.5, "along")])[-1].waits_s
 
     assert waits_s(-side * 0.6) > waits_s(0.0) + 0.1 > waits_s(side * 0.6) + 0.2
 
@@ -325,13 +325,13 @@ def test_a_swing_ends_where_it_leads_and_keeps_to_its_acceleration(
 
 def test_lanes_beside_are_those_that_go_on_beside() -> None:
     lanes, here = lanes_of(own=0.0, left=3.5, right=-3.5, back=7.0), way()
-    found = lanes_beside(lanes, here, 10.0, 60.0)
+    found = adjacent_lanes(lanes, here, 10.0, 60.0)
     assert [(b.left_m, b.direction) for b in found] == [(-3.5, "along"), (3.5, "along"), (7.0, "oncoming")]
     short = Lanes.make("map", None, [replace_middle(strip, 30.0) for strip in lanes.strips])
-    assert lanes_beside(short, here, 10.0, 60.0) == []
+    assert adjacent_lanes(short, here, 10.0, 60.0) == []
     unknown = replace(lanes, point_m=np.where(lanes.point_m == 3.5, np.nan, lanes.point_m))
-    assert [b.left_m for b in lanes_beside(unknown, here, 10.0, 60.0)] == [-3.5, 7.0]
-    assert lanes_beside(Lanes.make("map", None), here, 10.0, 60.0) == []
+    assert [b.left_m for b in adjacent_lanes(unknown, here, 10.0, 60.0)] == [-3.5, 7.0]
+    assert adjacent_lanes(Lanes.make("map", None), here, 10.0, 60.0) == []
 
 
 def replace_middle(strip: Strip, until_m: float) -> Strip:
@@ -341,9 +341,9 @@ def replace_middle(strip: Strip, until_m: float) -> Strip:
 
 def test_a_way_is_followed_until_one_is_past() -> None:
     first = Escape(-0.5, 2.5)
-    assert first.went_on([Escape(-0.6, 2.0), Escape(0.5, 2.0)], 1.0) == Escape(-0.6, 2.0)
-    assert first.went_on([Escape(0.5, 2.0)], 1.0) == Escape(-0.5, 1.5)
-    assert first.went_on([], 2.5) is None and first.went_on([], 0.0) is None
+    assert first.advanced([Escape(-0.6, 2.0), Escape(0.5, 2.0)], 1.0) == Escape(-0.6, 2.0)
+    assert first.advanced([Escape(0.5, 2.0)], 1.0) == Escape(-0.5, 1.5)
+    assert first.advanced([], 2.5) is None and first.advanced([], 0.0) is None
 
 
 # --- commands

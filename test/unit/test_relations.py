@@ -10,14 +10,14 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.compatibility import default_relations, incompatibility
+from mt_nodes.relations.default_relations import DEFAULT
+from mt_nodes.relations.named_suites import names_from_suite_file
 from mt_nodes.relations.relation import (
     CONTROL,
-    DEFAULT,
     SHAM,
     SHAMS,
     load_relation,
     load_suite,
-    names_from_suite_file,
     shipped_relations,
 )
 from mt_nodes.stacks.stack import load_stack

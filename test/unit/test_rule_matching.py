@@ -254,6 +254,6 @@ def test_factors_say_where_they_are_from() -> None:
     assert logical_alignment(said, "", there, {"speed_kmh": 10.0}).holds is False
     assert manipulation_verification().holds is True
     assert manipulation_verification("a pixel too many").source.endswith("a pixel too many")
-    unseen = manipulation_verification(seen=False, look="pixels that changed")
+    unseen = manipulation_verification(detected=False, look="pixels that changed")
     assert (unseen.holds, "not seen" in unseen.source) == (False, True)
-    assert manipulation_verification("broken", seen=True).holds is False
+    assert manipulation_verification("broken", detected=True).holds is False

@@ -194,7 +194,7 @@ def seen(**other: Any) -> Facts:
 
 
 def test_a_model_counts_less_than_topics_and_sensors_and_more_than_nothing() -> None:
-    scene = describe(FRAMES, seen=seen())
+    scene = describe(FRAMES, model_facts=seen())
     assert scene.as_paper() | {"EgoVehicle": None} == {
         "Time": "Dusk",
         "Weather": "Rain",
@@ -208,9 +208,11 @@ def test_a_model_counts_less_than_topics_and_sensors_and_more_than_nothing() -> 
         False,
     )
     assert {scene.source(name) for name in ("road_type", "weather_clear", "dark", "objects")} == {"model"}
-    by_pictures = describe([frame(0, 200)], seen=seen())
+    by_pictures = describe([frame(0, 200)], model_facts=seen())
     assert by_pictures.value("time_of_day") == "day" and "pictures" in by_pictures.source("time_of_day")
-    by_user = describe(FRAMES, told=given({"roads": ("bend",), "weather": "snow"}, ONTOLOGY.predicates), seen=seen())
+    by_user = describe(
+        FRAMES, known_facts=given({"roads": ("bend",), "weather": "snow"}, ONTOLOGY.predicates), model_facts=seen()
+    )
     assert (by_user.value("roads"), by_user.value("weather")) == (("bend",), "snow")
     nobody = describe(FRAMES)
     assert nobody.value("roads") is None is nobody.value("weather") and "nobody says it" in nobody.source("roads")
@@ -218,10 +220,10 @@ def test_a_model_counts_less_than_topics_and_sensors_and_more_than_nothing() -> 
 
 def test_a_weather_that_does_not_go_with_what_is_measured_is_not_known() -> None:
     told = given({"visibility_good": True}, ONTOLOGY.predicates)
-    scene = describe(FRAMES, told=told, seen=seen(weather="fog"))
+    scene = describe(FRAMES, known_facts=told, model_facts=seen(weather="fog"))
     assert scene.value("weather") is None is scene.value("weather_clear") and scene.value("visibility_good") is True
     assert scene.source("weather") == "model says fog, which does not go with visibility_good of given by the user"
-    assert describe(FRAMES, told=told, seen=seen(weather="rain")).value("weather") == "rain"
+    assert describe(FRAMES, known_facts=told, model_facts=seen(weather="rain")).value("weather") == "rain"
 
 
 def test_the_command_line_asks_the_model_and_the_plan_names_it(

@@ -164,7 +164,7 @@ def test_rows_that_come_back_stand_where_they_stood(before: np.ndarray, data: st
 
 
 def of(*messages: Cloud | Image | WorldMessage) -> Bundle:
-    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "world_messages"}
     parts = {name: tuple(m for m in messages if type(m) is kind) for kind, name in kinds.items()}
     return Bundle(0, 0, stamp(0), **parts)  # type: ignore[arg-type]
 
@@ -240,14 +240,14 @@ def test_pictures_go_back_block_by_block() -> None:
 
 
 def test_objects_and_messages_that_are_gone() -> None:
-    def told(*at: float) -> WorldMessage:
+    def result(*at: float) -> WorldMessage:
         return WorldMessage(
             "/objects", "objects", stamp(0), "map", Detections.make("map", stamp(0), [[x, 0, 0] for x in at])
         )
 
-    difference = Difference.between(of(told(1.0, 2.0)), of(told(1.0, 2.0, 3.0, 4.0)))
+    difference = Difference.between(of(result(1.0, 2.0)), of(result(1.0, 2.0, 3.0, 4.0)))
     assert difference.counts() == {"objects added": 2}
-    assert some(difference, 1).told[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
+    assert some(difference, 1).world_messages[0].data.center_m[:, 0].tolist() == [1.0, 2.0, 4.0]  # type: ignore[union-attr]
     lost = Difference.between(of(cloud(0), image(0)), of(cloud(0)))
     assert lost.counts()["messages changed"] == 1 and some(lost).images
 
@@ -265,7 +265,7 @@ def test_a_reduction_is_read_as_it_was_written(
     Reduction(2, 9, None if kept is None else np.array(kept, dtype=bool)).save(path)
     again = Reduction.load(path)
     assert (again.first, again.end) == (2, 9)
-    assert (again.kept is None) == (kept is None) and (kept is None or again.kept.tolist() == kept)  # type: ignore[union-attr]
+    assert (again.mask is None) == (kept is None) and (kept is None or again.mask.tolist() == kept)  # type: ignore[union-attr]
 
 
 def test_a_damaged_reduction_is_told(tmp_path: Path) -> None:
@@ -317,5 +317,5 @@ def test_a_move_comes_again_where_something_has_become_smaller(smaller: int, beg
         moves.append("window")
 
     shrinker.shrink([window, points, window])
-    assert moves == begun and shrinker.told.complete and shrinker.best.size == smaller
-    assert shrinker.told.first == Count(5, 5, True) and shrinker.told.played == shrinker.best
+    assert moves == begun and shrinker.result.complete and shrinker.best.size == smaller
+    assert shrinker.result.first == Count(5, 5, True) and shrinker.result.played == shrinker.best

@@ -337,8 +337,14 @@ def test_an_arm_without_topics_calls_and_times(arm: Any) -> None:
 
 
 def test_an_arm_whose_callable_says_nothing_is_silent(arm: Any) -> None:
-    made = arm("None")
+    made = arm("__import__('mt_nodes.data.outputs', fromlist=['Output']).Output()")
     assert made.wait(made.send(BUNDLE, frozenset())).status is AnswerStatus.SILENT
+
+
+def test_an_arm_whose_callable_returns_none_is_told_at_once(arm: Any) -> None:
+    made = arm("None")
+    with pytest.raises(StackError, match=r"returned None; is a return statement missing\?"):
+        made.wait(made.send(BUNDLE, frozenset()))
 
 
 def test_inputs_are_answered_in_their_order(arm: Any) -> None:
@@ -349,11 +355,18 @@ def test_inputs_are_answered_in_their_order(arm: Any) -> None:
     assert seen == [float(bundle.cloud().points["x"][0]) for bundle in reversed(bundles)]
 
 
-def test_a_callable_that_raises_is_the_death_of_the_stack(arm: Any, tmp_path: Path) -> None:
+def test_a_callable_that_raises_fails_at_that_input_and_goes_on(arm: Any, tmp_path: Path) -> None:
     made = arm("1 // 0")
-    with pytest.raises(StackError, match="raised ZeroDivisionError"):
+    for _ in range(2):
+        answer = made.wait(made.send(BUNDLE, frozenset()))
+        assert answer.status is AnswerStatus.FAILED and "raised ZeroDivisionError" in answer.reason
+    assert (tmp_path / "log").read_text().count("Traceback") == 2
+
+
+def test_a_callable_that_exits_is_the_death_of_the_stack(arm: Any) -> None:
+    made = arm("exit(3)")
+    with pytest.raises(StackError, match="raised SystemExit: 3"):
         made.wait(made.send(BUNDLE, frozenset()))
-    assert "Traceback" in (tmp_path / "log").read_text()
 
 
 def test_what_a_stack_answers_never_brings_its_code_here(write: Any, module: Any, tmp_path: Path) -> None:

@@ -136,28 +136,34 @@ def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
 
 def test_only_what_changed_is_said_to_have_changed() -> None:
     bundle = told_bundle()
-    first = replace(bundle.told[0], data=people((31.0, 4.0, 0.0, 0.0)))
-    changed = replace(bundle, told=(first, *bundle.told[1:]))
-    assert changed.changed_topics(bundle) == {bundle.told[0].topic}
+    first = replace(bundle.world_messages[0], data=people((31.0, 4.0, 0.0, 0.0)))
+    changed = replace(bundle, world_messages=(first, *bundle.world_messages[1:]))
+    assert changed.changed_topics(bundle) == {bundle.world_messages[0].topic}
 
 
 def test_stamps_of_the_stream_move_those_of_what_is_told() -> None:
     bundle = told_bundle()
     later = restamped(bundle, 5)
-    assert {message.stamp_ns for message in later.told} == {START_NS + 5}
-    assert later.told[0].stamped.stamp_ns == START_NS + 5
+    assert {message.stamp_ns for message in later.world_messages} == {START_NS + 5}
+    assert later.world_messages[0].stamped.stamp_ns == START_NS + 5
     assert same(bundle, later, 5) is None
-    assert topics_of(bundle, "all") == {m.topic for m in bundle.told}
+    assert topics_of(bundle, "all") == {m.topic for m in bundle.world_messages}
     assert topics_of(bundle, "camera") == topics_of(bundle, "lidar") == set()
     assert FramesDropped(of="camera").affected_topics(bundle) == frozenset()
     assert FramesDropped(of="all").affected_topics(bundle) == topics_of(bundle, "all")
-    assert [m.role for m in part_of(bundle, frozenset({bundle.told[2].topic})).told] == ["route"]
+    assert [m.role for m in part_of(bundle, frozenset({bundle.world_messages[2].topic})).world_messages] == ["route"]
 
 
 def test_pieces_of_an_instant_come_together_and_are_taken_out_again() -> None:
     bundle = told_bundle()
-    rest, late = without(bundle, "route"), part_of(bundle, frozenset({bundle.told[2].topic}))
-    assert [m.role for m in rest.joined_with([late]).told] == ["objects", "odometry", "signals", "lanes", "route"]
+    rest, late = without(bundle, "route"), part_of(bundle, frozenset({bundle.world_messages[2].topic}))
+    assert [m.role for m in rest.joined_with([late]).world_messages] == [
+        "objects",
+        "odometry",
+        "signals",
+        "lanes",
+        "route",
+    ]
     assert rest.without_messages().messages == ()
 
 
@@ -172,7 +178,7 @@ def test_lights_have_as_many_names_as_colours() -> None:
 def test_messages_have_the_usual_types_and_stamps() -> None:
     bundle = told_bundle(3)
     wires = {wire.topic: wire for wire in wires_of_bundle(bundle)}
-    for message in bundle.told:
+    for message in bundle.world_messages:
         wire = wires[message.topic]
         assert wire.type == WORLD_TYPES[message.role]
         read = codec.decode(wire.type, wire.cdr)
@@ -231,7 +237,9 @@ def test_without_a_part_no_answer_is_expected(stack: Callable[..., Stack]) -> No
     ticket = arm.send(without(told_bundle(), "odometry"), frozenset())
     assert isinstance(ticket, UnansweredInput) and "no message of /localization/odometry" in ticket.reason
     late = told_bundle()
-    late = replace(late, told=(late.told[0], replace(late.told[1], stamp_ns=START_NS + 30_000_000)))
+    late = replace(
+        late, world_messages=(late.world_messages[0], replace(late.world_messages[1], stamp_ns=START_NS + 30_000_000))
+    )
     ticket = arm.send(late, frozenset())
     assert isinstance(ticket, UnansweredInput) and "+0.030 s off" in ticket.reason
 

@@ -11,7 +11,7 @@ import pytest
 from mt_nodes.cli.outcome import print_summary
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
-from mt_nodes.engine.summary.undecided_reasons import TOLD, UndecidedReasons, over_all
+from mt_nodes.engine.summary.undecided_reasons import MOST, UndecidedReasons, over_all
 
 
 def line(bundle: int, outcome: str, reason: str = "", relation: str = "fog_10") -> dict[str, object]:
@@ -37,7 +37,7 @@ def test_reasons_that_differ_in_numbers_only_are_one_and_the_order_of_pairs_is_n
 
 def test_a_summary_tells_the_most_frequent_reasons_of_each_relation() -> None:
     lines = [line(0, "HOLDS"), *(line(n, "SKIPPED", f"{n} ms behind") for n in (1, 2, 3)), line(4, "ERROR", "no box")]
-    lines += [line(n, "INVALID", "abcdef"[n], "rain") for n in range(TOLD + 2)]
+    lines += [line(n, "INVALID", "abcdef"[n], "rain") for n in range(MOST + 2)]
     relations = summarise(lines, [RelationInfo("fog_10", "necessary"), RelationInfo("rain", "necessary")])["relations"]
     assert relations["fog_10"]["undecided"] == [
         {"outcome": "SKIPPED", "reason": "1 ms behind", "pairs": 3},
@@ -56,7 +56,7 @@ def test_the_terminal_tells_them_below_the_totals(capsys: pytest.CaptureFixture[
 
 
 def test_the_terminal_says_of_each_relation_that_decided_nothing_why(capsys: pytest.CaptureFixture[str]) -> None:
-    why = {f"relation_{n}": f"reason {'abcdef'[n]}" for n in range(TOLD + 2)}
+    why = {f"relation_{n}": f"reason {'abcdef'[n]}" for n in range(MOST + 2)}
     lines = [line(n, "NOT_APPLICABLE", reason, name) for name, reason in why.items() for n in (1, 2)]
     lines.append(line(1, "HOLDS", relation="some"))
     print_summary(summarise(lines, [RelationInfo(name, "expected") for name in (*why, "some")]), Path("out"))

@@ -22,7 +22,7 @@ def lock(armed: bool = True) -> Interlock:
 
 def say(one: Interlock, now_s: float, speed: Any = 0.0, engaged: Any = False, switch: Any = True) -> None:
     for number, value in enumerate((speed, engaged, switch)):
-        one.heard(number, value, now_s)
+        one.receive(number, value, now_s)
 
 
 def granted_at(one: Interlock, now_s: float) -> bool:
@@ -102,7 +102,7 @@ def test_what_is_not_said_any_more_does_not_hold_any_more(silent: int, after_s: 
     while now_s < 2.0:
         for number, value in enumerate((0.0, False, True)):
             if number != silent:
-                one.heard(number, value, now_s)
+                one.receive(number, value, now_s)
         assert granted_at(one, now_s) is (now_s <= after_s), now_s
         now_s = round(now_s + 0.05, 2)
     say(one, now_s)
@@ -119,7 +119,7 @@ def test_what_was_lost_while_nobody_asked_is_noticed(lost: str) -> None:
         say(one, 0.21)
     else:
         for number, value, now_s in ((0, 0.0, 0.25), (1, False, 0.25), (2, True, 0.45)):
-            one.heard(number, value, now_s)
+            one.receive(number, value, now_s)
     assert "let the switch go" in one.permission(0.46).why
 
 
@@ -138,29 +138,29 @@ def test_what_waited_in_a_queue_or_bears_another_clock_is_no_yes(
 ) -> None:
     one = pressed()
     assert granted_at(one, 0.1)
-    one.heard(number, value, 0.1, age_s)
+    one.receive(number, value, 0.1, age_s)
     assert says in one.permission(0.1).why
-    one.heard(number, value, 0.15)
+    one.receive(number, value, 0.15)
     assert "let the switch go" in one.permission(0.15).why
 
 
 def test_what_is_said_is_as_old_as_its_publication() -> None:
     one = pressed()
-    one.heard(2, True, 0.1, age_s=0.2)
+    one.receive(2, True, 0.1, age_s=0.2)
     assert not granted_at(one, 0.25), "0.35 s after it was published"
 
 
 def test_a_switch_that_was_let_go_long_ago_is_not_pressed_anew() -> None:
     one = lock()
     say(one, 0.0)
-    one.heard(2, False, 0.1, age_s=5.0)
-    one.heard(2, True, 0.11)
+    one.receive(2, False, 0.1, age_s=5.0)
+    one.receive(2, True, 0.11)
     assert "let the switch go" in one.permission(0.12).why
 
 
 def test_what_was_never_heard_does_not_hold() -> None:
     one = lock()
-    one.heard(0, 0.0, 0.0)
+    one.receive(0, 0.0, 0.0)
     assert one.permission(0.0).why == "/engaged: nothing was heard yet"
 
 
@@ -168,9 +168,9 @@ def test_a_let_go_from_before_the_switch_fell_silent_is_none_when_it_is_heard_ag
     one = lock()
     say(one, 0.0, switch=False)
     for now_s in (0.2, 0.4):
-        one.heard(0, 0.0, now_s)
-        one.heard(1, False, now_s)
-    one.heard(2, True, 0.5)
+        one.receive(0, 0.0, now_s)
+        one.receive(1, False, now_s)
+    one.receive(2, True, 0.5)
     assert "let the switch go" in one.permission(0.5).why
     say(one, 0.6, switch=False)
     say(one, 0.7)
@@ -182,31 +182,31 @@ def test_a_let_go_from_before_all_else_held_is_none(lost: dict[str, Any]) -> Non
     """It is said so, until the switch has been heard let go once more."""
     one = lock()
     say(one, 0.0, **lost, switch=False)
-    one.heard(0, 0.0, 0.1)
-    one.heard(1, False, 0.1)
+    one.receive(0, 0.0, 0.1)
+    one.receive(1, False, 0.1)
     assert one.permission(0.1).why == f"/dead_man: {NOT_YET}"
-    one.heard(2, True, 0.2)
+    one.receive(2, True, 0.2)
     assert "let the switch go" in one.permission(0.2).why
 
 
 def test_a_let_go_while_something_else_stands_against_it_is_none() -> None:
     one = lock()
     say(one, 0.0)
-    one.heard(2, False, 0.1, against="somebody else publishes")
+    one.receive(2, False, 0.1, against="somebody else publishes")
     assert one.permission(0.1).why == f"/dead_man: {NOT_YET}"
-    one.heard(2, True, 0.2)
+    one.receive(2, True, 0.2)
     assert "let the switch go" in one.permission(0.2).why
 
 
 def test_a_let_go_that_waited_since_before_all_else_held_is_none() -> None:
     one = lock()
     say(one, 0.0, speed=1.0)
-    one.heard(0, 0.0, 0.2)
-    one.heard(2, False, 0.25, age_s=0.1)
+    one.receive(0, 0.0, 0.2)
+    one.receive(2, False, 0.25, age_s=0.1)
     assert one.permission(0.25).why == f"/dead_man: {NOT_YET}"
-    one.heard(2, False, 0.35, age_s=0.1)
+    one.receive(2, False, 0.35, age_s=0.1)
     assert one.permission(0.35).why == "/dead_man: data is False"
-    one.heard(2, True, 0.4)
+    one.receive(2, True, 0.4)
     assert granted_at(one, 0.4)
 
 
@@ -214,9 +214,9 @@ def test_a_let_go_that_waited_since_before_all_else_held_is_none() -> None:
 def test_what_is_neither_yes_nor_no_is_no_let_go(nonsense: Any) -> None:
     one = lock()
     say(one, 0.0)
-    one.heard(2, nonsense, 0.1)
+    one.receive(2, nonsense, 0.1)
     assert one.permission(0.1).why == f"/dead_man: data is {nonsense}"
-    one.heard(2, True, 0.2)
+    one.receive(2, True, 0.2)
     assert "let the switch go" in one.permission(0.2).why
 
 
@@ -232,19 +232,19 @@ def test_what_comes_after_a_message_that_was_published_later_says_nothing(number
     one, values = lock(), (0.0, False, True)
     for switch, now_s in ((False, 0.0), (True, 0.1)):
         for n, value in enumerate((0.0, False, switch)):
-            one.heard(n, value, now_s, published_ns=round(1e9 * (10.0 + now_s)))
+            one.receive(n, value, now_s, published_ns=round(1e9 * (10.0 + now_s)))
     assert granted_at(one, 0.1)
-    one.heard(number, values[number], 0.15, age_s=0.1, published_ns=10_050_000_000)
+    one.receive(number, values[number], 0.15, age_s=0.1, published_ns=10_050_000_000)
     assert "came after a message that was published later" in one.permission(0.15).why
-    one.heard(number, values[number], 0.2, published_ns=10_200_000_000)
+    one.receive(number, values[number], 0.2, published_ns=10_200_000_000)
     assert "let the switch go" in one.permission(0.2).why
 
 
 def test_a_message_that_is_overtaken_is_told_by_it_also_where_the_publisher_is_ahead_by_all_that_it_may_be() -> None:
     one = pressed(1.0)
-    one.heard(2, False, 1.0, age_s=-0.29, published_ns=1_290_000_000)
+    one.receive(2, False, 1.0, age_s=-0.29, published_ns=1_290_000_000)
     say(one, 1.5)
-    one.heard(2, True, 1.5, age_s=0.25, published_ns=1_250_000_000)
+    one.receive(2, True, 1.5, age_s=0.25, published_ns=1_250_000_000)
     assert "came after a message that was published later" in one.permission(1.5).why
 
 
@@ -255,7 +255,7 @@ def test_a_publisher_whose_clock_was_set_back_is_believed_when_what_was_on_its_w
     while at_s < 1.5:
         at_s += 0.125
         for n, value in enumerate((0.0, False, True)):
-            one.heard(n, value, at_s, published_ns=round(1e9 * (50.0 + at_s - 20.0 * (at_s > 0.125))))
+            one.receive(n, value, at_s, published_ns=round(1e9 * (50.0 + at_s - 20.0 * (at_s > 0.125))))
         whys.append(one.permission(at_s).why)
     assert not whys[0] and "published later" in whys[1]
     assert "let the switch go" in whys[-1], "after twice what a signal is fresh for, at the longest"

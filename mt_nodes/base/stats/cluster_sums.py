@@ -80,6 +80,11 @@ class ClusterSums:
         return len(self._row_of)
 
     @property
+    def unit(self) -> str:
+        """Name of one case, in the singular: ``frame``, or ``drive`` where whole episodes are judged."""
+        return self._name(0)
+
+    @property
     def finest(self) -> Clusters:
         """The clusters of the current level."""
         table = np.array(self._columns, dtype=np.int64).reshape(len(self._columns), -1).T

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -65,6 +66,22 @@ def interval_of(clusters: Clusters) -> Interval | None:
     half = z * math.sqrt(share * (1 - share) / effective + z * z / (4 * effective * effective))
     low, high = max(0.0, (middle - half) / spread), min(1.0, (middle + half) / spread)
     return Interval(low, high, f"Wilson, cluster-robust over {clusters}")
+
+
+def more_for_upper(clusters: Clusters, limit: float, times: int = 40) -> int | None:
+    """Return how many more clusters like these bring the upper end of the 95 % interval of a proportion to a limit.
+
+    0 where it is there already; None where the proportion itself is no lower, or ``times`` as many do not suffice.
+    """
+    count, (hits, trials) = len(clusters), clusters.sums[:, :2].sum(axis=0).tolist()
+    more = 0
+    while hits < limit * trials and more <= times * count:
+        rows = clusters.sums[np.arange(count + more) % count]
+        interval = interval_of(replace(clusters, sums=rows))
+        if interval is not None and interval.high <= limit:
+            return more
+        more += max(1, (count + more) // 50)  # to within 2 %, so that long runs take no longer than short ones
+    return None
 
 
 def effective_trials(clusters: Clusters) -> float:

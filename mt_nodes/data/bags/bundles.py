@@ -11,7 +11,8 @@ from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
-from mt_nodes.data.bags.reader import BagReader, RecordedWire, Topic
+from mt_nodes.data.bags.reader import RecordedWire, Topic
+from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
@@ -43,10 +44,10 @@ class Source(Protocol):
     """The bundles of an episode; can be iterated again and again.
 
     Attributes:
-        reader: the file. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
+        reader: the recording. info: every topic of it by name. roles: role -> topics. lead: topic that bundles follow.
     """
 
-    reader: BagReader
+    reader: RecordingReader
     info: dict[str, Topic]
     roles: Roles
     lead: str
@@ -70,7 +71,7 @@ class BagSource:
     LiDARs, to look at. Of several topics of a role the first leads.
 
     Args:
-        path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file.
+        path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file, or a data set such as ``kitti:DIR``.
         topics: role (``lidar``, ``camera``, ``camera_info``, ``region``) -> topic, or several with commas between them,
             where there are several candidates.
         transforms: the user's, which stand above the bag's.
@@ -96,7 +97,7 @@ class BagSource:
         pictures: bool = False,
     ) -> None:
         given = topics or {}
-        self.reader = BagReader(path)
+        self.reader = open_recording(path)
         self.info: dict[str, Topic] = self.reader.topics
         try:
             self.roles = choose(self.info, given, require, str(path), self._frame_of)
@@ -218,10 +219,11 @@ class BagSource:
             wires=tuple(moment.wires),
             regions=moment.regions,
             clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
-            beside=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             images=messages["images"],
             camera_infos=messages["camera_infos"],
+            truth=self.reader.labels(moment.stamp_ns),
         )
 
 
@@ -232,7 +234,7 @@ def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> li
         UsageError: no such bag.
     """
     roles = list(wanted)
-    with BagReader(bag) as reader:
+    with open_recording(bag) as reader:
         return [role for role in roles if role in given or candidates(role, reader.topics)] or roles
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
@@ -20,8 +21,13 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.ros1 import Convert, Ros1ToCdr, ros2_type
 from mt_nodes.data.bags.salvage import TornMcap
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.datasets.dataset_name import hint
+from mt_nodes.data.ground_truth import no_labels
 from mt_nodes.data.messages import Wire
 
+#: Bags of a directory that are named where one is looked for in vain.
+_MOST_NEAR = 5
+_SUFFIXES = (".mcap", ".db3", ".bag")
 #: Hash of an unknown definition: readers that need it must know the type.
 UNKNOWN_HASH = "RIHS01_" + "0" * 64
 
@@ -66,6 +72,7 @@ class BagReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.ros1 = path.suffix == ".bag"
+        self.labels = no_labels
         self._stack = ExitStack()
         #: Damage that is known before the bag is read; empty: none.
         self.damage = ""
@@ -145,7 +152,8 @@ class BagReader:
 
     def _open(self) -> list[Any]:
         if not self.path.exists():
-            raise UsageError(f"no bag {self.path}; expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag")
+            expected = "expected the path of a ROS 2 bag directory, .mcap, .db3 or .bag, or DATASET:DIR"
+            raise UsageError(f"no bag {self.path}; {expected}{hint(self.path) or near_bags(self.path)}")
         why = "it has no metadata.yaml"
         if not self.path.is_dir() or (self.path / "metadata.yaml").is_file():
             reader, why = self._opened(self.path)
@@ -209,8 +217,21 @@ def _hash(connection: Connection) -> str:
 
 
 def _named(error: Exception) -> str:
-    """Return an error's type and text in one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return an error's type and text in one line, without the name that PyYAML gives every text."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).replace('in "<unicode string>", ', "in ")
+
+
+def near_bags(path: Path) -> str:
+    """Return a hint at the bags where one was looked for: one of a similar name, or some of all; empty without any."""
+    try:
+        found = sorted(p for p in path.parent.iterdir() if p.suffix in _SUFFIXES or (p / "metadata.yaml").is_file())
+    except OSError:  # no such directory, or not ours to read
+        return ""
+    names = {bag.name: bag for bag in found}
+    if close := difflib.get_close_matches(path.name, names, n=1):
+        return f"; did you mean '{names[close[0]]}'?"
+    more = ", …" if len(found) > _MOST_NEAR else ""
+    return f"; bags in {path.parent}: {', '.join(list(names)[:_MOST_NEAR])}{more}" if found else ""
 
 
 def _natural(path: Path) -> list[int | str]:

@@ -20,7 +20,21 @@ ROLES = {
     "camera_info": (codec.CAMERA_INFO,),
     "region": (codec.POLYGON,),
 }
+#: Roles whose messages a stack can be tested by alone.
+SENSORS = ("lidar", "camera")
 Roles = dict[str, tuple[str, ...]]
+
+
+class MissingSensor(UsageError):
+    """A bag has no topic for a sensor that is required.
+
+    Attributes:
+        roles: the roles for which it has some.
+    """
+
+    def __init__(self, text: str, roles: Collection[str] = ()) -> None:
+        super().__init__(text)
+        self.roles = frozenset(roles)
 
 
 def candidates(role: str, topics: Mapping[str, Topic]) -> list[str]:
@@ -73,7 +87,10 @@ def choose(
     chosen = {role: names for role, names in chosen.items() if names}
     for role in require:
         if len(chosen.get(role, ())) != len(wanted.get(role, "1")) and not (role in chosen and not wanted):
-            raise UsageError(_unclear(role, chosen.get(role, ()), wanted.get(role, ()), topics, bag))
+            text = _unclear(role, chosen.get(role, ()), wanted.get(role, ()), topics, bag)
+            if role not in SENSORS or candidates(role, topics):
+                raise UsageError(text)
+            raise MissingSensor(text, [each for each in ROLES if candidates(each, topics)])
     return chosen
 
 

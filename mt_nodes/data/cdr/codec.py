@@ -241,7 +241,7 @@ def _image_frame(frame_id: str, encoding: str, size: tuple[int, int], pixel_byte
 def encode_camera_info(info: CameraInfo, like: Wire | None = None) -> bytes:
     """Return the CDR bytes of a ``CameraInfo``; binning and region of interest are those of ``like``, or none."""
     types = typestore().types
-    kept = decode(CAMERA_INFO, like.cdr) if like else None
+    original = decode(CAMERA_INFO, like.cdr) if like else None
     no_roi = types["sensor_msgs/msg/RegionOfInterest"](x_offset=0, y_offset=0, height=0, width=0, do_rectify=False)
     message = types[CAMERA_INFO](
         header=_header(info),
@@ -249,9 +249,9 @@ def encode_camera_info(info: CameraInfo, like: Wire | None = None) -> bytes:
         width=info.width,
         distortion_model=info.distortion_model,
         **{name: np.ascontiguousarray(getattr(info, name), dtype=np.float64).reshape(-1) for name in "dkrp"},
-        binning_x=kept.binning_x if kept else 0,
-        binning_y=kept.binning_y if kept else 0,
-        roi=kept.roi if kept else no_roi,
+        binning_x=original.binning_x if original else 0,
+        binning_y=original.binning_y if original else 0,
+        roi=original.roi if original else no_roi,
     )
     return encode(CAMERA_INFO, message)
 

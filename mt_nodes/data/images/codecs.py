@@ -229,8 +229,8 @@ def _decompressed(image: Image) -> Picture:
 def _compressed(picture: Picture, like: Image) -> bytes:
     data = like.compressed or b""
     if lossy(like):
-        made, out = cv2.imencode(".jpg", picture.pixels, jpeg.settings_of(data))
+        encoded, out = cv2.imencode(".jpg", picture.pixels, jpeg.settings_of(data))
     else:
-        made, out = cv2.imencode(".png", picture.pixels, [cv2.IMWRITE_PNG_COMPRESSION, 1])
-    assert made, "OpenCV codes every picture that it decoded"
+        encoded, out = cv2.imencode(".png", picture.pixels, [cv2.IMWRITE_PNG_COMPRESSION, 1])
+    assert encoded, "OpenCV codes every picture that it decoded"
     return bytes(out)

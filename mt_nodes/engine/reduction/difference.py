@@ -20,7 +20,7 @@ from mt_nodes.engine.reduction.row_matching import Bytes, Mask, RowEdit
 
 #: Side of the blocks that changed pixels are taken back in.
 BLOCK_PX = 16
-_PARTS = ("clouds", "images", "camera_infos", "told")
+_PARTS = ("clouds", "images", "camera_infos", "world_messages")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,12 @@ class MessageDifference:
     Attributes:
         topic: of the message.
         kinds: (atoms,) what each atom is, in words.
-        made: returns the message with only some atoms kept; None: there is none then.
+        reduced_message: returns the message with only some atoms kept; None: there is none then.
     """
 
     topic: str
     kinds: npt.NDArray[np.str_]
-    made: Callable[[Mask], Message | None]
+    reduced_message: Callable[[Mask], Message | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,26 +59,26 @@ class Difference:
         """(N,) what each atom is."""
         return np.concatenate([np.empty(0, dtype="U1"), *(part.kinds for part in self.parts)])
 
-    def counts(self, kept: Mask | None = None) -> dict[str, int]:
+    def counts(self, mask: Mask | None = None) -> dict[str, int]:
         """Return how many atoms there are of each kind, all or of those that are kept."""
-        kinds = self.kinds if kept is None else self.kinds[kept]
+        kinds = self.kinds if mask is None else self.kinds[mask]
         names, counts = np.unique(kinds, return_counts=True)
         return {str(name): int(count) for name, count in zip(names, counts, strict=True)}
 
-    def reduced(self, kept: Mask) -> Bundle:
+    def reduced(self, mask: Mask) -> Bundle:
         """Return the follow-up with only some atoms kept; with all of them it is the follow-up itself."""
-        if kept.all():
+        if mask.all():
             return self.followup
-        masks = np.split(kept, np.cumsum([len(part.kinds) for part in self.parts])[:-1])
-        made = {part.topic: part.made(mask) for part, mask in zip(self.parts, masks, strict=True)}
+        masks = np.split(mask, np.cumsum([len(part.kinds) for part in self.parts])[:-1])
+        new = {part.topic: part.reduced_message(own) for part, own in zip(self.parts, masks, strict=True)}
         topics = list(dict.fromkeys([m.topic for b in (self.followup, self.given) for m in b.messages]))
         whole = {m.topic: m for m in self.followup.messages}
-        messages = [m for topic in topics if (m := made[topic] if topic in made else whole.get(topic)) is not None]
+        messages = [m for topic in topics if (m := new[topic] if topic in new else whole.get(topic)) is not None]
         return replace(self.followup, **dict(_sorted(messages)))
 
 
 def _sorted(messages: list[Message]) -> Iterator[tuple[str, Any]]:
-    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "told"}
+    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "world_messages"}
     for part in _PARTS:
         yield part, tuple(m for m in messages if kinds.get(type(m), "camera_infos") == part)
 
@@ -89,7 +89,7 @@ def _part(topic: str, old: Message | None, new: Message | None) -> MessageDiffer
     elif isinstance(old, Image) and isinstance(new, Image) and _alike(old, new) and _same_pixels(old, new):
         found = _of_images(topic, old, new)
     elif isinstance(old, WorldMessage) and isinstance(new, WorldMessage) and _alike(old, new) and old.role == new.role:
-        found = _of_told(topic, old, new)
+        found = _of_world_messages(topic, old, new)
     else:
         found = None
     return found or _whole(topic, old, new)
@@ -102,8 +102,8 @@ def _alike(old: Message, new: Message) -> bool:
 def _whole(topic: str, old: Message | None, new: Message | None) -> MessageDifference:
     """Return a difference that cannot be divided: the message as it was, or as it is; nothing where they are equal."""
     if old is not None and new is not None and _hash(old) == _hash(new):
-        return MessageDifference(topic, np.empty(0, dtype="U1"), lambda kept: new)
-    return MessageDifference(topic, np.array(["messages changed"]), lambda kept: new if kept[0] else old)
+        return MessageDifference(topic, np.empty(0, dtype="U1"), lambda mask: new)
+    return MessageDifference(topic, np.array(["messages changed"]), lambda mask: new if mask[0] else old)
 
 
 def _hash(message: Message) -> str:
@@ -120,10 +120,10 @@ def _of_clouds(topic: str, old: Cloud, new: Cloud) -> MessageDifference | None:
         return None
     rows = np.concatenate([old.raw, new.raw])
 
-    def made(kept: Mask) -> Cloud:
-        return new.with_raw(rows[edit.rows(kept)], height=new.height) if kept.any() else old
+    def reduced(mask: Mask) -> Cloud:
+        return new.with_raw(rows[edit.rows(mask)], height=new.height) if mask.any() else old
 
-    return MessageDifference(topic, _kinds(edit, "points"), made)
+    return MessageDifference(topic, _kinds(edit, "points"), reduced)
 
 
 def _edit(old: Cloud, new: Cloud) -> RowEdit:
@@ -172,18 +172,18 @@ def _of_images(topic: str, old: Image, new: Image) -> MessageDifference | None:
     if not len(blocks):
         return None
 
-    def made(kept: Mask) -> Image:
-        if not kept.any():
+    def reduced(mask: Mask) -> Image:
+        if not mask.any():
             return old
-        back = np.isin(block, blocks[~kept])
+        back = np.isin(block, blocks[~mask])
         pixels = new.pixels.copy()
         pixels[back] = old.pixels[back]
         return replace(new, pixels=pixels)
 
-    return MessageDifference(topic, np.repeat(["blocks of pixels changed"], len(blocks)), made)
+    return MessageDifference(topic, np.repeat(["blocks of pixels changed"], len(blocks)), reduced)
 
 
-def _of_told(topic: str, old: WorldMessage, new: WorldMessage) -> MessageDifference | None:
+def _of_world_messages(topic: str, old: WorldMessage, new: WorldMessage) -> MessageDifference | None:
     """Objects that were added, removed or changed; what is told in another form cannot be divided."""
     if not isinstance(old.data, Detections) or not isinstance(new.data, Detections):
         return None
@@ -198,5 +198,5 @@ def _of_told(topic: str, old: WorldMessage, new: WorldMessage) -> MessageDiffere
     return MessageDifference(
         topic,
         _kinds(edit, "objects"),
-        lambda kept: replace(new, data=both.take(edit.rows(kept))) if kept.any() else old,
+        lambda mask: replace(new, data=both.take(edit.rows(mask))) if mask.any() else old,
     )

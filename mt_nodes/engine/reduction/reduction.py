@@ -28,17 +28,17 @@ class Reduction:
 
     Attributes:
         first, end: first bundle that a stack which remembers is given, and the one behind the last.
-        kept: (N,) which atoms of the difference between both inputs the follow-up keeps; None: it is whole.
+        mask: (N,) which atoms of the difference between both inputs the follow-up keeps; None: it is whole.
     """
 
     first: int
     end: int
-    kept: Mask | None = None
+    mask: Mask | None = None
 
     @property
     def whole(self) -> bool:
         """Whether the follow-up is that of the relation."""
-        return self.kept is None or bool(self.kept.all())
+        return self.mask is None or bool(self.mask.all())
 
     def of(self, derived: DerivedFollowup, difference: Difference | None) -> DerivedFollowup:
         """Return a follow-up with nothing but the atoms that are kept; its effects stay those of the mutation.
@@ -49,21 +49,21 @@ class Reduction:
         Raises:
             InfrastructureError: it differs in another number of atoms than when it was made small.
         """
-        if self.kept is None:
+        if self.mask is None:
             return derived
-        if difference is None or len(difference.kinds) != len(self.kept):
+        if difference is None or len(difference.kinds) != len(self.mask):
             atoms = 0 if difference is None else len(difference.kinds)
             raise InfrastructureError(
-                f"the follow-up differs from the source by {atoms} atoms, {len(self.kept)} when it was made small; "
+                f"the follow-up differs from the source by {atoms} atoms, {len(self.mask)} when it was made small; "
                 "it needs the same bag, versions and CPU type"
             )
-        made = Followup(((0, difference.reduced(self.kept)),), derived.followup.effects)
-        return replace(derived, followup=made)
+        reduced = Followup(((0, difference.reduced(self.mask)),), derived.followup.effects)
+        return replace(derived, followup=reduced)
 
     def save(self, path: Path) -> None:
         """Write it."""
-        kept = np.empty(0, dtype=bool) if self.kept is None else self.kept
-        np.savez(path, span=np.array([self.first, self.end]), kept=kept, whole=np.array(self.kept is None))
+        mask = np.empty(0, dtype=bool) if self.mask is None else self.mask
+        np.savez(path, span=np.array([self.first, self.end]), kept=mask, whole=np.array(self.mask is None))
 
     @classmethod
     def of_request(cls, request: ReplayRequest) -> Reduction | None:

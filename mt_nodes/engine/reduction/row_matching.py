@@ -64,23 +64,23 @@ class RowEdit:
         removed = np.setdiff1d(np.arange(len(before)), partner[partner >= 0])
         return cls(len(before), len(after), partner, np.sort(changed), np.flatnonzero(partner < 0), removed)
 
-    def rows(self, kept: Mask) -> Rows:
+    def rows(self, mask: Mask) -> Rows:
         """Return what remains of ``after`` when only some atoms are kept, as rows of ``before`` then ``after``.
 
         Rows of ``after`` keep their order; a removed one that comes back stands behind the one it stood behind.
 
         Args:
-            kept: (atoms,) which.
+            mask: (atoms,) which.
         """
-        changed, added, removed = np.split(kept, np.cumsum([len(self.changed), len(self.added)]))
+        changed, added, removed = np.split(mask, np.cumsum([len(self.changed), len(self.added)]))
         taken = self.before + np.arange(self.after)
         back = self.changed[~changed]
         taken[back] = self.partner[back]
         stays = np.ones(self.after, dtype=bool)
         stays[self.added[~added]] = False
-        again = self.removed[~removed]
-        order = np.argsort(np.concatenate([np.arange(self.after)[stays], self._behind(again)]), kind="stable")
-        return np.asarray(np.concatenate([taken[stays], again])[order])
+        restored = self.removed[~removed]
+        order = np.argsort(np.concatenate([np.arange(self.after)[stays], self._behind(restored)]), kind="stable")
+        return np.asarray(np.concatenate([taken[stays], restored])[order])
 
     def _behind(self, rows: Rows) -> npt.NDArray[np.float64]:
         """Return where rows of ``before`` belong in ``after``: half a row behind their last neighbour that is there."""
@@ -102,6 +102,6 @@ def _numbered(group: Rows) -> Rows:
     """Return group and how-many-th of it as one number a row; both are below 2³¹."""
     order = np.argsort(group, kind="stable")
     in_order = group[order].astype(np.int64)
-    made = np.empty(len(group), dtype=np.int64)
-    made[order] = in_order * 2**31 + np.arange(len(group)) - np.searchsorted(in_order, in_order, side="left")
-    return made
+    numbered = np.empty(len(group), dtype=np.int64)
+    numbered[order] = in_order * 2**31 + np.arange(len(group)) - np.searchsorted(in_order, in_order, side="left")
+    return numbered

@@ -8,9 +8,11 @@ from typing import Any
 
 from mt_nodes.base.stats.cluster_sums import MIN_CLUSTERS, Clusters, ClusterSums, Unit
 from mt_nodes.base.stats.exceedance import Exceedance, exceedance, excess_over, needed_in, sign_flip_p, upper_bound
-from mt_nodes.base.stats.intervals import interval_of
+from mt_nodes.base.stats.intervals import interval_of, more_for_upper
+from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import SCORE_FALLS, Outcome
 from mt_nodes.engine.summary.noise_floor import Numbers
+from mt_nodes.engine.summary.oracle_sums import OracleSums
 from mt_nodes.engine.summary.outcomes import PairTally
 from mt_nodes.engine.summary.recall import Recall
 from mt_nodes.engine.summary.score_range import ScoreFalls
@@ -25,7 +27,7 @@ class ArmSums:
         """Begin without any pair; ``needed``: how many clusters are enough."""
         self.outcomes: Counter[str] = Counter()
         self.undecided = UndecidedReasons()
-        self.numbers, self.recall = Numbers(), Recall()
+        self.numbers, self.recall, self.oracle = Numbers(), Recall(), OracleSums()
         #: Of the cases of drives that are not settled: violated and decided pairs.
         self.cases: dict[Unit, list[int]] = {}
         #: Of those cases that show a scene which began earlier: the first frame of it.
@@ -76,6 +78,17 @@ class ArmSums:
         """Upper end of the 95 % interval of the share of violated pairs, None where none was decided."""
         return upper_bound(self._sums) if len(self._sums) else None
 
+    @property
+    def unit(self) -> str:
+        """Name of one case: ``frame``, ``scene`` or ``drive``."""
+        return self._sums.unit
+
+    def more_for_upper(self, limit: float) -> str:
+        """Return how much more input like this brings the upper end of the interval to a limit; empty if none would."""
+        clusters = self._sums.enough(MIN_CLUSTERS)
+        more = more_for_upper(clusters, limit) if len(clusters) else None
+        return counted(more, f"more {clusters.one}") if more else ""
+
     def excess_over(self, rate: float, family: int) -> Exceedance:
         """Test whether the share of violated pairs exceeds a rate."""
         return excess_over(self._sums, rate, family)
@@ -122,6 +135,7 @@ class ArmSums:
         if row.measured is not None:
             self.numbers.take(row.measured)
         self.recall.take(row.unit, row.objects)
+        self.oracle.take(row.unit, row.outcome, row.truth)
         self._falls.take(row.falls)
         for category, (source, followup) in row.counts.items():
             cells = self._counts.setdefault(category, {">": 0, "=": 0, "<": 0})
@@ -152,8 +166,8 @@ class RelationSums:
         for sums, background in zip(self._exceeds, (self.control, self.sham), strict=True):
             sums.one = "scene" if scenes else sums.one
             for case, (violated, decided) in self.relation.cases.items():
-                if (there := background.cases.get(case)) is not None:
-                    sums.add(scenes.get(case, case), violated * there[1] - there[0] * decided)
+                if (background_case := background.cases.get(case)) is not None:
+                    sums.add(scenes.get(case, case), violated * background_case[1] - background_case[0] * decided)
         for arm in self.arms:
             arm.settle()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, StackError, headline
+from mt_nodes.base.errors import InfrastructureError, StackCallError, StackError, headline
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import SCHEMA, Pair, RelationOutcome, Verdict
 
@@ -18,8 +18,12 @@ Line = Mapping[str, Any]
 
 
 def death_line(error: StackError) -> dict[str, Any]:
-    """Return the line that keeps a death: how the stack ended, and the pairs that it was at."""
-    return {"schema": SCHEMA, "type": TYPE, "reason": headline(error), "pairs": list(error.pairs)}
+    """Return the line that keeps a death: how the stack ended, and the pairs that it was at.
+
+    ``goes_on`` marks an exception that it survived.
+    """
+    alive = {"goes_on": True} if isinstance(error, StackCallError) else {}
+    return {"schema": SCHEMA, "type": TYPE, "reason": headline(error), "pairs": list(error.pairs), **alive}
 
 
 def note_pairs(error: InfrastructureError, struck: Iterable[Verdict]) -> None:
@@ -47,8 +51,20 @@ class Deaths:
 
     @property
     def plain(self) -> list[dict[str, Any]]:
-        """What a summary says of them: reason and pairs of each."""
-        return [{"reason": line["reason"], "pairs": list(line["pairs"])} for line in self._lines]
+        """What a summary says of them: reason and pairs of each; equal exceptions are one, with ``times``."""
+        rows: list[dict[str, Any]] = []
+        survived: dict[str, dict[str, Any]] = {}
+        for line in self._lines:
+            row = {"reason": line["reason"], "pairs": list(line["pairs"])}
+            if not line.get("goes_on"):
+                rows.append(row)
+            elif (same := survived.get(line["reason"])) is None:
+                survived[line["reason"]] = {**row, "times": 1}
+                rows.append(survived[line["reason"]])
+            else:
+                same["pairs"] += row["pairs"]
+                same["times"] += 1
+        return rows
 
     def weighed(self, relation: str, outcome: RelationOutcome, why: str) -> tuple[RelationOutcome, str]:
         """See :func:`weighed`."""
@@ -67,7 +83,8 @@ def describe_deaths(deaths: Sequence[Line]) -> str:
     """Say how often the stack failed (died, hung, raised, or answered twice) and how, the first three ways."""
     reasons = list(dict.fromkeys(death["reason"] for death in deaths))
     more = f", and {len(reasons) - 3} other ways" if len(reasons) > 3 else ""
-    return f"the stack failed {counted(len(deaths), 'time')}: {', '.join(reasons[:3])}{more}"
+    times = sum(death.get("times", 1) for death in deaths)
+    return f"the stack failed {counted(times, 'time')}: {', '.join(reasons[:3])}{more}"
 
 
 def place_of(death: Line) -> str:

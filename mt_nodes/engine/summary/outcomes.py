@@ -26,7 +26,7 @@ class RelationEvidence:
 
     Attributes:
         kind, min_decided: as its file states them.
-        frames: in which a pair was decided; draws of one frame are no further frames.
+        frames: in which a pair was decided; draws of one frame are no further frames. unit: what one of them is.
         pairs, control, sham: tallies of the relation and of what its check said of control and sham.
         p_background: that the violations exceed those of control and sham, tested alone; None when nothing was paired.
         p: that they stand out, tested alone: from control and sham, and where a rate is tolerated from that, too.
@@ -56,6 +56,12 @@ class RelationEvidence:
     tolerated_rate: float | None = None
     upper: float | None = None
     alpha: float = ALPHA
+    unit: str = "frame"
+
+    @property
+    def least(self) -> int:
+        """So many frames have to be decided."""
+        return max(1, self.min_decided)
 
     @property
     def noisy(self) -> bool:
@@ -99,8 +105,8 @@ def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
     if e.kind == "necessary" and e.pairs.violated and not e.noisy and (e.compared or e.demands_of_itself):
         clean = "control and sham clean" if e.compared else "which its check finds without control or sham"
         return RelationOutcome.FAIL, f"necessary, {violated}, {clean}"
-    if e.frames < (least := max(1, e.min_decided)):
-        return RelationOutcome.INCONCLUSIVE, f"{counted(e.frames, 'frame')} decided, at least {least} needed"
+    if e.frames < e.least:
+        return RelationOutcome.INCONCLUSIVE, f"{counted(e.frames, e.unit)} decided, at least {e.least} needed"
     if not e.pairs.violated:
         return RelationOutcome.PASS, f"no violated pair in {e.pairs.decided} decided"
     if e.tolerable:
@@ -111,6 +117,13 @@ def relation_outcome(e: RelationEvidence) -> tuple[RelationOutcome, str]:
     if e.below(e.p) and e.below(e.p_adjusted):
         return RelationOutcome.FAIL, f"{violated} {_stand(e)} out from {background} ({tested})"
     return RelationOutcome.INCONCLUSIVE, f"{violated} {_why_undecided(e, background)} ({tested})"
+
+
+def missing_input(e: RelationEvidence, outcome: RelationOutcome) -> str:
+    """Return how much more input would decide a relation that is INCONCLUSIVE, empty where none would."""
+    if outcome is not RelationOutcome.INCONCLUSIVE:
+        return ""
+    return counted(e.least - e.frames, f"more {e.unit}") if e.frames < e.least else e.more
 
 
 def _background(e: RelationEvidence) -> str:

@@ -41,7 +41,7 @@ class Recall:
     """Counts objects that were found, pair by pair."""
 
     def __init__(self) -> None:
-        self._by: dict[str, Any] | None = None
+        self._axis: dict[str, Any] | None = None
         #: By class (None: all together) and bin (None: all of them).
         self._rates: dict[tuple[str | None, int | None], ClusterSums] = {}
 
@@ -49,9 +49,9 @@ class Recall:
         """Count what a decided pair says of single objects, which may be nothing: see :func:`about_objects`."""
         if not detail:
             return
-        self._by = by = self._by or dict(detail[OBJECTS_BY])
+        self._axis = axis = self._axis or dict(detail[OBJECTS_BY])
         for number, found, label in detail[OBJECTS]:
-            place = math.floor(number / by["bin"])
+            place = math.floor(number / axis["bin"])
             for key in itertools.product((None, label), (None, place)):
                 self._rates.setdefault(key, ClusterSums(MIN_CLUSTERS, 2)).add(unit, int(found), 1)
 
@@ -64,13 +64,13 @@ class Recall:
             every bin that has an object in ``bins``, ``from`` and ``to`` its limits. Intervals are Wilson's, as those
             of all rates.
         """
-        if self._by is None or not self._rates:
+        if self._axis is None or not self._rates:
             return None
         labels = sorted({label for label, _ in self._rates if label is not None})
-        told = {label: self._binned(label, self._by["bin"]) for label in labels}
+        by_class = {label: self._binned(label, self._axis["bin"]) for label in labels}
         return {
-            "by": self._by,
-            "classes": told if len(labels) == 1 else {ALL: self._binned(None, self._by["bin"]), **told},
+            "by": self._axis,
+            "classes": by_class if len(labels) == 1 else {ALL: self._binned(None, self._axis["bin"]), **by_class},
         }
 
     def _binned(self, label: str | None, width: float) -> dict[str, Any]:

@@ -27,6 +27,8 @@ FIRST_ANSWERS = 5
 LEAST_GAP = 0.1
 #: The high threshold that is proposed lies this share of the way from the lowest score to an answer's usual highest.
 _PROPOSED_SHARE = 0.4
+#: Beyond these a detection is taken for one in another unit: no road user is as long, no sensor sees as far.
+_MOST_SIZE_M, _MOST_RANGE_M, _MOST_YAW_RAD = 60.0, 2000.0, 6.4
 #: Of the answers in which something is seen, in so many something should be demanded.
 _LEAST_SHARE = 0.5
 
@@ -39,18 +41,34 @@ def score_line(bundle: tuple[int, int], output: Output, scores: Mapping[str, Thr
     Args:
         bundle: episode and index. output: the answer. scores: the stack's thresholds, by output.
     """
-    said = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
-    if not said:
+    outputs = {role: part for role in DEFAULT_THRESHOLDS if (part := getattr(output, role)) is not None}
+    if not outputs:
         return None
-    thresholds = {role: scores.get(role, DEFAULT_THRESHOLDS[role]) for role in said}
+    doubts = _unit_doubts(output)
+    thresholds = {role: scores.get(role, DEFAULT_THRESHOLDS[role]) for role in outputs}
     return {
         "schema": SCHEMA,
         "type": TYPE,
         "bundle": list(bundle),
         "thresholds": {role: [each.high, each.low] for role, each in thresholds.items()},
-        "hundredths": {role: _hundredths(part.score) for role, part in said.items()},
-        "classes": {role: dict(Counter(part.label.tolist())) for role, part in said.items()},
+        "hundredths": {role: _hundredths(part.score) for role, part in outputs.items()},
+        "classes": {role: dict(Counter(part.label.tolist())) for role, part in outputs.items()},
+        **({"doubts": doubts} if doubts else {}),
     }
+
+
+def _unit_doubts(output: Output) -> list[str]:
+    """Say what numbers of detections look like another unit than metres and radians; nothing of sound ones."""
+    seen = output.detections
+    if seen is None or not len(seen):
+        return []
+    largest_m, farthest_m = (float(np.nanmedian(np.abs(part).max(axis=1))) for part in (seen.size_m, seen.center_m))
+    most_rad = float(np.nanmax(np.abs(seen.yaw_rad), initial=0.0))
+    return [
+        *([f"sizes of {largest_m:,.0f} m"] if largest_m > _MOST_SIZE_M else []),
+        *([f"distances of {farthest_m:,.0f} m"] if farthest_m > _MOST_RANGE_M else []),
+        *([f"yaw of {most_rad:.0f} rad"] if most_rad > _MOST_YAW_RAD else []),
+    ]
 
 
 def _hundredths(score: Any) -> dict[str, int]:
@@ -64,6 +82,7 @@ class ScoreRange:
 
     def __init__(self) -> None:
         self.answers = 0
+        self._doubts: Counter[str] = Counter()
         self._scores: dict[str, Counter[int]] = {}
         self._classes: dict[str, Counter[str]] = {}
         self._thresholds: dict[str, Thresholds] = {}
@@ -75,6 +94,7 @@ class ScoreRange:
         if line.get("type") != TYPE:
             return
         self.answers += 1
+        self._doubts.update(line.get("doubts", ()))
         for role, (high, low) in line["thresholds"].items():
             self._thresholds[role] = Thresholds(high, low)
         for role, counts in line["hundredths"].items():
@@ -106,7 +126,17 @@ class ScoreRange:
 
     def warnings(self) -> list[str]:
         """Return a line for each output whose thresholds are no good: what is wrong, and what to write."""
-        return score_warnings(self.plain())
+        return [*score_warnings(self.plain()), *self._unit_warnings()]
+
+    def _unit_warnings(self) -> list[str]:
+        """Return a line if every answer so far has numbers that look like another unit."""
+        if not self.answers or self._doubts.total() < self.answers:
+            return []
+        examples = {doubt.partition(" of ")[0]: doubt for doubt in self._doubts}
+        return [
+            f"the stack's detections have {', '.join(examples.values())}; expected metres and radians: is the stack's "
+            "unit another (millimetres, degrees)?"
+        ]
 
     def _plain(self, role: str, counts: Counter[int]) -> dict[str, Any]:
         least, most, fit = min(counts) / 100, max(counts) / 100, self._thresholds[role]
@@ -173,23 +203,23 @@ def proposal(least: float, most: float) -> tuple[float, float]:
 
 
 def _warning(role: str, row: Mapping[str, Any]) -> str:
-    seen = f"{row['count']} {role} in {counted(row['answers'], 'answer')} of the stack"
+    counts = f"{row['count']} {role} in {counted(row['answers'], 'answer')} of the stack"
     if not row["demanded"]:
         return (
-            f"of {seen} none has the score of {row['high']:g} (score_high) from which it is demanded, the highest is "
+            f"of {counts} none has the score of {row['high']:g} (score_high) from which it is demanded, the highest is "
             f"{row['most']:.2f}: relations about {role} are NOT_APPLICABLE"
         )
     if row["least"] == row["most"]:  # it gives no scores, or two only
         return ""
     if row["demanded_in"] < _LEAST_SHARE * row["seen_in"]:
         return (
-            f"of {seen} {row['demanded']} {'has' if row['demanded'] == 1 else 'have'} the score of {row['high']:g} "
+            f"of {counts} {row['demanded']} {'has' if row['demanded'] == 1 else 'have'} the score of {row['high']:g} "
             f"(score_high) from which one is demanded: in {row['seen_in'] - row['demanded_in']} of {row['seen_in']} "
             f"answers that see any none is, and relations about {role} are NOT_APPLICABLE there"
         )
     if row["least"] >= row["low"] and round(row["high"] - row["least"], 4) < LEAST_GAP:
         return (
-            f"of {seen} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "
+            f"of {counts} none has a score below {row['least']:.2f}: the stack cuts there itself, and what is demanded "
             f"from {row['high']:g} (score_high) on is lost when its score falls by less than {LEAST_GAP:g}"
         )
     return ""

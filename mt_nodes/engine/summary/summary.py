@@ -13,14 +13,18 @@ from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
-from mt_nodes.engine.summary.arm_sums import RelationSums, digits
+from mt_nodes.engine.summary.arm_sums import ArmSums, RelationSums, digits
 from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
 from mt_nodes.engine.summary.noise_floor import floor_of
-from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, relation_outcome
+from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, missing_input, relation_outcome
 from mt_nodes.engine.summary.score_range import ScoreRange
 from mt_nodes.engine.summary.unstamped import Unstamped
 from mt_nodes.engine.summary.verdict_rows import Line, in_order, rows_by_arm
+from mt_nodes.engine.summary.worst_pairs import WorstPairs
+from mt_nodes.relations.change_words import describe_change
 
+#: A PASS whose interval ends above this share of violated pairs says how much more input would bring it down.
+VAGUE = 0.2
 _Tests = tuple[Exceedance | None, Exceedance | None]
 
 
@@ -35,6 +39,7 @@ class RelationInfo:
     requirement: tuple[str, ...] = ()
     tolerated_rate: float | None = None
     demands_of_itself: bool = False
+    change: str = ""
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> RelationInfo:
@@ -48,6 +53,7 @@ class RelationInfo:
             requirement=tuple(plain.get("requirement", ())),
             tolerated_rate=plain.get("tolerated_rate"),
             demands_of_itself=kind == "necessary" and _demands_of_itself(plain.get("check")),
+            change=plain.get("change") or describe_change(plain),
         )
 
 
@@ -75,8 +81,8 @@ def summarise(
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
-    deaths, scores, unstamped = Deaths(), ScoreRange(), Unstamped()
-    lines = unstamped.passing(scores.passing(deaths.passing(verdicts)))
+    deaths, scores, unstamped, worst = Deaths(), ScoreRange(), Unstamped(), WorstPairs()
+    lines = worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts))))
     sums = _added_up(lines, [r.id for r in relations], drive_by_drive)
     arms = [arm for each in sums.values() for arm in each.arms]
     outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
@@ -100,10 +106,14 @@ def summarise(
         **({"safety": dict(safety)} if safety else {}),
         **({"topics": dict(topics)} if topics else {}),
         "relations": {
-            r.id: _relation_plain(r, sums[r.id], evidence[r.id], ended[r.id], scores.least) for r in relations
+            r.id: {
+                **_relation_plain(r, sums[r.id], evidence[r.id], ended[r.id], scores.least),
+                **({"worst": pair} if (pair := worst.of(r.id)) else {}),
+            }
+            for r in relations
         },
         "latency_ms": dict(latency_ms or {}),
-        **({"scores": seen} if (seen := scores.plain()) else {}),
+        **({"scores": score_rows} if (score_rows := scores.plain()) else {}),
         **({"unstamped": True} if unstamped.plain else {}),
     }
 
@@ -176,6 +186,7 @@ def _evidence_of(
         test_alone=found.test if found else "",
         more=among.more if among else "",
         demands_of_itself=info.demands_of_itself,
+        unit="drive" if sums.relation.unit == "drive" else "frame",
         tolerated_rate=info.tolerated_rate,
         upper=sums.relation.upper if info.tolerated_rate is not None else None,
     )
@@ -205,10 +216,13 @@ def _relation_plain(
     outcome, why = ended
     floor = floor_of(*(arm.numbers for arm in sums.arms))
     found, undecided = sums.relation.recall.plain(), sums.relation.undecided.plain()
+    oracle = sums.relation.oracle.plain()
     return {
         "outcome": outcome.value,
         "why": why,
+        **_more_input(sums.relation, evidence, outcome),
         "kind": info.kind,
+        "unit_of_input": evidence.unit,
         **sums.relation.plain(least_score),
         "control": sums.control.plain(),
         "sham": sums.sham.plain(),
@@ -218,8 +232,19 @@ def _relation_plain(
         "min_decided": info.min_decided,
         **({"tolerated_rate": info.tolerated_rate} if info.tolerated_rate is not None else {}),
         "because": info.because,
+        "change": info.change,
         "requirement": list(info.requirement),
         **({"undecided": undecided} if undecided else {}),
         **({"recall": found} if found else {}),
+        **({"ground_truth": oracle} if oracle else {}),
         **({"measured": floor} if floor else {}),
     }
+
+
+def _more_input(relation: ArmSums, evidence: RelationEvidence, outcome: RelationOutcome) -> dict[str, str]:
+    """Return ``more``: what would decide; ``more_until_20_percent``: what would make a vague PASS less so."""
+    if outcome is RelationOutcome.PASS:
+        more = relation.more_for_upper(VAGUE)
+        return {"more_until_20_percent": more} if more else {}
+    more = missing_input(evidence, outcome)
+    return {"more": more} if more else {}

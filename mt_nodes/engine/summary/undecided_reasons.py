@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.data.verdict import Outcome
 
 #: So many reasons are told, the most frequent ones.
-TOLD = 3
+MOST = 3
 #: What was measured is another number each time; a digit in a name is none.
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*")
 
@@ -31,7 +31,7 @@ class UndecidedReasons:
     def plain(self) -> list[dict[str, Any]]:
         """Return ``outcome``, ``reason`` (one of those that are alike) and number of ``pairs``, most frequent first."""
         most = sorted((-pairs, outcome.value, reason) for (outcome, _), (pairs, reason) in self._sorts.items())
-        return [{"outcome": outcome, "reason": reason, "pairs": -pairs} for pairs, outcome, reason in most[:TOLD]]
+        return [{"outcome": outcome, "reason": reason, "pairs": -pairs} for pairs, outcome, reason in most[:MOST]]
 
 
 def over_all(relations: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -40,14 +40,14 @@ def over_all(relations: Iterable[Mapping[str, Any]]) -> list[str]:
     for relation in relations:
         for row in relation.get("undecided", ()):
             together.take(Outcome(row["outcome"]), row["reason"], row["pairs"])
-    return [_said(row) for row in together.plain()]
+    return [_reason_in_words(row) for row in together.plain()]
 
 
 def why_never_decided(relation: Mapping[str, Any]) -> str:
     """Return the most frequent reason of a relation of a summary that no pair decided; empty where some did."""
     rows = relation.get("undecided", ())
-    return _said(rows[0]) if rows and not relation["decided"] else ""
+    return _reason_in_words(rows[0]) if rows and not relation["decided"] else ""
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _reason_in_words(row: Mapping[str, Any]) -> str:
     return f"{row['pairs']} {row['outcome']}{', such as' if row['pairs'] > 1 else ''}: {row['reason']}"

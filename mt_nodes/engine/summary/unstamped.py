@@ -9,7 +9,7 @@ from typing import Any
 from mt_nodes.data.verdict import Pair
 
 #: What is said of a run whose inputs bear none.
-SAID = (
+WARNING = (
     "all inputs bear the stamp 0: which messages are of one instant is told by their order alone, and no answer by its "
     "stamp; have the recording stamped"
 )

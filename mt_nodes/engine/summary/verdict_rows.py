@@ -42,6 +42,8 @@ class VerdictRow(NamedTuple):
     reason: str = ""
     #: Scores of what was lost, before and after.
     falls: Sequence[Sequence[float]] = ()
+    #: What the labels say of it, where there are any.
+    truth: Line | None = None
 
 
 class PairRow(NamedTuple):
@@ -65,6 +67,8 @@ class PairRow(NamedTuple):
     #: Classes of the obstacles that the verdict is about, joined by ``;``, and the range of the nearest.
     object_class: str
     range_m: float | None
+    #: What the labels say of both outputs, empty without labels.
+    truth: str = ""
     #: What source (as it is expected of the follow-up) and follow-up commanded; not in the tables.
     commanded: tuple[float, float] | None = None
 
@@ -148,6 +152,7 @@ def _row(frame: Unit, case: Unit, line: Line, unit: Unit) -> VerdictRow:
     return VerdictRow(
         *(unit, outcome, line["lost"], line["gained"], counts, objects, measured, case, frame, by_arrival, reason),
         falls=detail.get(SCORE_FALLS, ()),
+        truth=line.get("truth"),
     )
 
 

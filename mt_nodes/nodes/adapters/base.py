@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from mt_nodes.base import plugins
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.message_packages import origin
 from mt_nodes.base.params import build
 from mt_nodes.data.lanes import Lanes
@@ -91,8 +93,11 @@ def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
     for cls in known.values():
         if cls.type == type_name and cls.role == role:  # type: ignore[attr-defined]
             return cls
-    types = sorted(f"{c.type} ({c.role})" for c in known.values())  # type: ignore[attr-defined]
+    types = {c.type for c in known.values() if c.role == role}  # type: ignore[attr-defined]
+    whole = re.sub(r"^(\w+)/(\w+)$", r"\1/msg/\2", type_name)  # as ROS 1 writes it
+    if whole in types or difflib.get_close_matches(type_name, types, n=1, cutoff=0.8):
+        raise UsageError(f"no adapter reads {role} from {type_name}{suggest(whole, types)}")
     raise UsageError(
-        f"no adapter reads {role} from {type_name}; there are {', '.join(types)}; see `mt list adapters`, or name the "
-        f"fields that hold it: outputs: {{{role}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
+        f"no adapter reads {role} from {type_name}; there are {', '.join(sorted(types))}; see `mt list adapters`, or "
+        f"name the fields that hold it: outputs: {{{role}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
     )

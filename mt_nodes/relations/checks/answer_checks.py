@@ -19,7 +19,7 @@ _PERCENTILE = 95
 
 @dataclass(frozen=True)
 class LatencyNotWorse(SequenceCheck):
-    """The 95th percentile of the follow-up arm's latencies is at most the source arm's, times a factor, plus an offset.
+    """The 95th percentile of the follow-up arm's latency is at most the source arm's times a factor plus an offset.
 
     Both arms share the machine, and one instance may have started later: the control of the same run shows how far they
     differ without any change. In mode ``alternate`` there is one instance; ``swap_arms`` of live runs lets two exchange
@@ -89,7 +89,7 @@ class OutputRateNotLower(SequenceCheck):
 
 @dataclass(frozen=True)
 class StillAnswers(SequenceCheck):
-    """The follow-up arm is silent for at most ``more`` inputs in a row beyond the source arm's longest silence.
+    """The follow-up arm's longest silence exceeds the source arm's by at most ``more`` inputs in a row.
 
     Only instants at which both arms got an input count. A stack that dies ends the run anyway; this check finds one
     that runs but stops answering, or takes long to recover.

@@ -158,7 +158,7 @@ def _size(image: Image) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class BoxesKept(BoxCheck):
-    """Each demanded box of the source has a box of its own in the follow-up, at the place where the mutation leaves it.
+    """Each demanded box of the source has its own box in the follow-up, where the mutation leaves it.
 
     Partners overlap by at least ``min_iou`` and are assigned by the Hungarian method. New boxes are reported beside it.
     """
@@ -209,7 +209,7 @@ F = TypeVar("F", bound="BoxFound")
 
 @dataclass(frozen=True)
 class BoxFound(BoxesKept):
-    """Each object that the mutation added to the image has a box of the follow-up.
+    """Each object that the mutation adds to the image is detected in the follow-up.
 
     The box overlaps the object by at least ``found_iou``, more than it overlaps any box of the source, and is none of
     the source's boxes, which stand for their own objects only. Objects with a visible share below ``least_visible``, or

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar
 
@@ -16,6 +16,7 @@ from mt_nodes.data.association import Association, moved
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.image_boxes import iou, pair
 from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.data.verdict import Judgement, Outcome
@@ -26,6 +27,8 @@ from mt_nodes.relations.checks.obstacles import in_boxes
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
+#: The score from which detections and boxes count, where neither relation nor stack file has one.
+SCORE_LOW = 0.3
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,35 @@ class CameraAndLidarAgree(Check):
     needs: ClassVar[tuple[str, ...]] = ("detections", "boxes")
 
     min_iou: float = param(0.3, low=0.01, high=1.0, help="overlap of box and projected detection")
-    score_low: float = param(0.3, low=0.0, high=1.0, help="detections and boxes with this score count")
+    score_low: float | None = param(
+        None,
+        low=0.0,
+        high=1.0,
+        help=f"detections and boxes with this score count; not given: low of the stack's `scores`, else {SCORE_LOW}",
+    )
+    box_score_low: float | None = param(
+        None, low=0.0, high=1.0, help="boxes with this score count, where it is another than for detections"
+    )
     least_visible: float = param(0.5, low=0.0, high=1.0, help="share of the object that the camera must have in sight")
     background_label: str = param("", help="class of what is added, which control and sham are about; empty: all")
+
+    @property
+    def detections_from(self) -> float:
+        """The score from which detections count."""
+        return SCORE_LOW if self.score_low is None else self.score_low
+
+    @property
+    def boxes_from(self) -> float:
+        """The score from which boxes count."""
+        return self.detections_from if self.box_score_low is None else self.box_score_low
+
+    def of_stack(self, traits: OutputTraits) -> CameraAndLidarAgree:
+        """Return the check with missing thresholds taken from the stack file, as far as that has them."""
+        if self.score_low is not None:
+            return self
+        low = {role: traits.scores[role].low if role in traits.scores else SCORE_LOW for role in self.needs}
+        box_score_low = low["boxes"] if self.box_score_low is None else self.box_score_low
+        return replace(self, score_low=low["detections"], box_score_low=box_score_low)
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair."""
@@ -68,7 +97,7 @@ class CameraAndLidarAgree(Check):
         self, detections: Detections, boxes: ImageBoxes, effects: Effects, bundle: Bundle, image: Image
     ) -> Judgement:
         """Compare detection and box of every added object; each gets at most one of both, used only once."""
-        sure, answers = self._sure(detections), boxes.take(boxes.score >= self.score_low)
+        sure, answers = self._sure(detections), boxes.take(boxes.score >= self.boxes_from)
         volumes = in_boxes(effects.added, sure.frame_id, bundle)
         expected_boxes = [box for box in effects.image_boxes if box.topic == image.topic]
         outlines = ImageBoxes.make(boxes.frame_id, None, [box.box_px for box in expected_boxes])
@@ -89,7 +118,7 @@ class CameraAndLidarAgree(Check):
         return self._judge_counts(agreed, disagreements, "no added object was found by either")
 
     def _sure(self, detections: Detections) -> Detections:
-        return detections.take(detections.score >= self.score_low)
+        return detections.take(detections.score >= self.detections_from)
 
     def _of_class(self, detections: Detections) -> Mask:
         own = self.background_label.lower()
@@ -110,7 +139,7 @@ class CameraAndLidarAgree(Check):
         """Return the detections, and which of them (M,) have a box where they project to."""
         assert output.detections is not None and output.boxes is not None
         sure = self._sure(output.detections)
-        answers = output.boxes.take(output.boxes.score >= self.score_low)
+        answers = output.boxes.take(output.boxes.score >= self.boxes_from)
         overlap = iou(self._projected(sure, bundle, image), answers.box_px)
         return sure, np.asarray((overlap >= self.min_iou).any(axis=1))
 

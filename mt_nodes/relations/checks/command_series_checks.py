@@ -50,7 +50,7 @@ class KeepsCurrentThroughout(PartingCheck):
 
 @dataclass(frozen=True)
 class ReactionTimeNotLonger(PartingCheck):
-    """After the change appears, the follow-up's command departs from the source's within ``at_most_s``.
+    """The follow-up's command departs from the source's within ``at_most_s`` after the change appears.
 
     It departs at the first instant from which steering or speed deviate by more than their tolerance for ``lasts_s``
     without a break. A follow-up that never does reacts too late, unless the sequence ends before that is certain. Times

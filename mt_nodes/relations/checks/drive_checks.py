@@ -83,7 +83,7 @@ class BrakesNoLater(TraceCheck):
 
 @dataclass(frozen=True)
 class ClearanceNotLess(TraceCheck):
-    """The least distance between the outlines of the ego and of any actor is no smaller, less an allowance.
+    """The ego's smallest distance from any actor, between outlines, does not fall by more than an allowance.
 
     Actors that are in one of the two worlds only do not count, nor do those to which the source keeps more than
     ``matters_m``.
@@ -107,7 +107,7 @@ class ClearanceNotLess(TraceCheck):
 
 @dataclass(frozen=True)
 class CollisionsNotMore(TraceCheck):
-    """The follow-up's ego hits nobody that the source's does not hit, and, if demanded, nobody harder."""
+    """The follow-up's ego hits nobody that the source's does not hit and, if demanded, nobody harder."""
 
     faster_by_at_most_mps: float = param(
         1000.0, low=0.0, high=1000.0, unit="m/s", help="by how much faster it may hit whom the source hits, too"
@@ -129,7 +129,7 @@ class CollisionsNotMore(TraceCheck):
 
 @dataclass(frozen=True)
 class ComfortNotWorse(TraceCheck):
-    """The largest braking, lateral acceleration and jerk are no larger, less allowances.
+    """The largest braking, lateral acceleration and jerk do not rise by more than allowances.
 
     Lateral acceleration is speed times yaw rate; jerk is the rate of change of the longitudinal acceleration. The
     measured value is the largest excess as a share of its allowance. The check compares with the source, not with what
@@ -171,7 +171,7 @@ _STEP_M = 1.0
 
 @dataclass(frozen=True)
 class DrivesNoFaster(TraceCheck):
-    """The follow-up's ego is no faster, less an allowance: at its maximum, on average, or at every place.
+    """The follow-up's ego is no faster than an allowance permits: at its maximum, on average, or at every place.
 
     Forwards and backwards speeds are compared separately: a follow-up that reverses where the source does not is faster
     by that speed.

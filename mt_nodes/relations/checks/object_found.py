@@ -114,12 +114,12 @@ class ObjectFound(ObstaclesKept):
         found[self.associate.pair(objects, others.take(_nearer(others, objects, before)))[0]] = True
         return found
 
-    def _newly_covered(self, objects: Detections, by: Detections, before: Detections) -> Floats:
+    def _newly_covered(self, objects: Detections, boxes_after: Detections, before: Detections) -> Floats:
         """Return which share of each footprint (V,) lies in boxes now and in none before, 0..1."""
         own, old = footprints(objects), shapely.union_all(footprints(before))
         shares = np.zeros(len(objects))
         for i, label in enumerate(objects.label.tolist()):
-            boxes = by.take(by.label == label) if self.per_category else by
+            boxes = boxes_after.take(boxes_after.label == label) if self.per_category else boxes_after
             new = shapely.difference(shapely.intersection(own[i], shapely.union_all(footprints(boxes))), old)
             shares[i] = shapely.area(new) / max(shapely.area(own[i]), 1e-9)
         return shares

@@ -93,9 +93,9 @@ class ObstaclesKept(ObstacleCheck):
             new[new] = self._uncovered(after.take(new), before.take(rows), known[rows])
         return new
 
-    def _uncovered(self, obstacles: Detections, by: Detections, known: Polygons) -> Mask:
+    def _uncovered(self, obstacles: Detections, covering: Detections, known: Polygons) -> Mask:
         """Return which obstacles (M,) were neither split nor merged."""
-        return newly_covered(obstacles, by, known, self.per_category) < self.coverage
+        return newly_covered(obstacles, covering, known, self.per_category) < self.coverage
 
     def answers(self, compared: Comparison) -> Mask:
         """Return which follow-up obstacles (K,) have high enough scores, and are small enough, to count."""
@@ -175,7 +175,7 @@ class ObstaclesNotGained(ObstaclesKept):
 
 @dataclass(frozen=True)
 class Monotone(ObstaclesKept):
-    """O(more) ⊆ O(less): what is detected with more of a change (fog, rain, lost returns) is detected with less of it.
+    """O(more) ⊆ O(less): what is detected with more of a change (fog, rain, lost returns) is detected with less, too.
 
     It compares two follow-ups of one bundle with the same draw: the relation's ``baseline`` makes the milder one, which
     the source arm gets, and ``mutate`` the stronger one. An obstacle in the stronger one with a score of at least
@@ -253,7 +253,7 @@ class RemovedGone(ObstaclesNotGained):
 
 @dataclass(frozen=True)
 class ObstacleCountNotLess(ObstacleCheck):
-    """|O| ≤ |O′|, as in Zhou and Sun's table: a new obstacle offsets a lost one, wherever it is.
+    """|O| ≤ |O′|, as in Zhou and Sun's table: a new obstacle anywhere offsets a lost one.
 
     The demanded obstacles are compared with their partners (wherever those are, so that crossing an outline loses none)
     plus the new obstacles of the keep zone. ``per_category`` counts each class separately.

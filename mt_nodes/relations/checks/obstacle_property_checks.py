@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoxStable(ObstacleCheck):
-    """Position, yaw and size of each demanded obstacle that has a partner stay within bounds.
+    """Position, yaw and size of each demanded obstacle with a partner stay within bounds.
 
     If the mutation moves the scene, the box is compared with its expected position, yaw and size: equivariance.
     Position is over ground; size is the worst of length, width and height. The yaw of a box about as wide as long means
@@ -76,7 +76,7 @@ class BoxStable(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ClassStable(ObstacleCheck):
-    """Each demanded obstacle that has a partner keeps its class.
+    """Each demanded obstacle with a partner keeps its class.
 
     A lost obstacle has no class: ``obstacles_kept`` judges that.
     """
@@ -109,7 +109,7 @@ class ClassStable(ObstacleCheck):
 
 @dataclass(frozen=True)
 class ConfidenceNotRaised(ObstacleCheck):
-    """The scores of the demanded obstacles that have partners do not rise, on average or each.
+    """The scores of the demanded obstacles with partners do not rise, on average or individually.
 
     Only obstacles that both arms detect are compared, so that losing uncertain ones does not raise the average.
     """

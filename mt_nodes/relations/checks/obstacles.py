@@ -104,7 +104,7 @@ class ObstacleCheck(ScoredCheck):
                 return Judgement(Outcome.ERROR, reason=f"the {name} output has {broken}")
         try:
             region = self.region.resolve(bundle)
-            compared = self._compare(region, outputs[0], outputs[1], effects, bundle)  # type: ignore[arg-type]
+            compared = self.compare(region, outputs[0], outputs[1], effects, bundle)  # type: ignore[arg-type]
         except RegionUnavailable as error:
             return Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
         except UnknownTransform as error:
@@ -150,9 +150,17 @@ class ObstacleCheck(ScoredCheck):
             return f"{flat} of {len(detections)} obstacles without a size, which association bev_iou needs"
         return None
 
-    def _compare(
+    def compare(
         self, region: Region, source: Detections, followup: Detections, effects: Effects, bundle: Bundle
     ) -> Comparison:
+        """Return two outputs side by side.
+
+        Args:
+            region: of this instant.
+
+        Raises:
+            UnknownTransform: an output is in a frame that does not lead to the region's.
+        """
         frame_id = region.frame_id
         before, after = (_in_frame(d, frame_id, bundle) for d in (source, followup))
         carry = effects.carry(frame_id, bundle.transforms)

@@ -55,7 +55,7 @@ def resampled(places: Places, horizon_m: float, step_m: float) -> Places:
     return np.column_stack([np.interp(at, along, column) for column in places.T])
 
 
-def apart_m(expected: Places, path: Places, by: str) -> float:
+def apart_m(expected: Places, path: Places, measure: str) -> float:
     """Return the distance of two evenly sampled paths, by one of :data:`DISTANCES`.
 
     ``lateral`` is the largest distance of a position of the second path from the first, which is extended straight at
@@ -63,10 +63,10 @@ def apart_m(expected: Places, path: Places, by: str) -> float:
     matter, the direction does. ``hausdorff`` and ``frechet`` (discrete: Eiter and Mannila, Technical Report CD-TR
     94/64, TU Vienna, 1994) are those of the whole paths, both computed by GEOS.
     """
-    if by == "lateral":
+    if measure == "lateral":
         return _in_order_m(_lengthened(expected, path), path)
     lines = shapely.linestrings(expected), shapely.linestrings(path)
-    return float((shapely.hausdorff_distance if by == "hausdorff" else shapely.frechet_distance)(*lines))
+    return float((shapely.hausdorff_distance if measure == "hausdorff" else shapely.frechet_distance)(*lines))
 
 
 def length_m(places: Places) -> float:

@@ -33,7 +33,7 @@ class DrivesNoFasterThere(ThereCheck):
 
 @dataclass(frozen=True)
 class KeepsWayThere(ThereCheck):
-    """Before and at the changed place speed and way are the source's, within tolerances: ``keep_current``.
+    """Before and at the changed place, speed and path are the source's, within tolerances: ``keep_current``.
 
     Speeds are compared at the same places and their differences averaged; of the lateral offsets the largest counts.
     """

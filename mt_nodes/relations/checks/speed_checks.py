@@ -15,7 +15,7 @@ from mt_nodes.relations.checks.controls import DRIVES, STANDS_MPS, DriveCheck, F
 
 @dataclass(frozen=True)
 class AccelerationWithin(DriveCheck):
-    """The follow-up commands the source's acceleration, within a tolerance."""
+    """The follow-up's commanded acceleration is the source's, within a tolerance."""
 
     tolerance_mps2: float = param(0.5, low=0.0, high=50.0, unit="m/s²", help="largest deviation")
 
@@ -48,7 +48,7 @@ class SpeedWithin(DriveCheck):
 
 @dataclass(frozen=True)
 class SpeedNotHigher(FasterOrSlower):
-    """The follow-up's speed is at most the source's, but for an allowance.
+    """The follow-up's speed exceeds the source's by at most an allowance.
 
     The allowance is the larger of ``by_at_most_mps`` and ``by_at_most_share`` of the source's speed; the direction of
     travel does not matter. A follow-up that reverses the direction may not go faster than the allowance there. For a

@@ -18,7 +18,7 @@ from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, dri
 
 @dataclass(frozen=True)
 class SteeringWithin(SteeringCheck):
-    """The follow-up's command steers as the source's, within a tolerance.
+    """The follow-up's steering is the source's, within a tolerance.
 
     DeepTest and its successors judge deviations of the steering; what is tolerable depends on the vehicle.
     """

@@ -87,17 +87,17 @@ def stretch_of(
         return _stretch(source, followup, 0.0, end_m, now_m=end_m / 2.0)
     place = _place(followup, effects)
     if place is None:
-        here_m = end_m / 2.0
+        station_m = end_m / 2.0
     else:
         away = np.hypot(*(source.places_m - place).T)
         nearest = int(np.argmin(away))
         if away[nearest] > source.scenario.ego.vehicle.front_m + _OFF_M:
             return f"the source does not come there: its way ends {away[nearest]:.0f} m off"
-        here_m = float(source.way_m[nearest])
+        station_m = float(source.way_m[nearest])
     limit_mps = effects.numbers.get("limit_mps", 0.0)
     before_m, after_m = (AFTER_M, BEFORE_M) if limit_mps else (BEFORE_M, AFTER_M)
-    begin_m = max(0.0, here_m - before_m)
-    return _stretch(source, followup, begin_m, min(end_m, here_m + after_m), now_m=begin_m, limit_mps=limit_mps)
+    begin_m = max(0.0, station_m - before_m)
+    return _stretch(source, followup, begin_m, min(end_m, station_m + after_m), now_m=begin_m, limit_mps=limit_mps)
 
 
 def _place(followup: ScenarioTrace, effects: WorldEffects) -> Floats | None:

@@ -62,7 +62,7 @@ def manoeuvre(facts: Mapping[str, Fact]) -> Facts:
 
 
 def _odometry(bundle: Bundle) -> Control | None:
-    odometry = next((m.data for m in bundle.told if isinstance(m.data, Odometry)), None)
+    odometry = next((m.data for m in bundle.world_messages if isinstance(m.data, Odometry)), None)
     return Control(None, speed_mps=odometry.speed_mps, yaw_rate_radps=odometry.yaw_rate_radps) if odometry else None
 
 

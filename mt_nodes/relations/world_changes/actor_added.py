@@ -28,7 +28,7 @@ _TRIED, _CLEAR_M = 40, 0.3
 _STEPS_OUT_S, _SETS_OFF_M = 3.0, 90.0
 #: An oncoming actor starts so far beyond the place, on a lane within this lateral distance and this angle to the
 #: opposite direction.
-_BEYOND_M, _BESIDE_M, _AGAINST_RAD = 45.0, 6.0, 0.3
+_BEYOND_M, _LANE_OFFSET_M, _AGAINST_RAD = 45.0, 6.0, 0.3
 #: Distance between the actors of a group; spacing of the checked places of an oncoming one's way, in metres.
 _APART_M, _EVERY_M = 0.6, 5
 
@@ -133,9 +133,9 @@ class ActorAdded(ScenarioChange):
         walk = (Waypoint(end.x_m, end.y_m, self.speed_mps),)
         return Actor(name, kind, _turned(begin, -side * pi / 2.0), waypoints=walk, trigger=trigger)
 
-    def _oncoming(self, name: str, kind: str, here: Pose, way: OwnWay) -> Actor | None:
+    def _oncoming(self, name: str, kind: str, place: Pose, way: OwnWay) -> Actor | None:
         """Return an actor that meets the ego about there, None if no lane leads the other way."""
-        for lane, station in _against(way, here):
+        for lane, station in _against(way, place):
             begin = station - _BEYOND_M
             if begin >= 0.0:
                 places = [lane.pose_at(s) for s in np.arange(begin + _EVERY_M, lane.length_m, _EVERY_M).tolist()]
@@ -145,12 +145,12 @@ class ActorAdded(ScenarioChange):
         return None
 
 
-def _against(way: OwnWay, here: Pose) -> Iterator[tuple[Lane, float]]:
+def _against(way: OwnWay, place: Pose) -> Iterator[tuple[Lane, float]]:
     """Yield lanes beside a place in the opposite direction, and the stations there."""
     for lane in way.road.lanes.values():
-        station, left = lane.station_of(here.x_m, here.y_m)
-        turn = (lane.pose_at(station).yaw_rad - here.yaw_rad + pi) % (2.0 * pi)
-        if lane.on_road and abs(left) <= _BESIDE_M and min(turn, 2.0 * pi - turn) <= _AGAINST_RAD:
+        station, left = lane.station_of(place.x_m, place.y_m)
+        turn = (lane.pose_at(station).yaw_rad - place.yaw_rad + pi) % (2.0 * pi)
+        if lane.on_road and abs(left) <= _LANE_OFFSET_M and min(turn, 2.0 * pi - turn) <= _AGAINST_RAD:
             yield lane, station
 
 

@@ -93,8 +93,8 @@ class PedestrianNearer(ScenarioChange):
         if KINDS[actor.kind].label != "pedestrian" or not (waits or _stands(actor)):
             return 0.0
         lane, ego = _lane(setting), setting.scenario.ego
-        here, there = (lane.station_of(p.x_m, p.y_m)[0] for p in (ego.start, actor.start))
-        return there - here - ego.vehicle.front_m - self.left_m
+        ego_station_m, actor_station_m = (lane.station_of(p.x_m, p.y_m)[0] for p in (ego.start, actor.start))
+        return actor_station_m - ego_station_m - ego.vehicle.front_m - self.left_m
 
 
 def _stands(actor: Actor) -> bool:

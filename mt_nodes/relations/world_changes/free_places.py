@@ -119,7 +119,7 @@ def taken(setting: Setting) -> shapely.Geometry:
     parts = [shapes.at_pose(shapes.of_vehicle(scenario.ego.vehicle), scenario.ego.start), setting.road.built_up]
     parts += [shapes.at_pose(shapes.of_obstacle(one), one.pose) for one in scenario.obstacles]
     for actor, way in zip(scenario.actors, ways_of(scenario), strict=False):
-        straight = _straight_on(actor, scenario.duration_s)
+        straight = _straight_line(actor, scenario.duration_s)
         parts += [outline(actor), (way if straight is None else straight).buffer(size_of(actor)[1] / 2.0)]
     return shapely.union_all(parts)
 
@@ -136,7 +136,7 @@ def unused_names(scenario: Scenario, stem: str, count: int) -> tuple[str, ...]:
     return tuple(free[:count])
 
 
-def _straight_on(actor: Actor, duration_s: float) -> shapely.LineString | None:
+def _straight_line(actor: Actor, duration_s: float) -> shapely.LineString | None:
     """Return the line of an actor with a speed and no waypoints, else None."""
     if actor.waypoints or actor.speed_mps == 0.0:
         return None

@@ -38,11 +38,11 @@ class Carry:
         return replace(turned, x_m=axis.x_m - x, y_m=axis.y_m - y)
 
     @classmethod
-    def between(cls, here: Pose, there: Pose) -> Carry:
+    def between(cls, start: Pose, end: Pose) -> Carry:
         """Return the motion from one pose to the other, without a mirror."""
-        turned = cls(there.yaw_rad - here.yaw_rad)
-        x, y = turned.places(np.array([[here.x_m, here.y_m]]))[0].tolist()
-        return replace(turned, x_m=there.x_m - x, y_m=there.y_m - y)
+        turned = cls(end.yaw_rad - start.yaw_rad)
+        x, y = turned.places(np.array([[start.x_m, start.y_m]]))[0].tolist()
+        return replace(turned, x_m=end.x_m - x, y_m=end.y_m - y)
 
     @property
     def side(self) -> float:

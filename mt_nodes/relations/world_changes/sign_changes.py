@@ -21,7 +21,7 @@ SPEEDS_KMH = {"speed_limit": 1.0, "minimum_speed": 1.0, "speed_limit_us": 1.6093
 _CAPS, _ZONE, _ZONE_KMH = ("speed_limit", "speed_limit_us"), "zone_30", 30.0
 _KMH_PER_MPS = 3.6
 #: Distance of the post from the carriageway; least distance between signs.
-_BESIDE_M, _APART_M = 0.5, 3.0
+_POST_OFFSET_M, _APART_M = 0.5, 3.0
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class SignPutUp(ScenarioChange):
         rows = way.tried(rng, self.at, self.ahead_m)
         for row in rows:
             if (edge := way.edge_m(row, way.near_side, road.carriageway)) is not None:
-                post = way.at(row, way.near_side * (edge + _BESIDE_M))
+                post = way.at(row, way.near_side * (edge + _POST_OFFSET_M))
                 posts = [one.pose for one in road.signs] + [one.pose for one in road.signals]
                 if min((np.hypot(p.x_m - post.x_m, p.y_m - post.y_m) for p in posts), default=np.inf) >= _APART_M:
-                    return {"row": row, "beside_m": edge + _BESIDE_M}
+                    return {"row": row, "beside_m": edge + _POST_OFFSET_M}
         low, high = self.ahead_m
         raise NotApplicable(
             f"none of {len(rows)} places of the way ({self.at}, {low:g} to {high:g} m ahead) has room for a post"
@@ -62,10 +62,10 @@ class SignPutUp(ScenarioChange):
     def apply(self, setting: Setting, draw: Draw) -> tuple[Setting, WorldEffects]:
         """Add the sign."""
         way, row, road = OwnWay.of(setting), int(draw["row"]), setting.road
-        here, post = way.at(row), way.at(row, way.near_side * float(draw["beside_m"]))
-        caps = () if self.limit_kmh is None else (Limit(here, self.limit_kmh / _KMH_PER_MPS),)
+        place, post = way.at(row), way.at(row, way.near_side * float(draw["beside_m"]))
+        caps = () if self.limit_kmh is None else (Limit(place, self.limit_kmh / _KMH_PER_MPS),)
         numbers = {"ahead_m": row - way.front_m} | ({"limit_mps": caps[0].limit_mps} if caps else {})
-        effects = WorldEffects(at=here, numbers=numbers)
+        effects = WorldEffects(at=place, numbers=numbers)
         signs = (*road.signs, Sign(self.face, post, self.value))
         return replace(setting, road=replace(road, signs=signs, limits=(*road.limits, *caps))), effects
 

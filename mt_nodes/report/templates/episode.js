@@ -112,7 +112,6 @@
       if (on && told() && now >= drive.end) now = 0;
       playing = on;
       last = null;
-      button.textContent = on ? "⏸" : "▶";
       button.setAttribute("aria-label", on ? "Pause" : "Play");
       if (on) requestAnimationFrame(tick);
     }
@@ -147,6 +146,11 @@
       show(told().end * (event.clientX - frame.left) / frame.width);
     }));
     one(".controls").hidden = false;
+    /* On a phone the picture is wider than the screen: begin with the place where it happens. */
+    const frame = one(".frame"), there = one(".hit") || one(".body.ego.followup");
+    if (there && frame.scrollWidth > frame.clientWidth) {
+      frame.scrollLeft += there.getBoundingClientRect().left - frame.getBoundingClientRect().left - frame.clientWidth / 2;
+    }
   }
 
   document.querySelectorAll(".episode:has(.controls)").forEach(viewer);

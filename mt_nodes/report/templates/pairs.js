@@ -85,15 +85,19 @@
     ["range_m", "range (m)", (i) => number(told.range_m[i])],
     ["reason", "reason", (i) => text("reason", i)],
   ];
+  /* Drives lose and gain nothing, and not every check says whom it is about. */
+  const driven = told.bundle.every((bundle) => bundle < 0);
+  const empty = { lost: driven, gained: driven, object_class: told.texts.object_class.every((name) => !name), range_m: !told.range_m.some(Number.isFinite) };
+  const columns = COLUMNS.filter(([by]) => !empty[by]);
   const breakable = (id) => id.split("/").flatMap((part, at) => (at ? ["/", document.createElement("wbr"), part] : [part]));
   const body = made("tbody"), count = made("p", { class: "count", "aria-live": "polite" }), heads = made("tr");
-  for (const [by, name] of COLUMNS) {
+  for (const [by, name] of columns) {
     heads.append(made("th", { scope: "col", "data-by": by }, made("button", {
       type: "button",
       click: () => { order = { by, down: order.by === by && !order.down }; look(); },
     }, name)));
   }
-  const turn = (name, label, to) => made("button", { type: "button", class: name, "aria-label": label, click: () => { page = to(); show(); } }, { first: "⏮", back: "◀", on: "▶", last: "⏭" }[name]);
+  const turn = (name, label, to) => made("button", { type: "button", class: name, "aria-label": label, click: () => { page = to(); show(); } }, { first: "« first", back: "‹ previous", on: "next ›", last: "last »" }[name]);
   const pages = () => Math.max(1, Math.ceil(found.length / PAGE)), at = made("span");
   const pager = made("nav", { class: "pager", "aria-label": "pages of pairs" },
     turn("first", "first page", () => 0), turn("back", "previous page", () => page - 1), at, turn("on", "next page", () => page + 1), turn("last", "last page", () => pages() - 1));
@@ -102,8 +106,8 @@
     const grouped = (value) => value.toLocaleString("en");
     page = Math.max(0, Math.min(pages() - 1, page));
     body.replaceChildren(...Array.from(found.slice(page * PAGE, (page + 1) * PAGE), (i) => made("tr", { "aria-current": i === opened },
-      ...COLUMNS.map(([by, name, cell]) => made("td", { "data-label": by === "pair" ? null : name, class: by }, cell(i))))));
-    count.textContent = `${grouped(found.length)} of ${grouped(told.count)} pairs`;
+      ...columns.map(([by, name, cell]) => made("td", { "data-label": by === "pair" ? null : name, class: by }, cell(i))))));
+    count.textContent = `${grouped(found.length)} of ${grouped(told.count)} pair${told.count === 1 ? "" : "s"}`;
     at.textContent = `page ${grouped(page + 1)} of ${grouped(pages())}`;
     for (const [name, ends] of [["first", page === 0], ["back", page === 0], ["on", page + 1 >= pages()], ["last", page + 1 >= pages()]]) pager.querySelector(`.${name}`).disabled = ends;
     for (const head of heads.children) {
@@ -143,27 +147,12 @@
 
   const panel = one("#opened");
 
-  function copied(words, label) {
-    const button = made("button", { type: "button", class: "copy", click: async () => {
-      const before = button.textContent;
-      try { await navigator.clipboard.writeText(words); } catch {
-        const area = made("textarea", {}, words);
-        button.after(area);
-        area.select();
-        document.execCommand("copy");
-        area.remove();
-      }
-      button.textContent = "copied";
-      setTimeout(() => { button.textContent = before; }, 1500);
-    } }, label);
-    return button;
-  }
   const typed = (prefix, i) => { const id = idOf(i); return `${prefix} ${/^[\w@%+=:,.\/-]+$/.test(id) ? id : `'${id.replaceAll("'", `'"'"'`)}'`}`; };
-  const command = (words) => made("p", {}, made("code", { class: "command" }, words), " ", copied(words, "copy"));
+  const command = (words) => made("p", {}, made("code", { class: "command" }, words), " ", copying(words, "copy"));
   function facts(i) {
     const unit = text("unit", i), list = made("dl", { class: "verdict" });
     const rows = [["measured", number(told.measured[i], unit)], ["bound", number(told.bound[i], unit)], ["margin", number(told.margin[i], unit)],
-      ["lost / gained", `${told.lost[i]} / ${told.gained[i]}`], ["class", text("object_class", i).replaceAll(";", ", ")], ["range", number(told.range_m[i], "m")],
+      ["lost / gained", driven ? "" : `${told.lost[i]} / ${told.gained[i]}`], ["class", text("object_class", i).replaceAll(";", ", ")], ["range", number(told.range_m[i], "m")],
       ["commanded", told.source && Number.isFinite(told.source[i]) ? `${number(told.source[i])} expected, ${number(told.followup[i]) || "none"} in the follow-up` : ""]];
     for (const [name, value] of rows) if (value) list.append(made("dt", {}, name), made("dd", {}, value));
     return list;
@@ -208,9 +197,9 @@
     const head = made("h3", { tabindex: -1 }, `${text("relation", i)}, ${whereOf(i)}`, arm === "relation" ? "" : ` (${arm} of ${text("judged_for", i)})`);
     panel.hidden = false;
     panel.replaceChildren(made("header", {}, made("span", { class: `outcome ${mark}` }, mark), head,
-      made("span", { class: "steps" }, step(-1, "◀ previous"), step(1, "next ▶"), made("button", { type: "button", class: "close", click: shut }, "close"))),
+      made("span", { class: "steps" }, step(-1, "‹ previous"), step(1, "next ›"), made("button", { type: "button", class: "close", click: shut }, "close"))),
       made("p", {}, text("reason", i)), facts(i), command(typed(told.reproduce, i)), ...evidence(i), seen, around,
-      made("p", { class: "note" }, "Link to this pair: ", made("a", { href: linkOf(i) }, linkOf(i)), " ", copied(new URL(linkOf(i), location.href).href, "copy")));
+      made("p", { class: "note" }, "Link to this pair: ", made("a", { href: linkOf(i) }, linkOf(i)), " ", copying(new URL(linkOf(i), location.href).href, "copy")));
     show();
     panel.scrollIntoView();
     head.focus({ preventScroll: true });
@@ -227,7 +216,7 @@
     delete panel.dataset.ready;
     history.replaceState(null, "", location.pathname + location.search);
     show();
-    form.scrollIntoView();
+    one("#pairs").scrollIntoView();
   }
 
   function follow() {
@@ -245,9 +234,10 @@
   one("#explorer").append(form, count, made("div", { class: "scroll-x" }, made("table", { class: "stack all-pairs" }, made("thead", {}, heads), body)), pager);
   one("#explorer").hidden = false;
   document.querySelectorAll("[data-no-script]").forEach((part) => { part.hidden = true; });
-  document.querySelectorAll(".violation[data-pair]").forEach((part) => {
+  document.querySelectorAll("[data-pair][id]").forEach((part) => {
     part.removeAttribute("id");
-    part.querySelector("h3").append(" ", made("a", { href: `#pair=${encodeURI(part.dataset.pair)}` }, "open in 3D"));
+    if (!part.matches(".violation")) return;
+    part.querySelector("h3").append(" ", made("a", { href: `#pair=${encodeURI(part.dataset.pair)}` }, "cloud" in part.dataset ? "open in 3D" : "open"));
   });
   addEventListener("hashchange", follow);
   look();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 "use strict";
-/* Reads what report/packing.py wrote: its header, with the arrays by their names. */
+/* Reads what report/page_data.py wrote: its header, with the arrays by their names. */
 async function unpacked(text) {
   const KINDS = {
     Uint8Array, Uint16Array, Uint32Array, Int16Array, Int32Array, Float32Array, Float64Array,

@@ -5,28 +5,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from mt_nodes.base.directories import cannot_write, write_whole
+from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.jsonl import in_utf8
-from mt_nodes.report.birdseye import BLUE, GREY, VERMILLION, data_uri
-from mt_nodes.report.comparison import FAIL
+from mt_nodes.base.wording import counted
+from mt_nodes.engine.summary.headline import INCONCLUSIVE, Headline
+from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, PASS
 from mt_nodes.report.html import SYMBOLS, environment
+from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, VERMILLION
+from mt_nodes.report.svg_parts import data_uri, document, number, path, ticks
 
 _HERE = Path(__file__).parent / "templates"
 #: Longest label of the axis; longer ones lose their beginning, because paths differ at their ends.
 _MAX_LABEL = 24
 #: The report in a version's results directory.
 REPORT = "report.html"
+#: Plot and the room around it, in units of the SVG.
+_WIDTH, _HIGH, _LEFT, _ABOVE, _BELOW = 480, 150, 48, 8, 70
+_STYLE = (
+    f".between{{fill:none;stroke:{GREY}}}.failed{{stroke:{VERMILLION};stroke-width:2}}.failed.dot{{fill:{VERMILLION}}}"
+    f".other{{stroke:{BLUE};stroke-width:2}}.other.dot{{fill:#fff}}.narrow{{display:none}}"
+    "@media (max-width:450px){.narrow{display:inline}}"
+    f"@media (prefers-color-scheme:dark){{.other{{stroke:{LIGHT_BLUE}}}.other.dot{{fill:#15181c}}}}"
+)
+_Place = tuple[float, float]
 
 
-def write_page(path: Path, found: Mapping[str, Any]) -> None:
+def write_page(file: Path, found: Mapping[str, Any]) -> None:
     """Write what :func:`mt_nodes.report.trend.versions.trend` found as HTML, plots as SVG in it; it has no script.
 
     Raises:
@@ -36,13 +48,36 @@ def write_page(path: Path, found: Mapping[str, Any]) -> None:
     loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])])
     labels = [version["label"] for version in found["versions"]]
     rows = [{**row, "plot": plot(row, labels)} for row in found["relations"]]
-    reports = [_link(path.parent, Path(version["path"]) / REPORT) for version in found["versions"]]
+    reports = [_link(file.parent, Path(version["path"]) / REPORT) for version in found["versions"]]
     template = shared.overlay(loader=loader).get_template("trend.html.j2")
-    page = template.render(found=found, rows=rows, reports=reports, symbols=SYMBOLS)
+    page = template.render(found=found, front=front(found), rows=rows, reports=reports, symbols=SYMBOLS)
     try:
-        write_whole(path, page)
+        write_whole(file, page)
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise cannot_write(file, error) from error
+
+
+def front(found: Mapping[str, Any]) -> Headline:
+    """Return a trend in a sentence: what fails in the last version, and what has changed on the way there."""
+    last = found["versions"][-1]["label"]
+    points = {row["name"]: row["points"][-1] for row in found["relations"] if row["points"][-1]}
+    fails = [name for name, point in points.items() if point["outcome"] == FAIL]
+    new = [row["name"] for row in found["relations"] if row["change"] == NEWLY_FAILING]
+    changes = [
+        f"{row['name']} changed at {change['version']}: {100 * change['rate_before']:.1f} % before, "
+        f"{100 * change['rate_after']:.1f} % since then."
+        for row in found["relations"]
+        for change in row["changes"]
+    ]
+    rest = " ".join(changes) or "No significant change of any rate."
+    if fails:
+        newly = f"newly: {', '.join(new)}" if new else "none of them newly"
+        of = f"{len(fails)} of {counted(len(points), 'relation')}"
+        return Headline(FAIL, f"{of} {'fails' if len(fails) == 1 else 'fail'} in {last} ({newly}).", rest)
+    if found["exit_code"] == ExitCode.PASS and points and all(p["outcome"] == PASS for p in points.values()):
+        who = f"All {len(points)} relations pass" if len(points) > 1 else "The one relation passes"
+        return Headline(PASS, f"{who} in {last}.", rest)
+    return Headline(INCONCLUSIVE, f"In {last}: {found['exit_why']}.", rest)
 
 
 def _link(directory: Path, report: Path) -> str:
@@ -58,26 +93,41 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
 
     A version in which the relation is FAIL has a filled square, any other an open circle; changes are dashed lines.
     """
-    figure = Figure(figsize=(max(5.0, 1.2 + 0.8 * len(labels)), 3.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
     known = [(at, p) for at, p in enumerate(row["points"]) if p and p["rate"] is not None]
-    axes.plot([at for at, _ in known], [100 * p["rate"] for _, p in known], color=GREY, linewidth=1.0, zorder=1)
+    top = max((100.0 * p["ci95"][1] for _, p in known), default=0.0) or 1.0
+    pitch = _WIDTH / max(1, len(labels))
+
+    def place(at: float, percent: float) -> tuple[float, float]:
+        return _LEFT + pitch * (at + 0.5), _ABOVE + _HIGH * (1.0 - percent / top)
+
+    parts = []
+    for percent in ticks(0.0, top, 5):
+        down = number(place(0, percent)[1])
+        parts.append(f'<path class="grid" d="M{_LEFT} {down}H{_LEFT + _WIDTH}"/>')
+        parts.append(f'<text x="{_LEFT - 5}" y="{down}" dy="4" text-anchor="end">{percent:g} %</text>')
+    parts.append(f'<path class="between" d="{path([place(at, 100.0 * p["rate"]) for at, p in known])}"/>')
     for at, point in known:
-        failed = point["outcome"] == FAIL
-        colour = VERMILLION if failed else BLUE
-        low, high = (100 * end for end in point["ci95"])
-        axes.vlines(at, low, high, color=colour, linewidth=1.6)
-        face = colour if failed else "white"
-        # A marker at a rate of zero, on the edge of the plot, is not clipped.
-        style: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": 7, "clip_on": False}
-        axes.plot(at, 100 * point["rate"], "s" if failed else "o", zorder=3, **style)
+        parts.append(_point(point, *(place(at, 100.0 * value) for value in (*point["ci95"], point["rate"]))))
     for change in row["changes"]:
-        axes.axvline(labels.index(change["version"]) - 0.5, color="black", linestyle="--", linewidth=1.0)
-    axes.set_xticks(range(len(labels)), [_cut(label) for label in labels], rotation=30, ha="right", fontsize=8)
-    axes.set(xlim=(-0.6, len(labels) - 0.4), ylabel="violated (%)")
-    axes.set_ylim(bottom=0.0)
-    return data_uri(figure)
+        x = number(place(labels.index(change["version"]) - 0.5, 0.0)[0])
+        parts.append(f'<path class="line" stroke-dasharray="5 4" d="M{x} {_ABOVE}V{_ABOVE + _HIGH}"/>')
+    for at, label in enumerate(labels):
+        x, y = number(place(at, 0.0)[0]), _ABOVE + _HIGH + 16
+        turned = f'transform="rotate(-25 {x} {y})" text-anchor="end"'
+        parts.append(f'<text class="narrow" x="{x}" y="{y + 4}" text-anchor="middle">{at + 1}</text>')
+        parts.append(f'<text class="wide" x="{x}" y="{y}" {turned}>{at + 1}: {escape(_cut(label))}</text>')
+    return data_uri(document(_LEFT + _WIDTH + 8, _ABOVE + _HIGH + _BELOW, parts, _STYLE))
+
+
+def _point(point: Mapping[str, Any], low: _Place, high: _Place, rate: _Place) -> str:
+    (x, y), failed = rate, point["outcome"] == FAIL
+    kind = "failed" if failed else "other"
+    shape = (
+        f'<rect class="{kind} dot" x="{number(x - 4.5)}" y="{number(y - 4.5)}" width="9" height="9"/>'
+        if failed
+        else f'<circle class="{kind} dot" cx="{number(x)}" cy="{number(y)}" r="4.5"/>'
+    )
+    return f'<path class="{kind}" d="M{number(x)} {number(low[1])}V{number(high[1])}"/>{shape}'
 
 
 def _cut(label: str) -> str:

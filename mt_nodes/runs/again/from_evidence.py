@@ -32,11 +32,11 @@ def prove_from_evidence(finished: RecordedPair) -> Proof:
     line = find_followup(finished.directory, finished.pair)
     mutations = _mutations(finished, line)
     source = read_source(path, finished.pair, _topics(finished))
-    made, why = _made(finished, line, mutations, source)
+    sha256, why = _derived_sha256(finished, line, mutations, source)
     was = finished.verdict.stamp_ns
     other = f"{path}: the source has the stamp {source.stamp_ns}, had {was} in the run: it was changed"
     notes = [other] if source.stamp_ns != was else []
-    return Proof(finished.sha256, made, None, (*notes, *([why] if why else [])), drawn_anew=False)
+    return Proof(finished.sha256, sha256, None, (*notes, *([why] if why else [])), drawn_anew=False)
 
 
 def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayRequest:
@@ -48,9 +48,9 @@ def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayReq
     Raises:
         UsageError: what was kept is not all that the stack's answer depended on; says what to do instead.
     """
-    asked, path = finished.about["request"], _evidence(finished)
+    request, path = finished.about["request"], _evidence(finished)
     _mutations(finished, find_followup(finished.directory, finished.pair))
-    stack = load_stack(finished.located(asked["stack"]), asked.get("stack_settings"))
+    stack = load_stack(finished.located(request["stack"]), request.get("stack_settings"))
     where = f"{finished.directory}: pair '{finished.pair}'"
     record = "record its input (`ros2 bag record`), `mt replay` the bag, and shrink that run's pair"
     if stack.external:
@@ -64,15 +64,15 @@ def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayReq
         )
     return ReplayRequest(
         bags=(str(path.resolve()),),
-        relations=(finished.relation(tuple(asked["relations"])),),
-        stack=finished.located(asked["stack"]),
-        stack_settings=asked.get("stack_settings", {}),
-        mode="twin" if asked["mode"] == "shadow" else asked["mode"],
+        relations=(finished.relation(tuple(request["relations"])),),
+        stack=finished.located(request["stack"]),
+        stack_settings=request.get("stack_settings", {}),
+        mode="twin" if request["mode"] == "shadow" else request["mode"],
         transport=transport or "ros",
-        seed=asked["seed"],
-        faults=tuple(asked["faults"]),
-        qos=finished.located(asked["qos"]),
-        plugins=tuple(map(finished.located, asked["plugins"])),
+        seed=request["seed"],
+        faults=tuple(request["faults"]),
+        qos=finished.located(request["qos"]),
+        plugins=tuple(map(finished.located, request["plugins"])),
         only=str(finished.pair),
         recorded=str(finished.directory.resolve()),
         first_episode=finished.pair.episode,
@@ -83,15 +83,15 @@ def request_of_instant(finished: RecordedPair, transport: str = "") -> ReplayReq
 def _evidence(finished: RecordedPair) -> Path:
     """Return where the source of a pair is kept."""
     pair, outcome = finished.pair, finished.verdict.outcome
-    gone = f"{finished.directory}: pair '{pair}' is of a run of `mt live`, whose input is gone"
+    reason = f"{finished.directory}: pair '{pair}' is of a run of `mt live`, whose input is gone"
     if pair.bundle is None:
-        raise UsageError(f"{gone}; it stands for a whole sequence, of which only what both arms said is kept")
+        raise UsageError(f"{reason}; it stands for a whole sequence, of which only what both arms said is kept")
     if outcome is not Outcome.VIOLATED:
         raise UsageError(
-            f"{gone}; it ended as {outcome.value}, and evidence is kept of violated pairs alone: pairs.csv lists them"
+            f"{reason}; it ended as {outcome.value}, and evidence is kept of violated pairs alone: pairs.csv lists them"
         )
     if not finished.evidence.is_file():
-        raise UsageError(f"{gone}, and so is its evidence: expected {finished.evidence}")
+        raise UsageError(f"{reason}, and so is its evidence: expected {finished.evidence}")
     return finished.evidence
 
 
@@ -104,7 +104,7 @@ def _mutations(finished: RecordedPair, line: dict[str, Any]) -> list[Mutation]:
     for row in line["mutations"]:
         cls = plugins.find("mutations", row["name"], where)
         mutations.append(build(cls, row["params"], f"{where}: {row['name']}"))
-    if back := [row["name"] for row, made in zip(line["mutations"], mutations, strict=True) if made.needs_history]:
+    if back := [row["name"] for row, m in zip(line["mutations"], mutations, strict=True) if m.needs_history]:
         raise UsageError(f"{where}: {back[0]} looks back at earlier instants, too, which evidence does not hold")
     return mutations
 
@@ -116,13 +116,13 @@ def _topics(finished: RecordedPair) -> list[str]:
     return list(dict.fromkeys([*roles[lead], *(topic for topics in roles.values() for topic in topics)]))
 
 
-def _made(
+def _derived_sha256(
     finished: RecordedPair, line: dict[str, Any], mutations: list[Mutation], source: Bundle
 ) -> tuple[str | None, str]:
     """Return the SHA-256 of the follow-up, None where none could be made, and why."""
     try:
         draws = load_draws(finished.directory, line)
-        followup = MutationPipeline(mutations, 0, finished.pair.relation).again(source, draws)
+        followup = MutationPipeline(mutations, 0, finished.pair.relation).rebuild(source, draws)
     except (LookupError, TypeError, ValueError, MtError) as error:
         return None, f"no follow-up from the recorded draws: {error}"
     return sha256_of_followup(followup), ""

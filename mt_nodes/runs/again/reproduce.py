@@ -45,8 +45,8 @@ class Proof:
     def same(self) -> bool:
         """Whether everything was made again bit for bit."""
         seed = not self.drawn_anew or self.from_seed == self.expected
-        made = self.from_draws == self.expected and seed and not self.before[1]
-        return made and (self.baseline is None or self.baseline.same)
+        alike = self.from_draws == self.expected and seed and not self.before[1]
+        return alike and (self.baseline is None or self.baseline.same)
 
 
 def prove(run: Run, finished: RecordedPair) -> Proof:
@@ -82,7 +82,7 @@ def prove(run: Run, finished: RecordedPair) -> Proof:
     made_draws, why_draws = _from_draws(recorded, finished.pair, bundle)
     made_seed, why_seed = _from_seed(seeded, offer.draw, bundle, run.schedule.first(offer, bundle))
     reduced = reducing(run.request)
-    made_draws, made_seed = (made and reduced(made, bundle) for made in (made_draws, made_seed))
+    made_draws, made_seed = (derived and reduced(derived, bundle) for derived in (made_draws, made_seed))
     why = [w for w in (_other_stamp(bundle, finished, source), why_draws, why_seed) if w]
     (from_draws, milder_draws), (from_seed, milder_seed) = _hashes(made_draws), _hashes(made_seed)
     milder = finished.baseline_sha256
@@ -94,7 +94,7 @@ def _prove_episode(
     source: Source, offer: Offer, finished: RecordedPair, recorded: RecordedDraws, seeded: MutationPipeline
 ) -> Proof:
     """Make all that was sent in an episode again; its hash is that of all their hashes, in order."""
-    made: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = []
+    hashes: list[tuple[tuple[str | None, str | None], tuple[str | None, str | None]]] = []
     why: list[str] = []
     for number, bundle in enumerate(source):
         why += [_other_stamp(bundle, finished, source)] if number == 0 else []
@@ -107,10 +107,10 @@ def _prove_episode(
             continue
         from_draws, why_draws = _from_draws(recorded, pair, bundle)
         from_seed, why_seed = _from_seed(seeded, offer.draw, bundle)
-        made.append((_hashes(from_draws), _hashes(from_seed)))
+        hashes.append((_hashes(from_draws), _hashes(from_seed)))
         why += [f"bundle {bundle.index}: {w}" for w in (why_draws, why_seed) if w]
     (draws, milder_draws), (seed, milder_seed) = (
-        [combined_sha256([str(pair[how][part]) for pair in made]) for part in (0, 1)] for how in (0, 1)
+        [combined_sha256([str(pair[how][part]) for pair in hashes]) for part in (0, 1)] for how in (0, 1)
     )
     milder = finished.baseline_sha256
     baseline = Proof(milder, milder_draws, milder_seed) if milder else None
@@ -130,15 +130,16 @@ def _up_to(source: Source, pair: Pair) -> Iterator[Bundle]:
     )
 
 
-def _hashes(made: DerivedFollowup | None) -> tuple[str | None, str | None]:
+def _hashes(derived: DerivedFollowup | None) -> tuple[str | None, str | None]:
     """Return the SHA-256 of a follow-up and of its baseline, None for what there is none of."""
-    follow, milder = (None if d is None else sha256_of_followup(d.followup) for d in (made, made and made.baseline))
+    both = derived, derived and derived.baseline
+    follow, milder = (None if one is None else sha256_of_followup(one.followup) for one in both)
     return follow, milder
 
 
 def _from_draws(recorded: RecordedDraws, pair: Pair, bundle: Bundle) -> tuple[DerivedFollowup | None, str]:
     try:
-        return recorded.again(pair, bundle), ""
+        return recorded.rebuild(pair, bundle), ""
     except InfrastructureError as error:
         return None, str(error)
 

@@ -27,7 +27,7 @@ MOST_ROUNDS, MOST_FRAMES = 100, 1000
 class AutomtRequest(PlainData):
     """Everything that the experiment depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3 or ROS 1 .bag")
+    bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
     stacks: tuple[str, ...] = param(
         (), help="shipped stack, or .yaml file, whose commands are judged; may be given again"
     )

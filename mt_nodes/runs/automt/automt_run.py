@@ -71,8 +71,8 @@ class AutomtRun(RunDirectory[AutomtRequest]):
         """
         if out and (Path(out) / RECORD).exists():
             raise UsageError(f"--out {out}: holds a run already; choose another directory, or --resume {out}")
-        made = super().create(request, out)
-        return made.at(made.out.resolve())
+        run = super().create(request, out)
+        return run.at(run.out.resolve())
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> AutomtRequest:
@@ -96,9 +96,9 @@ class AutomtRun(RunDirectory[AutomtRequest]):
             InfrastructureError: it cannot be written.
         """
         request = self.request
-        asked = ("regions", "methods", "frames", "reference", "rounds", "seed")
-        made_by = {"experiment": COMMAND, **{name: getattr(request, name) for name in asked}}
-        plan = plan_of(proposed, made_by)
+        fields = ("regions", "methods", "frames", "reference", "rounds", "seed")
+        origin = {"experiment": COMMAND, **{name: getattr(request, name) for name in fields}}
+        plan = plan_of(proposed, origin)
         if plan.cases:
             write_cases(plan, self.out / CASES)
         try:
@@ -112,15 +112,18 @@ class AutomtRun(RunDirectory[AutomtRequest]):
         Raises:
             UsageError: one cannot run, or would not be the same any more.
         """
-        return {name: self._replay(name, asked) for name, asked in zip(self.stacks, self.request.stacks, strict=True)}
+        return {
+            name: self._replay(name, stack_file)
+            for name, stack_file in zip(self.stacks, self.request.stacks, strict=True)
+        }
 
-    def _replay(self, name: str, asked: str) -> Run:
+    def _replay(self, name: str, stack_file: str) -> Run:
         place, request = self.out / name, self.request
         if (place / RECORD).is_file():
             return Run.load(place) if finished(place) else Run.resume(place)
         replay = ReplayRequest(
             bags=request.bags,
-            stack=asked,
+            stack=stack_file,
             transport=request.transport,
             limit=request.limit,
             seed=request.seed,

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.jsonl import jsonable
-from mt_nodes.report.birdseye import BLUE, VERMILLION
 from mt_nodes.report.categories import render
+from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.rules.rates import NOT_RUN
 from mt_nodes.rules.validation import FACTORS
 from mt_nodes.runs.automt.automt_run import RESULT
@@ -60,18 +60,18 @@ def write_all(out: Path, table: Table) -> list[Path]:
 
 def validation_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield table VIII, a row each region, method and factor; ``paper``: the published share."""
-    for region, told in table["regions"].items():
-        for method, row in told["validation"].items():
+    for region, results in table["regions"].items():
+        for method, row in results["validation"].items():
             for factor in ("overall", *FACTORS):
                 head = {"region": region, "method": method, "factor": factor}
-                paper = told["published"]["validation"][method][factor]
+                paper = results["published"]["validation"][method][factor]
                 yield {**head, **_share(row, factor), "paper": paper}
 
 
 def violation_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield table IX, a row each region, method and stack."""
-    for region, told in table["regions"].items():
-        for method, row in told["violation"].items():
+    for region, results in table["regions"].items():
+        for method, row in results["violation"].items():
             for stack in table["stacks"]:
                 head = {"region": region, "method": method, "stack": stack}
                 floor = table["identity"][stack]["per_case"]["share"]
@@ -82,15 +82,15 @@ def case_rows(table: Table) -> Iterator[dict[str, Any]]:
     """Yield a row each proposal and stack; what was not run has one without a stack."""
     for one in table["judged"]:
         holds = {name: one["validation"][name]["holds"] for name in FACTORS}
-        said = one["statement"]
+        statement = one["statement"]
         head = {
             **{key: one[key] for key in ("region", "method", "round", "case", "relation")},
-            "behaviour": said["behaviour"] if said else "",
+            "behaviour": statement["behaviour"] if statement else "",
             "valid": one["validation"]["valid"],
             **holds,
         }
-        for stack, judged in one["judgements"].items() or (("", {"reason": one["why"]}),):
-            yield {**head, "stack": stack, **judged}
+        for stack, judgement in one["judgements"].items() or (("", {"reason": one["why"]}),):
+            yield {**head, "stack": stack, **judgement}
 
 
 def _share(row: Table | str, factor: str) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def _share(row: Table | str, factor: str) -> dict[str, Any]:
         return {"share": NOT_RUN}
     one = row[factor]
     p = row.get("p_adjusted") if factor == "overall" else None
-    told = {key: one[key] for key in ("hits", "unclear", "share", "low", "high")}
-    return {**told, "cases": one["trials"], "p_adjusted": p}
+    figures = {key: one[key] for key in ("hits", "unclear", "share", "low", "high")}
+    return {**figures, "cases": one["trials"], "p_adjusted": p}
 
 
 def _violated(row: Table | str, stack: str) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def _figure(table: Table) -> Figure:
     figure = Figure(figsize=(1.5 + max(3.4, 1.1 * len(stacks)) * len(regions), 4.0), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(regions), sharey=True, squeeze=False)[0]
-    for axes, (region, told) in zip(panels, regions.items(), strict=True):
-        _panel(axes, region, told["violation"], stacks, table["identity"])
+    for axes, (region, results) in zip(panels, regions.items(), strict=True):
+        _panel(axes, region, results["violation"], stacks, table["identity"])
     panels[0].set_ylabel("violations, share of all cases (%)")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)

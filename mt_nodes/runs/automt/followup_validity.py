@@ -70,7 +70,7 @@ def key_of(one: Proposal) -> Key:
 
 
 def rate_followups(
-    run: Run, proposed: ProposalSet, progress: Callable[[int], None] = lambda looked: None
+    run: Run, proposed: ProposalSet, progress: Callable[[int], None] = lambda count: None
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
@@ -81,33 +81,33 @@ def rate_followups(
         MtError: its results or its bags are damaged.
     """
     cases = {case.name: case for case in proposed.cases}
-    asked = {key_of(one): one for one in proposed.proposals if one.relation}
+    proposals = {key_of(one): one for one in proposed.proposals if one.relation}
     sent = {Pair.parse(line["pair"]) for line in read_ledger(run.out)}
     failed = _failed(run)
-    made = {key: _made(key, cases[key[1]], sent, failed) for key in asked}
-    for key, look, light in _looks(run, asked, made, cases):
-        made[key] = replace(made[key], look=look, light=light)
+    followups = {key: _followups_of(key, cases[key[1]], sent, failed) for key in proposals}
+    for key, look, light in _looks(run, proposals, followups, cases):
+        followups[key] = replace(followups[key], look=look, light=light)
         progress(1)
-    return made
+    return followups
 
 
-def validation_of(one: Proposal, case: CaseFrames, made: CaseFollowups | None, ontology: Ontology) -> Validation:
+def validation_of(one: Proposal, case: CaseFrames, followups: CaseFollowups | None, ontology: Ontology) -> Validation:
     """Return the three factors of a proposal.
 
     Args:
-        made: what became of it; None where nothing was run.
+        followups: what became of it; None where nothing was run.
     """
     known = {name: Factor(False, why) for name, why in one.lacking.items()}
     if one.statement is None:
         return Validation(**{name: known.get(name, Factor(None, one.why)) for name in FACTORS})
-    said, region = one.statement, one.region
-    light = made.light if made else {}
+    statement, region = one.statement, one.region
+    light = followups.light if followups else {}
     followup = SceneFacts({**case.scene.facts, **first_known(light, case.scene.facts)})
     factors = {
-        "scenario": scenario_alignment(said, case.scene, followup),
-        "manipulation": made.manipulation if made else Factor(None, one.why),
+        "scenario": scenario_alignment(statement, case.scene, followup),
+        "manipulation": followups.manipulation if followups else Factor(None, one.why),
         "logical": logical_alignment(
-            said, ontology.elements[said.element].needs, case.scene, _edit(one, region, ontology)
+            statement, ontology.elements[statement.element].needs, case.scene, _edit(one, region, ontology)
         ),
     }
     return Validation(**{**factors, **known})
@@ -128,7 +128,7 @@ def _failed(run: Run) -> dict[Pair, tuple[str, str]]:
     return {Pair.parse(line["pair"]): (line["outcome"], line["reason"]) for line in lines}
 
 
-def _made(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> CaseFollowups:
+def _followups_of(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tuple[str, str]]) -> CaseFollowups:
     relation, _, draw = key
     pairs = {frame: Pair(case.bag, frame, relation, str(draw)) for frame in range(case.first, case.last + 1)}
     frames = tuple(frame for frame, pair in pairs.items() if pair in sent)
@@ -138,11 +138,11 @@ def _made(key: Key, case: CaseFrames, sent: set[Pair], failed: Mapping[Pair, tup
 
 
 def _looks(
-    run: Run, asked: Mapping[Key, Proposal], made: Mapping[Key, CaseFollowups], cases: Mapping[str, CaseFrames]
+    run: Run, proposals: Mapping[Key, Proposal], followups: Mapping[Key, CaseFollowups], cases: Mapping[str, CaseFrames]
 ) -> Iterator[tuple[Key, Look, Facts]]:
     """Look at one follow-up of each, made again from its draws."""
     at: dict[tuple[int, int], list[Key]] = {}
-    for key, one in made.items():
+    for key, one in followups.items():
         case = cases[key[1]]
         if one.frames and not one.broken:
             frame = min(one.frames, key=lambda n, middle=case.reference: (abs(n - middle), n))  # type: ignore[misc]
@@ -151,14 +151,14 @@ def _looks(
     for episode in run.episodes:
         for bundle in episode():
             for key in at.get((bundle.episode, bundle.index), ()):
-                derived = draws[key[0]].again(Pair(bundle.episode, bundle.index, key[0], str(key[2])), bundle)
+                derived = draws[key[0]].rebuild(Pair(bundle.episode, bundle.index, key[0], str(key[2])), bundle)
                 if derived is not None:
-                    yield key, *_seen(bundle, derived.followup, asked[key])
+                    yield key, *_inspect(bundle, derived.followup, proposals[key])
             for recorded in draws.values():
                 recorded.meet(bundle)
 
 
-def _seen(bundle: Bundle, followup: Followup, one: Proposal) -> tuple[Look, Facts]:
+def _inspect(bundle: Bundle, followup: Followup, one: Proposal) -> tuple[Look, Facts]:
     if not followup.bundles or one.statement is None:
         return (None, ""), {}
     return second_look(bundle, followup, one.statement.element), light_in_pictures([followup.first])

@@ -19,7 +19,7 @@ from mt_nodes.rules.case_planning import CaseFrames
 from mt_nodes.rules.ontology import ANY_ROAD, Ontology
 from mt_nodes.rules.statement import Statement
 from mt_nodes.runs.automt.automt_request import MANUAL
-from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
+from mt_nodes.runs.automt.own_relations import own_relation, why_not, write_own_relation
 from mt_nodes.runs.automt.proposals import Proposal
 from mt_nodes.stacks.stack import Stack
 
@@ -36,17 +36,22 @@ def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Stateme
     path = resources.config_dir() / FILE
     data = read_mapping(path)
     refuse_unknown(data, ("title", "relations"), str(path))
-    made = {}
+    relations = {}
     for name, row in mapping(data.get("relations"), f"{path}: relations").items():
         where = f"{path}: relations.{name}"
-        told = mapping(row, where)
-        refuse_unknown(told, _KEYS, where)
-        said = _statement(told, where, ontology)
+        entry = mapping(row, where)
+        refuse_unknown(entry, _KEYS, where)
+        statement = _statement(entry, where, ontology)
         relation = own_relation(
-            f"{MANUAL}_{region}_{name}", said, text(told, "text", where, None), str(data["title"]), region, ontology
+            f"{MANUAL}_{region}_{name}",
+            statement,
+            text(entry, "text", where, None),
+            str(data["title"]),
+            region,
+            ontology,
         )
-        made[relation.id] = (said, relation)
-    return made
+        relations[relation.id] = (statement, relation)
+    return relations
 
 
 def manual(
@@ -87,17 +92,24 @@ def _drawn(
 ) -> Proposal:
     names = sorted(known)
     name = names[int(generator(seed, f"automt_{MANUAL}_{region}", case.bag, case.first, turn).integers(len(names)))]
-    said, relation = known[name]
+    statement, relation = known[name]
     return Proposal(
-        MANUAL, region, turn, case.name, said, name, kept(relation, directory), f"drawn by lot of {len(names)}"
+        MANUAL,
+        region,
+        turn,
+        case.name,
+        statement,
+        name,
+        write_own_relation(relation, directory),
+        f"drawn by lot of {len(names)}",
     )
 
 
-def _statement(told: Mapping[str, object], where: str, ontology: Ontology) -> Statement:
-    element, behaviour = text(told, "element", where, None), text(told, "behaviour", where, None)
+def _statement(entry: Mapping[str, object], where: str, ontology: Ontology) -> Statement:
+    element, behaviour = text(entry, "element", where, None), text(entry, "behaviour", where, None)
     if element not in ontology.elements:
         raise UsageError(f"{where}.element: no element '{element}'")
     verb = ontology.elements[element].verb
-    said = Statement(ANY_ROAD, verb, element, behaviour, text(told, "place", where))
-    ontology.refuse_unknown(said, where)
-    return said
+    statement = Statement(ANY_ROAD, verb, element, behaviour, text(entry, "place", where))
+    ontology.refuse_unknown(statement, where)
+    return statement

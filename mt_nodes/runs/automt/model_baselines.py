@@ -28,7 +28,7 @@ from mt_nodes.rules.rule_sets import load_rule_set
 from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, Statement
 from mt_nodes.rules.store_entry import sentence
 from mt_nodes.runs.automt.automt_request import ASKING
-from mt_nodes.runs.automt.own_relations import kept, own_relation, why_not
+from mt_nodes.runs.automt.own_relations import own_relation, why_not, write_own_relation
 from mt_nodes.runs.automt.proposals import Proposal
 from mt_nodes.stacks.stack import Stack
 
@@ -73,7 +73,7 @@ class Baselines:
         cases: Sequence[CaseFrames],
         region: str,
         rounds: int,
-        progress: Callable[[int], None] = lambda asked: None,
+        progress: Callable[[int], None] = lambda count: None,
     ) -> list[Proposal]:
         """Return what the model proposes for each case and round.
 
@@ -86,20 +86,20 @@ class Baselines:
         """
         rules = load_rule_set(region).rules if method == FROM_RULES else {}
         system = Templates((f"{method}.system", _USER))
-        again = Prompts(self.ontology)
+        retries = Prompts(self.ontology)
         head = system.render(f"{method}.system", behaviours=BEHAVIOURS, region=region, rules=list(rules.values()))
         found = []
         for turn in range(rounds):
             for case in cases:
                 messages = _messages(head, system, case)
-                told, _ = self.asker.ask_until(again, messages, SCHEMA, read, turn)
-                found.append(self._proposal(told, method, region, turn, case, rules))
+                answer, _ = self.asker.ask_until(retries, messages, SCHEMA, read, turn)
+                found.append(self._proposal(answer, method, region, turn, case, rules))
                 progress(len(found))
         return found
 
     def _proposal(
         self,
-        told: Mapping[str, str] | BadAnswer,
+        answer: Mapping[str, str] | BadAnswer,
         method: str,
         region: str,
         turn: int,
@@ -107,22 +107,29 @@ class Baselines:
         rules: Collection[str],
     ) -> Proposal:
         proposal = partial(Proposal, method, region, turn, case.name)
-        if isinstance(told, BadAnswer):
-            return proposal(why="no usable answer", lacking={"logical": f"no answer passed, the last: {told}"})
-        said, lacking = understood(told, self.ontology, rules)
-        proposal = partial(proposal, said, why=f"proposed by {self.asker.name}", told=told)
-        if said is None or lacking:
+        if isinstance(answer, BadAnswer):
+            return proposal(why="no usable answer", lacking={"logical": f"no answer passed, the last: {answer}"})
+        statement, lacking = understood(answer, self.ontology, rules)
+        proposal = partial(proposal, statement, why=f"proposed by {self.asker.name}", told=answer)
+        if statement is None or lacking:
             return proposal(lacking=lacking)
-        parts = (method, region, said.road, said.element, said.place.replace(" ", "_"), said.behaviour)
+        parts = (
+            method,
+            region,
+            statement.road,
+            statement.element,
+            statement.place.replace(" ", "_"),
+            statement.behaviour,
+        )
         name = "_".join(filter(None, parts))
         try:
-            relation = own_relation(name, said, sentence(said), method, region, self.ontology)
+            relation = own_relation(name, statement, sentence(statement), method, region, self.ontology)
             refused = why_not(relation, self.sensors, self.stacks)
         except UsageError as error:
             refused = str(error)
         if refused:
             return proposal(lacking={"manipulation": f"cannot be run: {refused}"})
-        return proposal(relation=name, file=kept(relation, self.directory))
+        return proposal(relation=name, file=write_own_relation(relation, self.directory))
 
 
 def read(answer: str) -> dict[str, str]:
@@ -131,20 +138,20 @@ def read(answer: str) -> dict[str, str]:
     Raises:
         BadAnswer: it is none; what is said in free words is not looked at.
     """
-    told = json_in(answer)
-    if set(told) != set(_ORDER) or not all(isinstance(value, str) for value in told.values()):
+    values = json_in(answer)
+    if set(values) != set(_ORDER) or not all(isinstance(value, str) for value in values.values()):
         raise BadAnswer(f"expected an object of texts with exactly the keys {', '.join(_ORDER)}")
     for key, known in _CLOSED.items():
-        if told[key] not in known:
-            raise BadAnswer(f"{key}: got '{told[key][:60]}', expected {' or '.join(repr(one) for one in known)}")
+        if values[key] not in known:
+            raise BadAnswer(f"{key}: got '{values[key][:60]}', expected {' or '.join(repr(one) for one in known)}")
     for key in _FREE:
-        if len(told[key]) > _LONGEST:
-            raise BadAnswer(f"{key}: got {len(told[key])} characters, expected at most {_LONGEST}")
-    return told
+        if len(values[key]) > _LONGEST:
+            raise BadAnswer(f"{key}: got {len(values[key])} characters, expected at most {_LONGEST}")
+    return values
 
 
 def understood(
-    told: Mapping[str, str], ontology: Ontology, rules: Collection[str] = ()
+    answer: Mapping[str, str], ontology: Ontology, rules: Collection[str] = ()
 ) -> tuple[Statement | None, dict[str, str]]:
     """Return an answer in words of the ontology, None where it has none for the change, and by factor what it lacks.
 
@@ -152,18 +159,18 @@ def understood(
         rules: ids that the answer must name one of; none: it is free to invent.
     """
     lacking = {}
-    road, element = _road(told["road_type"], ontology), _element(told["manipulation"], ontology)
+    road, element = _road(answer["road_type"], ontology), _element(answer["manipulation"], ontology)
     if road is None:
-        lacking["scenario"] = f"road '{told['road_type']}' is not of the ontology"
+        lacking["scenario"] = f"road '{answer['road_type']}' is not of the ontology"
     if element is None:
-        lacking["manipulation"] = f"'{told['manipulation']}' is not of the ontology"
-    if rules and told["rule"] not in rules:
-        lacking["logical"] = f"rule '{told['rule']}' is none of the region's"
+        lacking["manipulation"] = f"'{answer['manipulation']}' is not of the ontology"
+    if rules and answer["rule"] not in rules:
+        lacking["logical"] = f"rule '{answer['rule']}' is none of the region's"
     if element is None:
         return None, lacking
     one = ontology.elements[element]
-    place = told["place"] if one.category == "objects" else ""
-    return Statement(road or ANY_ROAD, one.verb, element, told["behaviour"], place), lacking
+    place = answer["place"] if one.category == "objects" else ""
+    return Statement(road or ANY_ROAD, one.verb, element, answer["behaviour"], place), lacking
 
 
 def _road(words: str, ontology: Ontology) -> str | None:

@@ -18,14 +18,14 @@ from mt_nodes.rules.store_import import write_relation
 from mt_nodes.stacks.stack import Stack
 
 
-def own_relation(name: str, said: Statement, text: str, title: str, region: str, ontology: Ontology) -> Relation:
+def own_relation(name: str, statement: Statement, text: str, title: str, region: str, ontology: Ontology) -> Relation:
     """Return a statement as a relation of this id; ``text`` and ``title`` say what it says, and who says so.
 
     Raises:
         UsageError: nothing shows its element in the region.
     """
     rules = RuleSet(region, title, {name: Rule(name, text)}, Path(title))
-    return replace(bind(replace(said, rules=(name,)), ontology, rules), id=name)
+    return replace(bind(replace(statement, rules=(name,)), ontology, rules), id=name)
 
 
 def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack]) -> str:
@@ -40,7 +40,7 @@ def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack
     return next((why for stack in stacks if (why := incompatibility(relation, stack))), "")
 
 
-def kept(relation: Relation, directory: Path) -> str:
+def write_own_relation(relation: Relation, directory: Path) -> str:
     """Write a relation to a directory and return the path of its file from where that directory lies.
 
     Raises:

@@ -138,7 +138,7 @@ def _commands(
 
 def _predictions(rows: Sequence[Sequence[ArmCommand]], frames: int) -> Predictions:
     def column(name: str) -> npt.NDArray[np.float64]:
-        told = [[math.nan if (v := getattr(one, name)) is None else v for one in row] for row in rows]
-        return np.array(told, dtype=np.float64).reshape(len(rows), frames)
+        values = [[math.nan if (v := getattr(one, name)) is None else v for one in row] for row in rows]
+        return np.array(values, dtype=np.float64).reshape(len(rows), frames)
 
     return Predictions(column("speed_mps"), column("steering_rad"))

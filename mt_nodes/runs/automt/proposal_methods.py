@@ -49,24 +49,24 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
     cases = tuple(
         cut(recordings, request.frames, request.reference, partial(_read, progress, recordings), request.limit)
     )
-    told: dict[str, Any] = {"ontology": ontology, "sensors": shared_sensors(recordings), "stacks": stacks}
+    context: dict[str, Any] = {"ontology": ontology, "sensors": shared_sensors(recordings), "stacks": stacks}
     directory = run.out / RELATIONS
     proposals: list[Proposal] = []
     for region in request.regions:
         args = (cases, region, request.rounds, request.seed)
         if OURS in request.methods:
             progress(f"matching, {region}", 0)
-            proposals += matched(*args, **told)
+            proposals += matched(*args, **context)
         if MANUAL in request.methods:
-            proposals += manual(*args, directory=directory, **told)
+            proposals += manual(*args, directory=directory, **context)
     asking = [method for method in ASKING if method in request.methods]
     not_run = dict.fromkeys(asking, NO_MODEL) if model is None else {}
     if model is None or not asking:
         return ProposalSet(cases, tuple(proposals), not_run)
     with _asker(model, run.out / ANSWERS) as asker:
-        baselines = Baselines(asker, directory=directory, **told)
-        proposals += _asked(baselines, asking, cases, request, progress)
-        usage = {"model": asker.name, **vars(asker.usage), "cost": asker.cost}
+        baselines = Baselines(asker, directory=directory, **context)
+        proposals += _model_proposals(baselines, asking, cases, request, progress)
+        usage = {"model": asker.name, **asker.usage.as_plain(), "cost": asker.cost}
     return ProposalSet(cases, tuple(proposals), not_run, usage)
 
 
@@ -91,7 +91,7 @@ def model_of(request: AutomtRequest) -> LanguageModel | None:
     return found[0]
 
 
-def _asked(
+def _model_proposals(
     baselines: Baselines,
     methods: Sequence[str],
     cases: Sequence[CaseFrames],

@@ -49,8 +49,8 @@ class ProposalResult:
 
     def as_plain(self) -> dict[str, Any]:
         """Return what JSON can hold."""
-        judged = {stack: _plain(one) for stack, one in self.case.judgements.items()}
-        return {**self.proposal.as_plain(), "validation": self.case.validation.as_plain(), "judgements": judged}
+        judgements = {stack: _plain(one) for stack, one in self.case.judgements.items()}
+        return {**self.proposal.as_plain(), "validation": self.case.validation.as_plain(), "judgements": judgements}
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,14 @@ class Results:
             once.
     """
 
-    judged: tuple[ProposalResult, ...]
+    proposals: tuple[ProposalResult, ...]
     identity: tuple[RatedCase, ...]
     bound: str
     hows: tuple[str, ...]
 
     def of(self, region: str, method: str) -> list[RatedCase]:
         """Return what came of a method in a region."""
-        return [one.case for one in self.judged if (one.proposal.region, one.proposal.method) == (region, method)]
+        return [one.case for one in self.proposals if (one.proposal.region, one.proposal.method) == (region, method)]
 
 
 class _Judge:
@@ -116,7 +116,7 @@ def judge_all(
     run: AutomtRun,
     proposed: ProposalSet,
     replays: Mapping[str, Run],
-    progress: Callable[[int], None] = lambda looked: None,
+    progress: Callable[[int], None] = lambda count: None,
     ontology: Ontology | None = None,
 ) -> Results:
     """Return what came of every proposal.
@@ -132,19 +132,19 @@ def judge_all(
     cases = {case.name: case for case in proposed.cases}
     # What is sent is the same for all stacks, but not all of it to one that broke down, or whose arms had to agree.
     whole = max(replays.values(), key=lambda one: (finished(one.out), one.stack.stateless))
-    made = rate_followups(whole, proposed, progress)
+    followups = rate_followups(whole, proposed, progress)
     judge = _Judge(
         run.request.bound, {name: StackPredictions.load(one.out) for name, one in replays.items()}, proposed.cases
     )
-    judged = []
+    results = []
     for one in proposed.proposals:
         case = cases[one.case]
-        validation = validation_of(one, case, made.get(key_of(one)), words)
-        judged.append(ProposalResult(one, RatedCase(unit_of(case), validation, judge.proposal(case, one))))
+        validation = validation_of(one, case, followups.get(key_of(one)), words)
+        results.append(ProposalResult(one, RatedCase(unit_of(case), validation, judge.proposal(case, one))))
     identity = tuple(judge.identity(case) for case in proposed.cases)
-    return Results(tuple(judged), identity, judge.kind, tuple(judge.hows))
+    return Results(tuple(results), identity, judge.kind, tuple(judge.hows))
 
 
 def _plain(one: Judgement) -> dict[str, Any]:
-    told = ("measured", "bound", "margin", "unit", "reason")
-    return {"outcome": one.outcome.value, **{name: jsonable(getattr(one, name)) for name in told}}
+    fields = ("measured", "bound", "margin", "unit", "reason")
+    return {"outcome": one.outcome.value, **{name: jsonable(getattr(one, name)) for name in fields}}

@@ -76,7 +76,7 @@ class ProposalSet:
         )
 
 
-def plan_of(proposed: ProposalSet, made_by: Mapping[str, Any]) -> CasePlan:
+def plan_of(proposed: ProposalSet, origin: Mapping[str, Any]) -> CasePlan:
     """Return the plan of one replay: every relation on every case and round once, whoever proposed it."""
     cases = {case.name: case for case in proposed.cases}
     planned = {
@@ -86,7 +86,7 @@ def plan_of(proposed: ProposalSet, made_by: Mapping[str, Any]) -> CasePlan:
         for one in proposed.proposals
         if one.relation
     }
-    return CasePlan(made_by, tuple(planned.values()))
+    return CasePlan(origin, tuple(planned.values()))
 
 
 def unit_of(case: CaseFrames) -> Unit:

@@ -40,7 +40,7 @@ def second_look(source: Bundle, followup: Followup, element: str) -> Look:
     looks = [look for look in _looks(source, followup, element) if look[0] is not None]
     if not looks:
         return None, ""
-    return any(seen for seen, _ in looks), "; ".join(dict.fromkeys(what for _, what in looks))
+    return any(visible for visible, _ in looks), "; ".join(dict.fromkeys(what for _, what in looks))
 
 
 def _looks(source: Bundle, followup: Followup, element: str) -> Iterator[Look]:
@@ -55,7 +55,7 @@ def _looks(source: Bundle, followup: Followup, element: str) -> Iterator[Look]:
             if after is not None:
                 yield _more_returns(source, before, after, volume), "returns of the cloud where it stands"
     for box in effects.image_boxes:
-        yield _changed_there(source, changed, box), "pixels of the picture where it is shown"
+        yield _region_changed(source, changed, box), "pixels of the picture where it is shown"
 
 
 def _more_returns(bundle: Bundle, before: Cloud, after: Cloud, volume: Volume) -> bool | None:
@@ -76,7 +76,7 @@ def _inside(cloud: Cloud, to_volume: npt.NDArray[np.float64], volume: Volume) ->
     return int(np.count_nonzero(within))
 
 
-def _changed_there(source: Bundle, changed: Bundle, box: ImageBox) -> bool | None:
+def _region_changed(source: Bundle, changed: Bundle, box: ImageBox) -> bool | None:
     pictures = [next((one for one in bundle.images if one.topic == box.topic), None) for bundle in (source, changed)]
     if None in pictures:
         return None

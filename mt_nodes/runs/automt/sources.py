@@ -23,8 +23,8 @@ def recordings_of(request: AutomtRequest, ontology: Ontology) -> list[Recording]
         UsageError: a fact or the file of transforms is none.
     """
     tree = load_transforms(Path(request.transforms)) if request.transforms else None
-    told = facts(request.facts, ontology)
-    return [Recording(Path(bag), request.topics, tree, told) for bag in request.bags]
+    known_facts = facts(request.facts, ontology)
+    return [Recording(Path(bag), request.topics, tree, known_facts) for bag in request.bags]
 
 
 def shared_sensors(recordings: Sequence[Recording]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def tabulate(
         "exit_code": int(code),
         "exit_why": why,
         "cases": list(map(plain_cut, proposed.cases)),
-        "judged": [one.as_plain() for one in results.judged],
+        "judged": [one.as_plain() for one in results.proposals],
     }
 
 
@@ -131,8 +131,8 @@ def _tally(cases: Sequence[RatedCase], stack: str) -> PairTally:
 
 def _standing(stacks: Sequence[str], results: Results) -> dict[str, Table]:
     """Return how each stack ended: violations of our relations, or of all without ours, against the floor."""
-    ours = [one.case for one in results.judged if one.proposal.method == OURS]
-    cases = ours or [one.case for one in results.judged]
+    ours = [one.case for one in results.proposals if one.proposal.method == OURS]
+    cases = ours or [one.case for one in results.proposals]
     ended = {stack: _evidence(cases, results.identity, stack, len(stacks)) for stack in stacks}
     known = {stack: e.p_adjusted for stack, e in ended.items() if e.p_adjusted is not None}
     adjusted = dict(zip(known, holm(list(known.values())), strict=True))
@@ -153,15 +153,18 @@ def _standing(stacks: Sequence[str], results: Results) -> dict[str, Table]:
 
 def _evidence(cases: Sequence[RatedCase], identity: Sequence[RatedCase], stack: str, family: int) -> RelationEvidence:
     """Return what a stack's valid cases come to beside those in which nothing was changed, the tests not adjusted."""
-    here, there = _by_unit(cases, stack), _by_unit(identity, stack)
+    changed, unchanged = _by_unit(cases, stack), _by_unit(identity, stack)
     sums = ClusterSums(needed_in(family))
-    for unit in (unit for unit in here if unit in there):
-        sums.add(unit, here[unit].violated * there[unit].decided - there[unit].violated * here[unit].decided)
+    for unit in (unit for unit in changed if unit in unchanged):
+        sums.add(
+            unit,
+            changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided,
+        )
     alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
     return RelationEvidence(
         kind="expected",
         min_decided=LEAST_DECIDED,
-        frames=len(here),
+        frames=len(changed),
         pairs=_tally(cases, stack),
         control=_tally(identity, stack),
         sham=PairTally(),

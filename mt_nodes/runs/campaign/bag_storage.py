@@ -18,7 +18,7 @@ SUFFIXES = (".mcap", ".db3", ".bag")
 #: Bytes read at a time.
 CHUNK_BYTES = 1 << 20
 #: What HTTP answers where nothing is.
-_GONE = (404, 410)
+_NOT_FOUND = (404, 410)
 #: What file systems call that which changes with a file's content, beside its size.
 _IDENTITY = (
     *("ETag", "etag", "e_tag", "Content-MD5", "Digest", "md5Hash", "md5", "crc32c", "generation", "VersionId"),
@@ -76,21 +76,21 @@ class Disk:
 
     def identity(self, file: str) -> str:
         """Return size, time of change in nanoseconds, and inode."""
-        with _told(file):
+        with _readable_errors(file):
             found = Path(file).stat()
         return f"{found.st_size}:{found.st_mtime_ns}:{found.st_dev}:{found.st_ino}"
 
     def chunks(self, file: str) -> Iterator[bytes]:
         """Yield the content of a file."""
-        with _told(file), Path(file).open("rb", buffering=0) as opened:
+        with _readable_errors(file), Path(file).open("rb", buffering=0) as opened:
             while chunk := opened.read(CHUNK_BYTES):
                 yield chunk
 
-    def _within(self, folder: str, wanted: Any) -> list[str]:
+    def _within(self, folder: str, accepts: Any) -> list[str]:
         if not Path(folder).is_dir():
             return []
-        with _told(folder):
-            return sorted(str(p) for p in Path(folder).iterdir() if wanted(p) and not p.name.startswith("."))
+        with _readable_errors(folder):
+            return sorted(str(p) for p in Path(folder).iterdir() if accepts(p) and not p.name.startswith("."))
 
 
 class Web:
@@ -113,13 +113,13 @@ class Web:
 
     def glob(self, pattern: str) -> list[str]:
         """Return what matches but for hidden ones, sorted; by HTTP what the page of the folder links to."""
-        with _told(pattern):
+        with _readable_errors(pattern):
             return self._urls(path for path in self._fs.glob(pattern) if not name_of(path).startswith("."))
 
     def exists(self, place: str) -> bool:
         """Whether there is such a file or folder."""
         try:
-            with _told(place):
+            with _readable_errors(place):
                 self._fs.info(place)  # unlike its exists() this tells "not there" from "not reached"
         except UsageError:
             return False
@@ -139,7 +139,7 @@ class Web:
 
     def identity(self, file: str) -> str:
         """Return size and whatever the file system knows that changes with the content."""
-        with _told(file):
+        with _readable_errors(file):
             info = self._fs.info(file)
         known = [f"{name}={info[name]}" for name in _IDENTITY if info.get(name) is not None]
         return ":".join([str(info.get("size")), *known]) if known else ""
@@ -147,13 +147,13 @@ class Web:
     def chunks(self, file: str) -> Iterator[bytes]:
         """Yield the content of a file, by HTTP as one stream: not every server knows ranges, nor are they needed."""
         whole = {"block_size": 0} if self.protocol in ("http", "https") else {}
-        with _told(file), self._fs.open(file, "rb", **whole) as opened:
+        with _readable_errors(file), self._fs.open(file, "rb", **whole) as opened:
             while chunk := opened.read(CHUNK_BYTES):
                 yield chunk
 
     def _within(self, folder: str, kind: str) -> list[str]:
         try:
-            with _told(folder):
+            with _readable_errors(folder):
                 found = self._fs.ls(folder, detail=True)
         except UsageError:
             return []
@@ -191,7 +191,7 @@ def name_of(place: str) -> str:
 
 
 @contextmanager
-def _told(place: str) -> Iterator[None]:
+def _readable_errors(place: str) -> Iterator[None]:
     """Turn errors of reading into those for people.
 
     Raises:
@@ -201,7 +201,7 @@ def _told(place: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         # fsspec says so of HTTP whatever went wrong; what did is the cause.
-        if error.__cause__ is not None and getattr(error.__cause__, "status", None) not in _GONE:
+        if error.__cause__ is not None and getattr(error.__cause__, "status", None) not in _NOT_FOUND:
             raise InfrastructureError(f"{place}: cannot be read: {error.__cause__}") from error
         raise UsageError(f"no bag {place}: there is no such file; expected a bag's path or URL") from error
     except OSError as error:

@@ -23,7 +23,8 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import Suite, load_suite, sham_for
 from mt_nodes.runs.campaign.file import Campaign
 from mt_nodes.runs.campaign.item import CampaignItem, Drive
-from mt_nodes.runs.campaign.relation_variants import Variant, variants, version_of
+from mt_nodes.runs.campaign.relation_variants import Variant, relations_for, variants, version_of
+from mt_nodes.runs.relation_choice import left_out_lines
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -106,7 +107,6 @@ def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = N
     if not distinct:
         raise UsageError(f"bags: got no drive in {', '.join(campaign.bags)}")
     distinct = in_order(distinct, campaign)
-    made = variants(campaign.relations)
     if campaign.waivers:
         load_waivers(Path(campaign.waivers))
     cells: list[Cell] = []
@@ -114,7 +114,9 @@ def plan_of(campaign: Campaign, drives: Sequence[Drive], before: Plan | None = N
     bundles: dict[int, int] = {}
     with tempfile.TemporaryDirectory() as place:
         for name, stack, faults in _stacks(campaign):
-            checked = _Checked.make(campaign, made, name, stack, faults, Path(place))
+            relations, left_out = relations_for(stack, campaign.relations)
+            notes += [f"stack '{stack.name}': {line}" for line in left_out_lines(left_out)]
+            checked = _Checked.make(campaign, variants(relations), name, stack, faults, Path(place))
             of_stack = [_cell(checked, seed) for seed in campaign.seeds]
             cells += of_stack
             for drive in distinct if before is None else ():
@@ -155,18 +157,18 @@ def in_order(drives: Sequence[Drive], campaign: Campaign) -> list[Drive]:
 def differences(before: Plan, now: Plan) -> list[str]:
     """Return what of a plan is another one now, in words."""
     was, has = ({drive.sha256: drive for drive in plan.drives} for plan in (before, now))
-    told = [
+    changes = [
         f"{counted(len(rows), 'drive')} {word} ({rows[0].url}{', …' if len(rows) > 1 else ''})"
         for word, rows in (("gone", _without(was, has)), ("added", _without(has, was)))
         if rows
     ]
-    if not told and list(was) != list(has):
-        told.append("the order of drives")
+    if not changes and list(was) != list(has):
+        changes.append("the order of drives")
     cells, others = ({cell.name: cell for cell in plan.cells} for plan in (before, now))
-    told += [f"cell {name} {'gone' if name in cells else 'added'}" for name in cells.keys() ^ others.keys()]
+    changes += [f"cell {name} {'gone' if name in cells else 'added'}" for name in cells.keys() ^ others.keys()]
     for name in (name for name in cells if name in others):
-        told += [line for line in _cell_differences(cells[name], others[name]) if line not in told]
-    return told
+        changes += [line for line in _cell_differences(cells[name], others[name]) if line not in changes]
+    return changes
 
 
 def _without(these: Mapping[str, Drive], those: Mapping[str, Drive]) -> list[Drive]:
@@ -198,11 +200,17 @@ class _Checked:
 
     @classmethod
     def make(
-        cls, campaign: Campaign, made: Sequence[Variant], name: str, stack: Stack, faults: tuple[str, ...], place: Path
+        cls,
+        campaign: Campaign,
+        found: Sequence[Variant],
+        name: str,
+        stack: Stack,
+        faults: tuple[str, ...],
+        place: Path,
     ) -> _Checked:
         request = ReplayRequest(
             bags=(),
-            relations=tuple(variant.id for variant in made),
+            relations=tuple(variant.id for variant in found),
             stack=name,
             mode=campaign.mode,
             transport=campaign.transport,
@@ -215,12 +223,12 @@ class _Checked:
             plugins=tuple(str(p.resolve()) for p in plugins.directories()),
         )
         check_request(request, stack)
-        texts = {variant.id: variant.text for variant in made}
+        texts = {variant.id: variant.text for variant in found}
         suite = load_suite(relation_files(request.relations, texts, place), sham_for(stack.inputs), stack.traits)
         check_requirements(suite, stack)
         extra = load_transforms(Path(campaign.transforms)) if campaign.transforms else None
         files = {f"@{key}": getattr(campaign, key) for key in ("transforms", "qos") if getattr(campaign, key)}
-        return cls(name, request, tuple(made), suite, stack, extra, files)
+        return cls(name, request, tuple(found), suite, stack, extra, files)
 
     def owed(self, drive: Drive) -> tuple[int, int] | None:
         """Return bundles of a drive and verdicts that it owes; None where that is not to be known before it is played.

@@ -163,19 +163,19 @@ class CampaignStore:
         parts = ((work.place, p.relation, json.dumps(dataclasses.asdict(p))) for p in result.parts)
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO parts VALUES (?, ?, ?)", parts)
-            self._update(work, state=DONE, trouble=_told(work, *result.deaths), **_ended(result))
+            self._update(work, state=DONE, trouble=_trouble(work, *result.deaths), **_ended(result))
 
-    def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, again: bool = True) -> bool:
+    def trouble(self, work: Work, why: str, retries: int, result: ItemResult | None = None, retry: bool = True) -> bool:
         """Note trouble with an item; return whether it is to be tried again."""
-        again = again and work.attempts < retries
+        retry = retry and work.attempts < retries
         ended = {} if result is None else _ended(result)
-        state = PLANNED if again else FAILED
-        self._set(work, state=state, attempts=work.attempts + 1, trouble=_told(work, why), **ended)
-        return again
+        state = PLANNED if retry else FAILED
+        self._set(work, state=state, attempts=work.attempts + 1, trouble=_trouble(work, why), **ended)
+        return retry
 
     def put_back(self, work: Work, why: str) -> None:
         """Note that an item was interrupted, and why: it is taken up again, and the reason stays."""
-        self._set(work, state=PLANNED, trouble=_told(work, why))
+        self._set(work, state=PLANNED, trouble=_trouble(work, why))
 
     def stop(self, work: Work) -> None:
         """Note that an item is not needed any more."""
@@ -191,8 +191,8 @@ class CampaignStore:
 
     def ended(self, cell: str) -> list[Work]:
         """Return the items of a cell that are done or have failed, in plan order."""
-        asked = f"SELECT {_COLUMNS} FROM items WHERE cell = ? AND state IN (?, ?) ORDER BY place"
-        return list(map(_work, self._db.execute(asked, (cell, DONE, FAILED))))
+        query = f"SELECT {_COLUMNS} FROM items WHERE cell = ? AND state IN (?, ?) ORDER BY place"
+        return list(map(_work, self._db.execute(query, (cell, DONE, FAILED))))
 
     def standing(self) -> CampaignProgress:
         """Return how far it is."""
@@ -216,16 +216,16 @@ def _drive_row(drive: Drive) -> tuple[Any, ...]:
     return drive.number, as_stored(drive.url), drive.sha256, drive.bundles
 
 
-def _told(work: Work, *whys: str) -> str:
+def _trouble(work: Work, *whys: str) -> str:
     """Return the trouble of an item so far, and what has come to it, each told once."""
     new = (in_utf8(why) for why in dict.fromkeys(whys) if in_utf8(why) not in work.trouble)
     return "; ".join(filter(None, (work.trouble, *new)))
 
 
 def _ended(result: ItemResult) -> dict[str, Any]:
-    kept = {name: getattr(result, name) for name in ("exit_code", "sha256", "seconds", "worker")}
+    fields = {name: getattr(result, name) for name in ("exit_code", "sha256", "seconds", "worker")}
     violated = sum(part.outcomes.get(Outcome.VIOLATED.value, 0) for part in result.parts)
-    return {**kept, "judged": sum(part.offered for part in result.parts), "violated": violated}
+    return {**fields, "judged": sum(part.offered for part in result.parts), "violated": violated}
 
 
 def _work(row: Sequence[Any]) -> Work:

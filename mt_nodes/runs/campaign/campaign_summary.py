@@ -92,7 +92,7 @@ def _cut(relation: Summary, cut: str) -> Summary:
     return relation if decided else {**relation, "why": f"{relation['why']}; {cut}"}
 
 
-def nothing_judged(failed: Sequence[Work], interrupted: bool) -> Summary:
+def empty_summary(failed: Sequence[Work], interrupted: bool) -> Summary:
     """Return the summary of a cell none of whose items got as far as to judge anything."""
     return summarise((), (), **_troubles(failed), interrupted=interrupted)
 
@@ -123,7 +123,8 @@ def _sequential(
         found = sequential_evidence(stops.counted(cell, name), infos[name], when, policy.hypotheses)
         outcome, why = weighed(summary.get("deaths", ()), name, RelationOutcome(found["outcome"]), found["why"])
         relations[name] = {
-            **relation,
+            # How much more would decide is another question where each drive may be the last.
+            **{key: value for key, value in relation.items() if not key.startswith("more")},
             **{"outcome": outcome.value, "why": why},
             # What holds for a number of drives that was settled beforehand gives way to what holds at all times.
             **{"p": None, "p_adjusted": None, "test": "e-value, see sequential"},
@@ -159,7 +160,7 @@ def sum_up_campaign(
     passed_so_far = code == ExitCode.PASS and bool(cut)
     if passed_so_far:
         code, why = ExitCode.UNDECIDED, f"{why} so far, but {cut}"
-    told = f"; {counted(left, 'item')} left: {why_left}" if left and why_left else ""
+    note = f"; {counted(left, 'item')} left: {why_left}" if left and why_left else ""
     summary: Summary = {
         "schema": SCHEMA,
         "campaign": dict(about),
@@ -169,7 +170,7 @@ def sum_up_campaign(
         "infrastructure": why if code == ExitCode.INFRASTRUCTURE else None,
         "isolation": why if code == ExitCode.ISOLATION else None,
         "exit_code": int(code),
-        "exit_why": why + told,
+        "exit_why": why + note,
     }
     entries = [entry for name, found in summary["cells"].items() for entry in entries_of(found, f"{name}.")]
     if passed_so_far:

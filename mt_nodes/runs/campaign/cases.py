@@ -17,6 +17,7 @@ import yaml
 from mt_nodes.base import plugins, seeds
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.data.datasets.dataset_name import located
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
@@ -53,13 +54,13 @@ class CaseSource:
     drive: Callable[[int], tuple[str, str]]
 
 
-def violated(judged: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[FailureCase]:
+def violated(run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[FailureCase]:
     """Return the violated pairs of a run as cases, of each bag and relation the worst.
 
     Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
 
     Args:
-        judged: the run. summary: of it. lines: of its journal.
+        run: what is searched for cases. summary: of it. lines: of its journal.
 
     Raises:
         MtError: a bag cannot be read.
@@ -68,13 +69,13 @@ def violated(judged: CaseSource, summary: Mapping[str, Any], lines: Iterable[Map
     found: dict[tuple[int, str], list[tuple[float, Pair, Any]]] = {}
     for line in lines:
         name = str(line.get("relation"))
-        if name in judged.relations and line["outcome"] == Outcome.VIOLATED.value and _steady(outcomes.get(name, {})):
+        if name in run.relations and line["outcome"] == Outcome.VIOLATED.value and _steady(outcomes.get(name, {})):
             pair, margin = Pair.parse(line["pair"]), line["margin"]
             how_bad = -float("inf") if margin is None else margin
             found.setdefault((pair.episode, name), []).append((how_bad, pair, margin))
     worst = [row for rows in found.values() for row in sorted(rows, key=_by_margin)[:MOST_NEW]]
-    made_by = {name: (words_of(judged.relations[name]), code_of(judged.relations[name])) for _, name in found}
-    return [_case(judged, pair, margin, *made_by[pair.relation]) for _, pair, margin in worst]
+    provenance = {name: (words_of(run.relations[name]), code_of(run.relations[name])) for _, name in found}
+    return [_case(run, pair, margin, *provenance[pair.relation]) for _, pair, margin in worst]
 
 
 def of_results(directory: Path, cache: Path) -> list[FailureCase]:
@@ -97,7 +98,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
         raise UsageError(f"{directory}: holds one pair that was made again; give the run that it is of")
     plugins.add_directories(map(Path, request.plugins))
     started_in = Path(record.get("directory", "."))
-    bags = [bag if "://" in bag else str((started_in / bag).resolve()) for bag in request.bags]
+    bags = [bag if "://" in bag else located(bag, started_in) for bag in request.bags]
     known = _noted(directory)
 
     def drive(episode: int) -> tuple[str, str]:
@@ -107,8 +108,8 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
         return bag, known[bag]
 
     relations = {row["id"]: relation_of(row) for row in record["relations"] if row["check"] is not None}
-    judged = CaseSource(stack_name(record["stack"], request.faults), request.seed, relations, drive)
-    return violated(judged, read_summary(directory), read_journal(directory / "result.jsonl"))
+    run = CaseSource(stack_name(record["stack"], request.faults), request.seed, relations, drive)
+    return violated(run, read_summary(directory), read_journal(directory / "result.jsonl"))
 
 
 def relation_of(words: Mapping[str, Any]) -> Relation:
@@ -171,6 +172,6 @@ def _by_margin(row: tuple[float, Pair, Any]) -> tuple[float, Pair]:
     return row[:2]
 
 
-def _case(judged: CaseSource, pair: Pair, margin: float | None, words: str, code: str) -> FailureCase:
-    bag, sha256 = judged.drive(pair.episode)
-    return FailureCase(bag, sha256, judged.stack, pair, judged.seed, words, code, margin)
+def _case(run: CaseSource, pair: Pair, margin: float | None, words: str, code: str) -> FailureCase:
+    bag, sha256 = run.drive(pair.episode)
+    return FailureCase(bag, sha256, run.stack, pair, run.seed, words, code, margin)

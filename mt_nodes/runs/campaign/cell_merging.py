@@ -115,7 +115,7 @@ def _write_scores(pieces: Sequence[CellPiece], out: Path) -> None:
 def _take_verdicts(piece: CellPiece, out: Path, file: IO[str]) -> None:
     """Write the verdicts of a piece that count, and link the evidence of violated ones."""
     violated = set()
-    for text, line in _wanted(piece, JOURNAL):
+    for text, line in _counted_lines(piece, JOURNAL):
         file.write(f"{text}\n")
         if line.get("outcome") == Outcome.VIOLATED.value:
             violated.add(line["pair"].replace("/", "_"))
@@ -126,14 +126,14 @@ def _take_verdicts(piece: CellPiece, out: Path, file: IO[str]) -> None:
 
 def _take_followups(piece: CellPiece, out: Path, file: IO[str]) -> None:
     """Write the follow-ups of a piece that count, and link what was drawn for them."""
-    for text, line in _wanted(piece, LEDGER):
+    for text, line in _counted_lines(piece, LEDGER):
         file.write(f"{text}\n")
-        for made in (line, line.get("baseline", {})):
-            if name := made.get("arrays"):
+        for entry in (line, line.get("baseline", {})):
+            if name := entry.get("arrays"):
                 _link(piece.directory / name, out / name)
 
 
-def _wanted(piece: CellPiece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _counted_lines(piece: CellPiece, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the lines of an item's file that count, as they are and read; a torn last one is left out.
 
     A death of the stack always counts, even where its pair does not any more.

@@ -32,15 +32,15 @@ class ClusterSettings:
     wait_s: float = param(300.0, low=1.0, high=86_400.0, unit="s", help="for the first worker")
 
 
-Made = Callable[[Mapping[str, Any], ClusterSettings], Any]
+Deployment = Callable[[Mapping[str, Any], ClusterSettings], Any]
 
 
-def _local(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
+def _local(rest: Mapping[str, Any], settings: ClusterSettings) -> Any:
     given = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
-    return _deployer("distributed", "LocalCluster")(n_workers=asked.workers, **{**given, **rest})
+    return _deployer("distributed", "LocalCluster")(n_workers=settings.workers, **{**given, **rest})
 
 
-def _ssh(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
+def _ssh(rest: Mapping[str, Any], settings: ClusterSettings) -> Any:
     hosts = rest.get("hosts")
     if not isinstance(hosts, list) or len(hosts) < 2:
         raise UsageError(f"cluster.hosts: got {hosts!r}, expected a list: the scheduler's host, then those of workers")
@@ -48,22 +48,22 @@ def _ssh(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
     return _deployer("distributed", "SSHCluster")(**{**rest, "worker_options": options})
 
 
-def _kubernetes(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
+def _kubernetes(rest: Mapping[str, Any], settings: ClusterSettings) -> Any:
     return _deployer("dask_kubernetes.operator", "KubeCluster", "dask-kubernetes")(
-        **{"n_workers": asked.workers, **rest}
+        **{"n_workers": settings.workers, **rest}
     )
 
 
-def _slurm(rest: Mapping[str, Any], asked: ClusterSettings) -> Any:
+def _slurm(rest: Mapping[str, Any], settings: ClusterSettings) -> Any:
     cluster = _deployer("dask_jobqueue", "SLURMCluster", "dask-jobqueue")(**{"cores": 1, "processes": 1, **rest})
-    cluster.scale(asked.workers)
+    cluster.scale(settings.workers)
     return cluster
 
 
-KINDS: Mapping[str, Made] = {"local": _local, "ssh": _ssh, "kubernetes": _kubernetes, "slurm": _slurm}
+KINDS: Mapping[str, Deployment] = {"local": _local, "ssh": _ssh, "kubernetes": _kubernetes, "slurm": _slurm}
 
 
-def asked_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings:
+def settings_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings:
     """Return what of ``cluster:`` is the campaign's own.
 
     Raises:
@@ -73,7 +73,7 @@ def asked_of(cluster: Mapping[str, Any], workers: int = 1) -> ClusterSettings:
     return build(ClusterSettings, {"workers": workers, "shared": cluster.get("kind") == "local", **given}, "cluster")
 
 
-def client_of(cluster: Mapping[str, Any], asked: ClusterSettings, ending: ExitStack) -> Any:
+def client_of(cluster: Mapping[str, Any], settings: ClusterSettings, ending: ExitStack) -> Any:
     """Return a client, and put its end, and that of what was started for it, on the stack.
 
     Raises:
@@ -89,18 +89,18 @@ def client_of(cluster: Mapping[str, Any], asked: ClusterSettings, ending: ExitSt
         target: Any = rest["address"]
     elif kind in KINDS:
         try:
-            target = KINDS[kind](rest, asked)
+            target = KINDS[kind](rest, settings)
         except (TypeError, ValueError) as error:
             raise UsageError(f"cluster: {kind}: {error}") from error
         ending.callback(_end, target)
     else:
         raise UsageError(f"cluster.kind: got {kind!r}{suggest(str(kind), [*KINDS, 'address'])}")
     try:
-        client = client_class(target, timeout=asked.wait_s)
+        client = client_class(target, timeout=settings.wait_s)
         ending.callback(client.close)
-        client.wait_for_workers(1, timeout=asked.wait_s)
+        client.wait_for_workers(1, timeout=settings.wait_s)
     except (TimeoutError, OSError) as error:
-        raise InfrastructureError(f"cluster: {kind}: no worker within {asked.wait_s:g} s: {error}") from error
+        raise InfrastructureError(f"cluster: {kind}: no worker within {settings.wait_s:g} s: {error}") from error
     return client
 
 

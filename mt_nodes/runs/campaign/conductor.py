@@ -25,7 +25,7 @@ from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan, differences, plan_of, relation_files
 from mt_nodes.runs.campaign.campaign_store import DONE, FAILED, FILE, PLANNED, RUNNING, CampaignProgress, CampaignStore
-from mt_nodes.runs.campaign.campaign_summary import Policy, infos_of, nothing_judged, sum_up_campaign, sum_up_cell
+from mt_nodes.runs.campaign.campaign_summary import Policy, empty_summary, infos_of, sum_up_campaign, sum_up_cell
 from mt_nodes.runs.campaign.campaign_view import LOCK
 from mt_nodes.runs.campaign.cell_merging import CellPiece, merge
 from mt_nodes.runs.campaign.early_stop import SequentialStopper
@@ -85,12 +85,12 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
         return _taken_up(place, campaign, campaign.bags, changed)
     plan = plan_of(campaign, drives(campaign.bags, _cache()))
     plan.within(changed(campaign).budget.pairs)
-    made = new_directory(out)
-    if not any((made / "evidence").iterdir()):  # what is there already is somebody's
-        (made / "evidence").rmdir()
-    with CampaignStore(made / FILE) as store:
+    directory = new_directory(out)
+    if not any((directory / "evidence").iterdir()):  # what is there already is somebody's
+        (directory / "evidence").rmdir()
+    with CampaignStore(directory / FILE) as store:
         store.begin(plan, {"campaign": campaign.as_plain()})
-    return PlannedCampaign(made, changed(campaign), plan)
+    return PlannedCampaign(directory, changed(campaign), plan)
 
 
 def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCampaign:
@@ -112,18 +112,18 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCam
 
 def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> PlannedCampaign:
     with CampaignStore(out / FILE) as store:
-        before, asked = store.plan(), store.about["campaign"]
+        before, begun = store.plan(), store.about["campaign"]
     # Early stop orders the drives: that it is another now is told as such, not as another order.
-    as_begun = replace(campaign, stop_early=Campaign.from_plain(asked, str(out / FILE)).stop_early)
+    as_begun = replace(campaign, stop_early=Campaign.from_plain(begun, str(out / FILE)).stop_early)
     now = plan_of(as_begun, drives(bags, _cache()), before)
-    said = campaign.as_plain()
-    told = differences(before, now) or [
-        f"{name}: was {asked[name]!r}, is {said[name]!r}"
-        for name in said
-        if name not in FREE and asked[name] != said[name]
+    current = campaign.as_plain()
+    changes = differences(before, now) or [
+        f"{name}: was {begun[name]!r}, is {current[name]!r}"
+        for name in current
+        if name not in FREE and begun[name] != current[name]
     ]
-    if told:
-        raise UsageError(f"{out}: cannot be gone on with, changed since: {'; '.join(told)}; use another --out")
+    if changes:
+        raise UsageError(f"{out}: cannot be gone on with, changed since: {'; '.join(changes)}; use another --out")
     before.within(changed(campaign).budget.pairs)
     return PlannedCampaign(out, changed(campaign), before)
 
@@ -153,8 +153,8 @@ def conduct(
         limits = Limits(conducted.allowed, campaign.retries, seconds)
         if store.next(1, conducted.allowed):
             with closing((start or pool_of)(campaign, out)) as pool:
-                told = lambda: show(store.standing())  # noqa: E731
-                Leader(store, plan, pool, stops, limits, told, _journalled(out)).lead(interrupted)
+                report = lambda: show(store.standing())  # noqa: E731
+                Leader(store, plan, pool, stops, limits, report, _journalled(out)).lead(interrupted)
         summary = _merged(conducted, store, stops, interrupted=interrupted())
     write_campaign_page(out)
     return summary
@@ -289,7 +289,7 @@ def _merged_cell(
             pieces.append(CellPiece(work.drive, out / ITEMS / work.key, relations))
     failed = [work for work in ended if work.state == FAILED]
     if not pieces:
-        return nothing_judged(failed, interrupted)
+        return empty_summary(failed, interrupted)
     place = out / CELLS / cell.name
     merge(place, cell, plan.drives, pieces, (out / RELATIONS).resolve())
     policy = _policy(plan, conducted.campaign)

@@ -17,7 +17,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.runs.campaign import dask_worker
-from mt_nodes.runs.campaign.clusters import asked_of, client_of
+from mt_nodes.runs.campaign.clusters import client_of, settings_of
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.parcels import unpack
 from mt_nodes.runs.campaign.pool import LostItem
@@ -36,19 +36,19 @@ class DaskPool:
     """
 
     def __init__(self, cluster: Mapping[str, Any], home: Path, workers: int = 1) -> None:
-        self._asked, self._home = asked_of(cluster, workers), home.resolve()
+        self._settings, self._home = settings_of(cluster, workers), home.resolve()
         self._ended: queue.Queue[Any] = queue.Queue()
         self._out: dict[str, tuple[Any, str]] = {}  # Dask's key -> future and the item's key
         self._submitted = 0
         with ExitStack() as ending:
-            self._client = client_of(cluster, self._asked, ending)
+            self._client = client_of(cluster, self._settings, ending)
             self._ending = ending.pop_all()
 
     def submit(self, item: CampaignItem) -> None:
         """Have an item done."""
-        asked, name = self._asked, f"{item.key}-{self._submitted}"  # a name of its own: a retry is no repetition
+        settings, name = self._settings, f"{item.key}-{self._submitted}"  # a name of its own: a retry is no repetition
         self._submitted += 1
-        places = asked.scratch, str(self._home) if asked.shared else "", asked.results
+        places = settings.scratch, str(self._home) if settings.shared else "", settings.results
         directories = [str(d) for d in plugins.directories()]
         future = self._client.submit(dask_worker.do, item, *places, directories, key=name, pure=False)
         self._out[name] = future, item.key

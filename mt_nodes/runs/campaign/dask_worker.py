@@ -92,11 +92,17 @@ class _Child:
     """A process that does items one after another, and ends with this one."""
 
     def __init__(self, scratch: Path, directories: tuple[str, ...]) -> None:
-        self.asked = scratch, directories
+        self.options = scratch, directories
         self._pipe, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
-            command = [sys.executable, "-m", __spec__.name, str(number), pickle.dumps((*self.asked, os.getpid())).hex()]
+            command = [
+                sys.executable,
+                "-m",
+                __spec__.name,
+                str(number),
+                pickle.dumps((*self.options, os.getpid())).hex(),
+            ]
             # No Process of multiprocessing: Dask's workers are daemons, which may have none.
             self._process = subprocess.Popen(command, pass_fds=[number], stdin=subprocess.DEVNULL)
 
@@ -130,7 +136,7 @@ _children: list[_Child] = []
 def _child(scratch: Path, directories: tuple[str, ...]) -> _Child:
     """Return this worker's child for a place, another one where it died or was for another place."""
     scratch.mkdir(parents=True, exist_ok=True)
-    if _children and not (_children[0].alive and _children[0].asked == (scratch, directories)):
+    if _children and not (_children[0].alive and _children[0].options == (scratch, directories)):
         _children.pop().end()
     if not _children:
         _children.append(_Child(scratch, directories))

@@ -114,7 +114,9 @@ class WatchedRelation:
         low, high = mean_sequence(self._shares, self._policy.alpha)
         below = self._below.e_value
         if clear == "pass":
-            why = f"{self._violated}, below the tolerated rate of {self._tolerated:g} per drive ({self._said(below)})"
+            why = (
+                f"{self._violated}, below the tolerated rate of {self._tolerated:g} per drive ({self._evidence(below)})"
+            )
         return {
             "outcome": outcome.value,
             "why": why,
@@ -142,7 +144,7 @@ class WatchedRelation:
         own = self._totals["own"]
         return f"{own.violated} of {own.decided} pairs violated in {counted(len(self._shares), 'drive')}"
 
-    def _said(self, e_value: float) -> str:
+    def _evidence(self, e_value: float) -> str:
         return f"e = {e_value:.3g}, {self._needed:.3g} needed"
 
     def _by_contract(self) -> tuple[RelationOutcome, str]:
@@ -162,7 +164,7 @@ class WatchedRelation:
                 p_background=p,
                 p=p,
                 p_adjusted=self._p_adjusted if compared else None,
-                test=f"{self._said(self.e_value)}, a bet on each of {counted(len(self._shares), 'drive')}",
+                test=f"{self._evidence(self.e_value)}, a bet on each of {counted(len(self._shares), 'drive')}",
                 more=self._more if compared else "",
                 demands_of_itself=self._relation.demands_of_itself,
                 tolerated_rate=self._relation.tolerated_rate,
@@ -190,7 +192,7 @@ class SequentialStopper:
 
     def __init__(self, relations: Mapping[str, RelationInfo], policy: StopEarly, hypotheses: int) -> None:
         self._relations, self._policy, self._hypotheses = dict(relations), policy, hypotheses
-        self._seen: dict[str, tuple[WatchedRelation, int]] = {}
+        self._watched: dict[str, tuple[WatchedRelation, int]] = {}
         self._stops: dict[str, int] = {}
 
     def stopped_at(self, relation: str, drives: Sequence[PartResult | None]) -> int | None:
@@ -203,14 +205,14 @@ class SequentialStopper:
         """
         if relation in self._stops:
             return self._stops[relation]
-        watched, at = self._seen.get(relation) or (self._begin(relation), 0)
+        watched, at = self._watched.get(relation) or (self._begin(relation), 0)
         while at < len(drives) and (part := drives[at]) is not None:
             watched.add(part)
             at += 1
             if watched.clear:
                 self._stops[relation] = at
                 return at
-        self._seen[relation] = watched, at
+        self._watched[relation] = watched, at
         return None
 
     def _begin(self, relation: str) -> WatchedRelation:

@@ -80,7 +80,7 @@ class Failures:
             InfrastructureError: the file is no such database, or cannot be written.
         """
         self.path = path
-        with self._told():
+        with self._database_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._store = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
         with self._writing():
@@ -101,11 +101,11 @@ class Failures:
 
     def cases(self, bags: Iterable[str] | None = None, stack: str | None = None) -> list[FailureCase]:
         """Return what is kept, of all or of some bags (by SHA-256) and of a stack; in the order of pairs."""
-        wanted = None if bags is None else set(bags)
-        with self._told():
+        hashes = None if bags is None else set(bags)
+        with self._database_errors():
             rows = self._store.execute(f"SELECT {', '.join(_COLUMNS)} FROM cases").fetchall()
         cases = [_case(row) for row in rows]
-        fitting = [c for c in cases if (wanted is None or c.bag_sha256 in wanted) and stack in (None, c.stack)]
+        fitting = [c for c in cases if (hashes is None or c.bag_sha256 in hashes) and stack in (None, c.stack)]
         return sorted(fitting, key=lambda c: (c.bag, c.stack, c.pair.relation, c.seed, str(c.pair)))
 
     def failed(self, cases: Sequence[FailureCase]) -> int:
@@ -119,7 +119,7 @@ class Failures:
                 self._put(replace(case, first_seen=first, last_failed=_now(), held=0))
         return new
 
-    def judged(self, outcomes: Sequence[tuple[str, Outcome]]) -> list[FailureCase]:
+    def record_outcomes(self, outcomes: Sequence[tuple[str, Outcome]]) -> list[FailureCase]:
         """Take in how cases that were kept ended, by key; return those that held so often that they are taken out.
 
         What was not decided says nothing of a case.
@@ -145,10 +145,10 @@ class Failures:
         Raises:
             UsageError: none or several begin so; nothing was taken out.
         """
-        gone = [self._one(key) for key in keys]
+        keys_to_delete = [self._one(key) for key in keys]
         with self._writing():
-            self._store.executemany("DELETE FROM cases WHERE key = ?", [(key,) for key in gone])
-        return len(set(gone))
+            self._store.executemany("DELETE FROM cases WHERE key = ?", [(key,) for key in keys_to_delete])
+        return len(set(keys_to_delete))
 
     def _one(self, begins: str) -> str:
         found = [case.key for case in self.cases() if begins and case.key.startswith(begins)]
@@ -172,7 +172,7 @@ class Failures:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         """One transaction, all or nothing; another run that writes is waited for."""
-        with self._told():
+        with self._database_errors():
             self._store.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -182,7 +182,7 @@ class Failures:
                 raise
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _database_errors(self) -> Iterator[None]:
         try:
             yield
         except (OSError, sqlite3.Error) as error:

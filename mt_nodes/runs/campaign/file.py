@@ -11,6 +11,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param, plain
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
 from mt_nodes.engine.plan import MODES, MOST_DRAWS, TRANSPORTS
 from mt_nodes.runs.campaign.early_stop import StopEarly
 
@@ -124,13 +125,13 @@ class Campaign:
         Raises:
             UsageError: naming the file, the key, what was got and what was expected.
         """
-        made = build(cls, read_mapping(path), str(path))
+        campaign = build(cls, read_mapping(path), str(path))
         for name in ("bags", "relations"):
-            if not getattr(made, name):
+            if not getattr(campaign, name):
                 raise UsageError(f"{path}: missing {name}")
-        return made._beside(path.resolve().parent)
+        return campaign._with_absolute_paths(path.resolve().parent)
 
-    def _beside(self, folder: Path) -> Campaign:
+    def _with_absolute_paths(self, folder: Path) -> Campaign:
         """Return it with absolute paths."""
 
         def file(name: str) -> str:
@@ -141,7 +142,7 @@ class Campaign:
 
         return replace(
             self,
-            bags=tuple(bag if "://" in bag else file(bag) for bag in self.bags),
+            bags=tuple(_beside(bag, folder) for bag in self.bags),
             stacks=tuple(map(named, self.stacks)),
             relations=tuple(replace(row, name=named(row.name)) for row in self.relations),
             transforms=file(self.transforms),
@@ -158,3 +159,10 @@ class Campaign:
     def from_plain(cls, data: Mapping[str, Any], where: str) -> Campaign:
         """Read what :meth:`as_plain` made."""
         return build(cls, data, where)
+
+
+def _beside(bag: str, folder: Path) -> str:
+    """Return a bag with an absolute path, a URL as it is."""
+    if is_dataset(bag):
+        return str(DatasetName.parse(bag).beside(folder))
+    return bag if "://" in bag else str(folder / bag)

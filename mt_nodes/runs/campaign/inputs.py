@@ -2,7 +2,8 @@
 """The drives of a campaign: what patterns name, known by the SHA-256 of their content; and local copies of URLs.
 
 A bag of one file has the SHA-256 of that file (what ``sha256sum`` says). A bag that is a folder has that of one line
-for each file in it but hidden ones, in the order of their names: ``<name> <SHA-256 of the file>``.
+for each file in it but hidden ones, in the order of their names: ``<name> <SHA-256 of the file>``. A drive of a data
+set has that of its options and of such lines for the files that it is made of, with their paths within the data set.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pathlib import Path
 from mt_nodes.base.directories import cannot_write
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import in_utf8
+from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
+from mt_nodes.data.datasets.known_datasets import recording_files, recordings
 from mt_nodes.runs.campaign.bag_storage import SUFFIXES, RemoteFolder, is_url, local_path, name_of, places_of
 from mt_nodes.runs.campaign.item import Drive
 
@@ -47,21 +50,23 @@ def drives(
         InfrastructureError: a bag cannot be read, or changed while it was.
     """
     found = list(dict.fromkeys(bag for pattern in patterns for bag in bags(pattern)))
-    made: list[Drive] = []
+    result: list[Drive] = []
     with Hashes(cache) as hashes, ThreadPoolExecutor(_AT_A_TIME) as pool:
         for number, (url, sums) in enumerate(zip(found, pool.map(hashes.look_up, found), strict=True)):
             hashes.keep(sums)
-            made.append(Drive(number, url, _content(sums, places_of(url).is_bag_file(url))))
-            progress(len(made), len(found))
-    return made
+            result.append(Drive(number, url, _content_of(url, sums)))
+            progress(len(result), len(found))
+    return result
 
 
 def bags(pattern: str) -> list[str]:
-    """Return the bags that a path, URL, folder or glob names, by name.
+    """Return the bags that a path, URL, folder or glob names, by name; of a data set all drives that a name stands for.
 
     Raises:
         UsageError: none.
     """
+    if is_dataset(pattern):
+        return recordings(pattern)
     pattern = local_path(pattern)
     places = places_of(pattern)
     if _is_glob(pattern):
@@ -89,7 +94,7 @@ def fetched(drive: Drive, cache_dir: Path) -> Path:
         return Path(local_path(drive.url))
     home, name = cache_dir / drive.sha256, name_of(drive.url) or "bag"
     if not home.is_dir():
-        with _kept_on(cache_dir):
+        with _write_errors(cache_dir):
             cache_dir.mkdir(parents=True, exist_ok=True)
         with (cache_dir / f".{drive.sha256}.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one process fetches, the others wait for it
@@ -119,17 +124,17 @@ def _fetch(drive: Drive, part: Path, name: str) -> None:
 def _copied(places: RemoteFolder, file: str, target: Path) -> str:
     """Copy a file and return the SHA-256 of what was written."""
     digest = hashlib.sha256()
-    with _kept_on(target):
+    with _write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as kept:
+        with target.open("wb") as copy:
             for chunk in places.chunks(file):
                 digest.update(chunk)
-                kept.write(chunk)
+                copy.write(chunk)
     return digest.hexdigest()
 
 
 @contextlib.contextmanager
-def _kept_on(path: Path) -> Iterator[None]:
+def _write_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -183,7 +188,10 @@ class Hashes:
             InfrastructureError: a file cannot be read, or changed while it was.
         """
         places = places_of(bag)
-        files = [bag] if places.is_bag_file(bag) else places.files(bag)
+        if is_dataset(bag):
+            files = [str(file) for file in recording_files(bag)]
+        else:
+            files = [bag] if places.is_bag_file(bag) else places.files(bag)
         return [self._sum(places, file) for file in files]
 
     def keep(self, sums: Sequence[Sum]) -> None:
@@ -208,6 +216,17 @@ class Hashes:
 
 def _settled(file: str) -> bool:
     return is_url(file) or time.time_ns() - Path(file).stat().st_mtime_ns > _SETTLED_NS
+
+
+def _content_of(url: str, sums: Sequence[Sum]) -> str:
+    """Return the SHA-256 of a bag, or of a drive of a data set, from those of its files."""
+    if not is_dataset(url):
+        return _content(sums, places_of(url).is_bag_file(url))
+    name = DatasetName.parse(url)
+    home = os.path.abspath(name.directory)  # noqa: PTH100  links stay, as in the sums
+    known = [f"{name.dataset} {sorted(name.options.items())}\n"]
+    known += sorted(f"{os.path.relpath(file, home)} {sha256}\n" for file, _, sha256 in sums)
+    return hashlib.sha256(os.fsencode("".join(known))).hexdigest()
 
 
 def _content(sums: Sequence[Sum], single: bool) -> str:

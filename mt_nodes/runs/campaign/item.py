@@ -82,9 +82,9 @@ class CampaignItem(PlainData):
 def item_key(item: CampaignItem) -> str:
     """Return the SHA-256 over the canonical JSON of what an item's verdicts depend on, as hexadecimal text."""
     usual = ReplayRequest(bags=()).as_plain()
-    said = item.request.as_plain()
+    parameters = item.request.as_plain()
     # What is as usual is left out, so that a key outlives parameters that are added.
-    request = {name: value for name, value in said.items() if name not in _PLACES and value != usual[name]}
+    request = {name: value for name, value in parameters.items() if name not in _PLACES and value != usual[name]}
     known = {
         "drive": item.drive.sha256,
         "episode": item.drive.number,

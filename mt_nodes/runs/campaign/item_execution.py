@@ -59,7 +59,7 @@ def perform(item: CampaignItem, scratch: Path) -> ItemResult:
                 raise KeyboardInterrupt
             code, trouble = int(summary["exit_code"]), _trouble(summary)
         lines = _lines(out / "result.jsonl")
-    parts, sha256 = _judged(lines, item.relations)
+    parts, sha256 = _part_results(lines, item.relations)
     took_s, deaths = round(time.monotonic() - began_s, 3), tuple(death["reason"] for death in deaths_in(lines))
     return ItemResult(item.key, code, parts, sha256, took_s, worker_name(), trouble, deaths)
 
@@ -113,7 +113,7 @@ def _lines(journal: Path) -> list[dict[str, Any]]:
     return list(read_journal(journal)) if journal.exists() else []
 
 
-def _judged(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
+def _part_results(lines: Sequence[Mapping[str, Any]], relations: Iterable[str]) -> tuple[tuple[PartResult, ...], str]:
     """Return what the journal of an item holds, by relation, and the SHA-256 of its verdict lines, sorted."""
     verdicts = sorted(seal(line) for line in lines if line["type"] == "verdict")
     arms, _ = sorted_by_arm(lines, relations)

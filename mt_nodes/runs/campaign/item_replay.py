@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.data.datasets.dataset_name import exists
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.campaign_plan import relation_files
 from mt_nodes.runs.campaign.cases import code_of, file_of, relation_of
@@ -35,27 +36,27 @@ class Together:
     @property
     def name(self) -> str:
         """A name for a directory."""
-        again = f"-{self.wording}" if self.wording else ""
-        return f"{Path(self.bag).name}-{self.bag_sha256[:8]}-episode{self.episode}-seed{self.seed}{again}"
+        suffix = f"-{self.wording}" if self.wording else ""
+        return f"{Path(self.bag).name}-{self.bag_sha256[:8]}-episode{self.episode}-seed{self.seed}{suffix}"
 
-    def request(self, asked: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
+    def request(self, template: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
         """Return the replay; writes the relations as the cases have them.
 
         Args:
-            asked: stack, transport and what else is not the cases' own.
+            template: stack, transport and what else is not the cases' own.
             out: directory for the relations. bags: where bags behind URLs are copied to. cache: of hashes of bags.
 
         Raises:
             MtError: the bag is not there, or is another one by now.
         """
         bag = fetched(Drive(self.episode, self.bag, self.bag_sha256, None), bags)
-        if not bag.exists():
+        if not exists(str(bag)):
             raise UsageError(f"{bag}: the bag is not there any more")
         if drives([str(bag)], cache)[0].sha256 != self.bag_sha256:
             raise UsageError(f"{bag}: the bag has another content than when the case failed")
         texts = {case.pair.relation: file_of(json.loads(case.relation)) for case in self.cases}
         return dataclasses.replace(
-            asked,
+            template,
             bags=(str(bag),),
             first_episode=self.episode,
             seed=self.seed,

@@ -175,11 +175,11 @@ class Leader:
         elif isinstance(ended, LostItem) and self._journalled(ended.key) > before:
             # It got on with what is kept, so that a next worker has less to do: no reason to give it up.
             self._store.put_back(work, ended.why)
-        elif not self._tried_again(work, ended):
+        elif not self._retry(work, ended):
             self._stops.fail(work.cell, work.drive)
 
-    def _tried_again(self, work: Work, ended: ItemResult | LostItem) -> bool:
+    def _retry(self, work: Work, ended: ItemResult | LostItem) -> bool:
         if isinstance(ended, LostItem):
             return self._store.trouble(work, ended.why, self._limits.retries)
-        again = ended.exit_code == ExitCode.INFRASTRUCTURE
-        return self._store.trouble(work, ended.trouble, self._limits.retries, ended, again)
+        retry = ended.exit_code == ExitCode.INFRASTRUCTURE
+        return self._store.trouble(work, ended.trouble, self._limits.retries, ended, retry)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mt_nodes.base.environment import free_domains
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import how_it_ended
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
 from mt_nodes.runs.campaign.item_execution import perform, worker_name
@@ -34,7 +34,7 @@ class _Worker:
 
     Attributes:
         key: of its item, empty when it is idle. size: bytes of that item's journal when it last grew, or began.
-        since_s: when that was, own time.
+        since_s: when that was, process time.
     """
 
     ours: WorkerProcess
@@ -51,9 +51,9 @@ class LocalPool:
 
         Args:
             count: how many. scratch: see :func:`mt_nodes.runs.campaign.item_execution.perform`.
-            stall_s: how long the journal of an item may go without a further line, by our own time.
+            stall_s: how long the journal of an item may go without a further line, by our process time.
         """
-        own_time_s.start_watching()
+        process_time_s.start_watching()
         self._scratch, self._stall_s = scratch, stall_s
         self._workers = [self._started() for _ in range(count)]
 
@@ -66,7 +66,7 @@ class LocalPool:
         worker = next((w for w in self._workers if not w.key), None)
         if worker is None:
             raise RuntimeError("every worker is at an item; submit no more than are free")
-        worker.key, worker.size, worker.since_s = item.key, self._journalled(item.key), own_time_s()
+        worker.key, worker.size, worker.since_s = item.key, self._journalled(item.key), process_time_s()
         with contextlib.suppress(OSError):  # it died: the end of its pipe tells
             worker.ours.pipe.send(item)
 
@@ -116,8 +116,8 @@ class LocalPool:
     def _stands_still(self, worker: _Worker) -> bool:
         """Whether the journal of what a worker is at has not grown for too long."""
         if (size := self._journalled(worker.key)) != worker.size:
-            worker.size, worker.since_s = size, own_time_s()
-        return own_time_s() - worker.since_s > self._stall_s
+            worker.size, worker.since_s = size, process_time_s()
+        return process_time_s() - worker.since_s > self._stall_s
 
     def _journalled(self, key: str) -> int:
         try:

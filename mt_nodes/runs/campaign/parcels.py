@@ -19,12 +19,12 @@ def pack(directory: Path, target: IO[bytes]) -> None:
     """Write what a directory holds, but for hidden files (locks)."""
     from backports import zstd
 
-    def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    def visible(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None if Path(member.name).name.startswith(".") and member.name != "." else member
 
     packed: Any = zstd.open(target, "wb", level=_LEVEL)
     with packed, tarfile.open(fileobj=packed, mode="w|") as archive:
-        archive.add(directory, ".", filter=kept)
+        archive.add(directory, ".", filter=visible)
 
 
 def unpack(source: IO[bytes], directory: Path) -> None:

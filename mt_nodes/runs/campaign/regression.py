@@ -10,6 +10,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import counted
+from mt_nodes.data.datasets.dataset_name import located
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.results_dirs import results_of
 from mt_nodes.runs.campaign.cases import CaseSource, code_of, of_results, stack_name, violated
@@ -41,20 +42,20 @@ class FormerCases:
 
     def words(self) -> list[str]:
         """Say what becomes of the cases that are stored."""
-        told = []
+        lines = []
         if self.first:
-            told.append(f"{counted(len(self.first), 'case')} that failed before: judged first")
+            lines.append(f"{counted(len(self.first), 'case')} that failed before: judged first")
         if self.expired:
-            told.append(
+            lines.append(
                 f"{counted(len(self.expired), 'case')} expired: the mutation's code or the relation has changed"
             )
         if self.others:
             count = counted(len(self.others), "stored case")
-            told.append(
+            lines.append(
                 f"{count} of these bags not judged first: of another seed, place of the bag or relation; "
                 "`mt replay --failures` without a bag plays them"
             )
-        return told
+        return lines
 
 
 def stored_for(failures: Failures, run: Run) -> FormerCases:
@@ -82,9 +83,9 @@ def stored_for(failures: Failures, run: Run) -> FormerCases:
 def _is_pair_of(run: Run, bags: Sequence[str], case: FailureCase) -> bool:
     request, pair = run.request, case.pair
     place = pair.episode - request.first_episode
-    here = 0 <= place < len(bags) and bags[place] == case.bag_sha256
+    same_bag = 0 <= place < len(bags) and bags[place] == case.bag_sha256
     reached = pair.bundle is None or request.limit is None or pair.bundle < request.limit
-    return here and reached and case.seed == request.seed and int(pair.draw) < request.draws
+    return same_bag and reached and case.seed == request.seed and int(pair.draw) < request.draws
 
 
 def note(
@@ -98,15 +99,15 @@ def note(
     """
     ended = {line["pair"]: line for line in lines if line["type"] == "verdict"}
     outcomes = outcomes_of(stored.first, ended)
-    retired = failures.judged(outcomes)
+    retired = failures.record_outcomes(outcomes)
     known = {case.key for case in stored.first}
     new = failures.failed(
-        [case for case in violated(_judged(stored, run), summary, ended.values()) if case.key not in known]
+        [case for case in violated(_case_source(stored, run), summary, ended.values()) if case.key not in known]
     )
     failed = sum(outcome is Outcome.VIOLATED for _, outcome in outcomes)
-    told = [f"of {counted(len(outcomes), 'case')} that failed before, {failed} failed again"] if outcomes else []
-    told += [f"{counted(new, 'new case')} kept in {failures.path}"] if new else []
-    return told + retired_words(retired)
+    words = [f"of {counted(len(outcomes), 'case')} that failed before, {failed} failed again"] if outcomes else []
+    words += [f"{counted(new, 'new case')} kept in {failures.path}"] if new else []
+    return words + retired_words(retired)
 
 
 def outcomes_of(cases: Iterable[FailureCase], ended: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, Outcome]]:
@@ -137,9 +138,9 @@ def stack_of(run: Run) -> str:
     return stack_name(run.stack.name, run.request.faults)
 
 
-def _judged(stored: FormerCases, run: Run) -> CaseSource:
+def _case_source(stored: FormerCases, run: Run) -> CaseSource:
     def drive(episode: int) -> tuple[str, str]:
         place = episode - run.request.first_episode
-        return str(Path(run.request.bags[place]).resolve()), stored.bags[place]
+        return located(run.request.bags[place], Path()), stored.bags[place]
 
     return CaseSource(stack_of(run), run.request.seed, {r.id: r for r in run.suite.relations}, drive)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,11 @@ import yaml
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.relation import FOLDER, RULE_BORN, load_relation
 from mt_nodes.runs.campaign.file import CampaignRelation
+from mt_nodes.runs.relation_choice import choose_relations
+from mt_nodes.stacks.stack import Stack
 
 #: Parts of a relation that have parameters.
 SECTIONS = ("mutate", "check", "given", "baseline")
@@ -44,60 +48,81 @@ class Variant:
     version: str
 
 
-def variants(asked: Sequence[CampaignRelation]) -> tuple[Variant, ...]:
+def relations_for(
+    stack: Stack, rows: Sequence[CampaignRelation]
+) -> tuple[tuple[CampaignRelation, ...], Mapping[str, str]]:
+    """Return the relations for a stack, in place of patterns and suites, and what is left out and why.
+
+    Raises:
+        UsageError: a pattern or suite stands for nothing that the stack can be judged by.
+    """
+    relations: list[CampaignRelation] = []
+    left_out: dict[str, str] = {}
+    for row in rows:
+        choice = choose_relations((row.name,), partial(incompatibility, stack=stack))
+        if row.values or choice.relations == (row.name,):
+            relations.append(row)
+            continue
+        before = {one.name for one in relations if not one.values}
+        relations += [CampaignRelation(name, {}) for name in choice.relations if name not in before]
+        left_out |= choice.left_out
+    return tuple(relations), left_out
+
+
+def variants(relations: Sequence[CampaignRelation]) -> tuple[Variant, ...]:
     """Return the variants of all relations, in their order.
 
     Raises:
         UsageError: a relation or parameter is unknown, a value is refused, or two variants have one id.
     """
-    made = tuple(itertools.chain.from_iterable(map(_variants, asked)))
-    ids = [variant.id for variant in made]
+    found = tuple(itertools.chain.from_iterable(map(_variants, relations)))
+    ids = [variant.id for variant in found]
     if twice := sorted({one for one in ids if ids.count(one) > 1}):
         raise UsageError(f"relations: got {', '.join(twice)} twice, expected each once")
-    return made
+    return found
 
 
-def _variants(asked: CampaignRelation) -> Iterator[Variant]:
-    relation = load_relation(asked.name)
-    said = jsonable(relation.as_plain())
-    if not asked.values:
-        yield Variant(relation.id, "" if _ships(asked.name) else _yaml(said), version_of(said))
+def _variants(entry: CampaignRelation) -> Iterator[Variant]:
+    relation = load_relation(entry.name)
+    plain = jsonable(relation.as_plain())
+    if not entry.values:
+        yield Variant(relation.id, "" if _ships(entry.name) else _yaml(plain), version_of(plain))
         return
-    short = _short_names(tuple(asked.values))
-    for values in itertools.product(*asked.values.values()):
-        chosen = dict(zip(asked.values, values, strict=True))
+    short = _short_names(tuple(entry.values))
+    for values in itertools.product(*entry.values.values()):
+        chosen = dict(zip(entry.values, values, strict=True))
         name = "~".join((relation.id, *(f"{short[key]}_{_word(key, value)}" for key, value in chosen.items())))
-        changed = _with_values(said, chosen, f"relations: {asked.name}")
-        yield _checked({**changed, "id": name}, f"relations: {asked.name}.set")
+        changed = _with_values(plain, chosen, f"relations: {entry.name}")
+        yield _checked({**changed, "id": name}, f"relations: {entry.name}.set")
 
 
-def version_of(said: Any) -> str:
+def version_of(value: Any) -> str:
     """Return the SHA-256 of a plain value, as hexadecimal text."""
-    return hashlib.sha256(json.dumps(jsonable(said), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(jsonable(value), sort_keys=True).encode()).hexdigest()
 
 
 def _ships(name: str) -> bool:
     return name in resources.shipped(FOLDER) or (name.startswith(RULE_BORN) and not name.endswith((".yaml", ".yml")))
 
 
-def _yaml(said: Plain) -> str:
-    return yaml.safe_dump(said, sort_keys=False, allow_unicode=True)
+def _yaml(plain: Plain) -> str:
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
 
 
-def _checked(said: Plain, where: str) -> Variant:
+def _checked(plain: Plain, where: str) -> Variant:
     """Read it as a user's file would be."""
     with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / f"{said['id']}.yaml"
-        path.write_text(_yaml(said), encoding="utf-8")
+        path = Path(place) / f"{plain['id']}.yaml"
+        path.write_text(_yaml(plain), encoding="utf-8")
         try:
             relation = load_relation(str(path))
         except UsageError as error:
             raise UsageError(str(error).replace(str(path), where)) from error
-    return Variant(relation.id, _yaml(said), version_of(relation.as_plain()))
+    return Variant(relation.id, _yaml(plain), version_of(relation.as_plain()))
 
 
-def _with_values(said: Plain, chosen: Mapping[str, Any], where: str) -> Plain:
-    changed = deepcopy(said)
+def _with_values(plain: Plain, chosen: Mapping[str, Any], where: str) -> Plain:
+    changed = deepcopy(plain)
     places = _places(changed)
     for key, value in chosen.items():
         found = [at for name, at in places if key in (name, name.partition(".")[2])]
@@ -108,11 +133,11 @@ def _with_values(said: Plain, chosen: Mapping[str, Any], where: str) -> Plain:
     return changed
 
 
-def _places(said: Plain) -> list[tuple[str, tuple[Plain, str]]]:
+def _places(plain: Plain) -> list[tuple[str, tuple[Plain, str]]]:
     """Return every parameter as (``<section>.<plugin>.<parameter>``, where it stands)."""
     rows = []
     for section in SECTIONS:
-        value = said.get(section) or []
+        value = plain.get(section) or []
         for plugin in value if isinstance(value, list) else [value]:
             for name, parameters in plugin.items():
                 rows += [(f"{section}.{name}.{each}", (parameters, each)) for each in parameters]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 
 #: So long after it was killed an instance may still be seen: Fast DDS waits for 20 s unless a profile says otherwise.
 LEASE_S = 22.0
@@ -25,7 +25,7 @@ class Presence:
     times_lost: int = 0
 
 
-def always_there() -> Presence:
+def always_present() -> Presence:
     """Say that nobody else ends the instances: who dies of ours ends the run."""
     return Presence()
 
@@ -43,30 +43,30 @@ class Attendance:
     def __init__(self, name: str) -> None:
         self.name = name
         self.presence = Presence()
-        self._there: frozenset[Hashable] = frozenset()
-        #: Own time until which everything that was asked is lost: it went then, or another came.
+        self._instances: frozenset[Hashable] = frozenset()
+        #: Process time until which everything that was asked is lost: it went then, or another came.
         self.lost_s = -math.inf
-        #: Own time until which nobody was there to be asked.
+        #: Process time until which nobody was there to be asked.
         self.back_s = -math.inf
 
-    def look(self, there: Collection[Hashable], lacking: Collection[str]) -> None:
+    def look(self, instances: Collection[Hashable], lacking: Collection[str]) -> None:
         """Take in who is there now (each instance is another), and what of it is lacking, in words."""
-        before, was_away = self._there, bool(self.presence.away)
-        self._there = frozenset(there)
+        before, was_away = self._instances, bool(self.presence.away)
+        self._instances = frozenset(instances)
         away = f"{self.name}: {'; '.join(lacking)}" if lacking else ""
-        lost = bool(before) and not was_away and bool(away or self._there - before)
+        lost = bool(before) and not was_away and bool(away or self._instances - before)
         if lost:
-            self.lost_s = own_time_s()
+            self.lost_s = process_time_s()
         if was_away:
-            self.back_s = own_time_s()
+            self.back_s = process_time_s()
         self.presence = Presence(away, self.presence.times_lost + lost)
 
-    def unsure(self, sent_s: float, deadline_s: float, heard_s: float) -> bool:
+    def unsure(self, sent_s: float, deadline_s: float, last_message_s: float) -> bool:
         """Tell whether silence may still turn out to be that of one who has gone.
 
         Args:
-            sent_s: when it was asked, own time. deadline_s: when its answer was due.
-            heard_s: when anything was heard of it last.
+            sent_s: when it was asked, process time. deadline_s: when its answer was due.
+            last_message_s: when anything was heard of it last.
         """
         lost = sent_s <= max(self.lost_s, self.back_s)
-        return lost or (heard_s <= deadline_s and own_time_s() < deadline_s + LEASE_S)
+        return lost or (last_message_s <= deadline_s and process_time_s() < deadline_s + LEASE_S)

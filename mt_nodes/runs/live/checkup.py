@@ -68,7 +68,7 @@ def check_live_config(file: Path, typed: Mapping[str, Any], env: Mapping[str, st
         control = config.control_domain
         clocks = None if control == NOT_GIVEN else pool.submit(_look, control, None, env, clocks=True)
     yield from judge_live(run, live.result())
-    yield from (judge_arm(run, arm, None if seen is None else seen.result()) for arm, seen in own.items())
+    yield from (judge_arm(run, arm, None if graph is None else graph.result()) for arm, graph in own.items())
     yield from judge_clocks(None if clocks is None else clocks.result())
 
 
@@ -87,7 +87,7 @@ def judge_live(run: LiveRun, graph: Graph) -> Iterator[Finding]:
             yield from _subscribed(topic, graph)
     if not shadow:
         return
-    for topic, kind in _said(stack).items():
+    for topic, kind in _answer_types(stack).items():
         yield _published(topic, (kind,), graph, "outputs")
     if not stack.external and (missing := sorted({*stack.nodes} - {*graph.nodes})):
         fix = "start all of the stack, or mend nodes in the stack file"
@@ -101,30 +101,30 @@ def judge_arm(run: LiveRun, arm: str, graph: Graph | None) -> Finding:
         return Finding("ok", f"{arm} arm", "a free domain is taken, and the stack started there")
     title = f"{arm} arm, domain {graph.domain}"
     if not stack.external:
-        if strangers := [node for node in graph.nodes if node not in stack.allow_nodes]:
+        if unknown := [node for node in graph.nodes if node not in stack.allow_nodes]:
             fix = "stop them, or leave domain out of the stack file: then a free one is taken"
-            return Finding("error", title, f"holds nodes: {', '.join(strangers)}; follow-ups would reach them", fix)
+            return Finding("error", title, f"holds nodes: {', '.join(unknown)}; follow-ups would reach them", fix)
         return Finding("ok", title, "nobody is there; the stack is started there")
-    here = f"ROS_DOMAIN_ID={graph.domain}"
+    environment = f"ROS_DOMAIN_ID={graph.domain}"
     if missing := sorted({*stack.nodes} - {*graph.nodes}):
-        fix = f"start the stack there ({here}), or mend nodes in the stack file"
+        fix = f"start the stack there ({environment}), or mend nodes in the stack file"
         return Finding(
             "error", title, f"not there: {', '.join(missing)}; nodes: {', '.join(graph.nodes) or 'none'}", fix
         )
-    if strangers := sorted({*graph.nodes} - {*stack.nodes, *stack.allow_nodes}):
+    if unknown := sorted({*graph.nodes} - {*stack.nodes, *stack.allow_nodes}):
         fix = "stop them, or list them in nodes or allow_nodes of the stack file"
-        return Finding("error", title, f"holds nodes that the stack file does not name: {', '.join(strangers)}", fix)
-    said = _said(stack)
+        return Finding("error", title, f"holds nodes that the stack file does not name: {', '.join(unknown)}", fix)
+    answer_types = _answer_types(stack)
     lacking = [f"nobody subscribes to {topic}" for topic in _given(stack) if not graph.subscribers[topic]]
-    lacking += [f"nobody publishes {topic}" for topic in said if not graph.publishers[topic]]
+    lacking += [f"nobody publishes {topic}" for topic in answer_types if not graph.publishers[topic]]
     lacking += [
         f"{topic} is published as {row['type']}, not {kind}"
-        for topic, kind in said.items()
+        for topic, kind in answer_types.items()
         for row in graph.publishers[topic]
         if row["type"] != kind
     ]
     if lacking:
-        fix = f"start all of the stack there ({here}), or mend its topics in the stack file"
+        fix = f"start all of the stack there ({environment}), or mend its topics in the stack file"
         return Finding("error", title, "; ".join(lacking), fix)
     return Finding("ok", title, f"the stack is there: {', '.join(stack.nodes)}")
 
@@ -188,12 +188,12 @@ def _sensors(stack: Stack) -> list[str]:
     return list(dict.fromkeys((stack.leading_topic, *(t for topics in stack.topics.values() for t in topics))))
 
 
-def _said(stack: Stack) -> dict[str, str]:
+def _answer_types(stack: Stack) -> dict[str, str]:
     """Return topic and type of what the stack says."""
     return {topic: kind for topic, kind in stack.message_types.items() if topic not in stack.needs}
 
 
 def _look(domain: int, stack: Stack | None, env: Mapping[str, str], **more: Any) -> Graph:
-    topics = [*_given(stack), *_said(stack)] if stack else []
-    seen = ask_child(PROBE, ros_environment(env, domain), json.dumps({"topics": topics, "lasting_s": LOOK_S, **more}))
-    return Graph(domain, **seen)
+    topics = [*_given(stack), *_answer_types(stack)] if stack else []
+    reply = ask_child(PROBE, ros_environment(env, domain), json.dumps({"topics": topics, "lasting_s": LOOK_S, **more}))
+    return Graph(domain, **reply)

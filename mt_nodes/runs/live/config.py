@@ -13,7 +13,7 @@ from mt_nodes.base.params import build, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
 from mt_nodes.base.yaml_files import read_mapping
-from mt_nodes.relations.relation import DEFAULT
+from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
 #: mode -> the arms in which it has instances of ours; the other arm of ``shadow`` is the live stack.
@@ -70,7 +70,7 @@ class LiveConfig(PlainData):
         choices=MODES,
         help="shadow: the live stack and an instance of ours; twin: two of ours; alternate: one of ours",
     )
-    relations: tuple[str, ...] = param(DEFAULT, help="relations or .yaml files, in the order of their turns")
+    relations: tuple[str, ...] = param(DEFAULT, help=f"{RELATION_WORDS}; in the order of their turns")
     seed: int = param(0, low=0, high=2**31 - 1, help="what every draw depends on")
     faults: tuple[str, ...] = param((), help="plant a fault in our instances of a reference stack")
     live_domain: int = param(

@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.engine.realtime import Sending
 
 #: How long the thread sleeps when nothing is to go out.
@@ -21,16 +21,16 @@ class DelayedInput:
     """What goes out for one input, once it is due; until then something else can be put in its place.
 
     Attributes:
-        due_s: own time at which it goes out.
+        due_s: process time at which it goes out.
         sendings: what does, each when it is due itself.
-        gone: whether it has begun to go out, or never will.
+        is_released: whether it has begun to go out, or never will.
         dropped: whether it never will, for nobody was there.
         left: what is still to go out of one that has begun to.
     """
 
     due_s: float
     sendings: Sequence[Sending] = ()
-    gone: bool = False
+    is_released: bool = False
     dropped: bool = False
     left: deque[Sending] = field(default_factory=deque)
 
@@ -57,7 +57,7 @@ class DelayLine:
     def exchange(self, instead: Mapping[DelayedInput, Sequence[Sending]]) -> bool:
         """Put something else into slots, into all or, when one has begun to go out, into none; say which."""
         with self._changed:
-            if any(slot.gone for slot in instead):
+            if any(slot.is_released for slot in instead):
                 return False
             for slot, sendings in instead.items():
                 slot.sendings = sendings
@@ -70,7 +70,7 @@ class DelayLine:
                 with self._changed:
                     lane = min(self._lanes.values(), key=_due_s, default=deque())
                     due_s = _due_s(lane)
-                    if due_s > own_time_s():
+                    if due_s > process_time_s():
                         return due_s
                     sending = self._taken(lane)
                 if sending is not None:
@@ -90,7 +90,7 @@ class DelayLine:
     def release(self) -> None:
         """Send what is due from now on; what was due before is dropped."""
         with self._changed:
-            now_s = own_time_s()
+            now_s = process_time_s()
             for lane in self._lanes.values():
                 while lane and lane[0].due_s <= now_s:
                     _drop(lane)
@@ -116,10 +116,10 @@ class DelayLine:
         if self._held:
             _drop(lane)
             return None
-        if not slot.gone:
-            slot.gone = True
+        if not slot.is_released:
+            slot.is_released = True
             slot.left.extend(slot.sendings)
-        sending = slot.left.popleft() if slot.left and slot.left[0].due_s <= own_time_s() else None
+        sending = slot.left.popleft() if slot.left and slot.left[0].due_s <= process_time_s() else None
         if not slot.left:
             lane.popleft()
         return sending
@@ -131,7 +131,7 @@ class DelayLine:
                 with self._changed:
                     due_s = min(map(_due_s, self._lanes.values()), default=math.inf)
                     if not self._closed:
-                        self._changed.wait(min(IDLE_S, max(0.0, due_s - own_time_s())))
+                        self._changed.wait(min(IDLE_S, max(0.0, due_s - process_time_s())))
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to: who waits looks here
             self.failure = error
 
@@ -144,4 +144,4 @@ def _due_s(lane: deque[DelayedInput]) -> float:
 
 def _drop(lane: deque[DelayedInput]) -> None:
     slot = lane.popleft()
-    slot.gone = slot.dropped = True
+    slot.is_released = slot.dropped = True

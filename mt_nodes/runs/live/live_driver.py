@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, headline
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.scenes import Scenes
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
-from mt_nodes.runs.live.attendance import LOST, Presence, always_there
+from mt_nodes.runs.live.attendance import LOST, Presence, always_present
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.live_episodes import Episodes, Start
@@ -60,7 +60,7 @@ class LiveDriver:
         progress: Progress = no_progress,
         tell: Callable[[dict[str, Any]], None] = lambda status: None,
         missed: Callable[[int, int], int] = nothing_missed,
-        presence: Callable[[], Presence] = always_there,
+        presence: Callable[[], Presence] = always_present,
         forbidden: Callable[[], str] = lambda: "",
     ) -> None:
         config, stack = run.request, run.stack
@@ -80,14 +80,14 @@ class LiveDriver:
         self._ending = False
         self._turn: Turn | None = None
         self._counts: Counter[str] = Counter()
-        self._began_s = self._heard_s = own_time_s()
+        self._began_s = self._last_input_s = process_time_s()
         self._last: Instant | None = None
 
     def received(self, bundle: Bundle, wrong: str = "") -> None:
         """Take an instant in that comes now, from any one thread; what is ``wrong`` with it if it cannot be read."""
         if self._ending:
             return
-        arrived_s = own_time_s()
+        arrived_s = process_time_s()
         place = self._episodes.place(bundle.stamp_ns, arrived_s)
         named = replace(bundle, episode=place.episode, index=place.index)
         instant = self._feeding.feed(named, arrived_s, place)
@@ -98,7 +98,7 @@ class LiveDriver:
 
     def passes(self, wire: Wire) -> None:
         """Hand on a message that is no sensor's, and comes now."""
-        self._feeding.pass_by(wire, own_time_s())
+        self._feeding.forward(wire, process_time_s())
 
     def run(self) -> None:
         """Go on until told to stop, or until what was asked for is done; then judge what is on its way.
@@ -143,7 +143,7 @@ class LiveDriver:
     def status(self) -> dict[str, Any]:
         """What is told of the run: plain values by name."""
         turn, place = self._turn, self._last.place if self._last else None
-        silent_s = own_time_s() - self._heard_s
+        silent_s = process_time_s() - self._last_input_s
         return {
             "state": self._wishes.state.value,
             "waiting_for": self._presence.away
@@ -168,7 +168,7 @@ class LiveDriver:
             self._rotation.choose(wishes.relations)
         if before.state is RunState.PAUSED and wishes.state is RunState.RUNNING:
             self._rotation.interrupted()
-        lasted_s = own_time_s() - self._began_s
+        lasted_s = process_time_s() - self._began_s
         over = 0.0 < self._config.duration_s <= lasted_s
         if wishes.state is RunState.STOPPING or over or self._config.enough(self._counts["instants"]):
             self._ending = True
@@ -176,16 +176,16 @@ class LiveDriver:
     def _look_for_instance(self) -> None:
         """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
         before, self._presence = self._presence, self._look()
-        gone = self._presence.times_lost - before.times_lost
-        if not gone and not (before.away and not self._presence.away):
+        losses = self._presence.times_lost - before.times_lost
+        if not losses and not (before.away and not self._presence.away):
             return
         self._collect()
-        self._counts["lost_instances"] += gone
-        for instant in self._open if gone else ():
-            given = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
-            self._end(instant, Outcome.ERROR if given else Outcome.SKIPPED, LOST)
+        self._counts["lost_instances"] += losses
+        for instant in self._open if losses else ():
+            was_sent = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
+            self._end(instant, Outcome.ERROR if was_sent else Outcome.SKIPPED, LOST)
             self._feeding.give_up(instant)
-        if gone:
+        if losses:
             self._open.clear()
         self._judge.forget()
         # Even one without memory: that it hears us, and we hear it, is known when it has answered.
@@ -193,7 +193,7 @@ class LiveDriver:
 
     def _take(self, instant: Instant) -> None:
         """Decide what an instant is used for; its pairs are owed from now on."""
-        self._last, self._heard_s = instant, instant.arrived_s
+        self._last, self._last_input_s = instant, instant.arrived_s
         instant.bundle = self._scenes.placed(instant.bundle)
         if instant.place.start.breaks:
             self._begin_episode(instant)
@@ -265,7 +265,7 @@ class LiveDriver:
     def _settle(self, instant: Instant, turn: Turn) -> None:
         source, followups = instant.answers()
         agrees, why = self._judge.agreement(instant.bundle, (source, followups[0]))
-        then = self._rotation.settled(turn, agrees, own_time_s())
+        then = self._rotation.settled(turn, agrees, process_time_s())
         if then is Next.GAVE_UP:
             self._counts["gave_up"] += 1
             tried = f"{self._wishes.segments.give_up_after_restarts} restarts were of no use, and "

@@ -10,7 +10,7 @@ from enum import Enum
 class Start(str, Enum):
     """Why an episode begins with an instant; GOES_ON: it does not."""
 
-    GOES_ON = ""
+    CONTINUES = ""
     FIRST = "the first input"
     BACK = "stamps went back: a bag's loop, or a clock that was set"
     JUMP = "stamps jumped ahead"
@@ -19,7 +19,7 @@ class Start(str, Enum):
     @property
     def breaks(self) -> bool:
         """Whether what came before is no memory of what comes now."""
-        return self not in (Start.GOES_ON, Start.FIRST)
+        return self not in (Start.CONTINUES, Start.FIRST)
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Episodes:
         self._episode, self._index = 0, -1
 
     def place(self, stamp_ns: int, arrived_s: float) -> EpisodePlace:
-        """Return where an instant belongs that came at own time ``arrived_s``."""
+        """Return where an instant belongs that came at process time ``arrived_s``."""
         start = self._start(stamp_ns, arrived_s)
         if start.breaks:
             self._episode, self._index = self._episode + 1, -1
@@ -60,4 +60,4 @@ class Episodes:
             return Start.BACK
         if arrived_s - last_s > self._gap_s:
             return Start.GAP
-        return Start.JUMP if stamp_ns - last_ns > self._gap_s * 1e9 else Start.GOES_ON
+        return Start.JUMP if stamp_ns - last_ns > self._gap_s * 1e9 else Start.CONTINUES

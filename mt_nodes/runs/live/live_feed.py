@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mt_nodes.base.process_clock import own_time_s
+from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.followups import FollowupPlan
@@ -29,7 +29,7 @@ class Instant:
     """One instant of live input on its way.
 
     Attributes:
-        bundle: what came. arrived_s: when, own time. place: where it belongs.
+        bundle: what came. arrived_s: when, process time. place: where it belongs.
         slots: what goes to each arm.
         turn: what it is used for, None: for nothing, before the run begins. prepared: its follow-up, if it is tested.
         ended: whether its lines are written. swapped: whether the arms have changed their roles.
@@ -62,7 +62,7 @@ class Instant:
     @property
     def late_s(self) -> float:
         """By how much a follow-up that is made now is too late; it is not where the arms wait for it."""
-        return -math.inf if self.behind else own_time_s() - self.slots[1].due_s
+        return -math.inf if self.behind else process_time_s() - self.slots[1].due_s
 
     def answers(self) -> tuple[Answer, list[Answer]]:
         """Return what the source arm said, and what the follow-up arm said to each part."""
@@ -99,7 +99,7 @@ class Feeding:
         if self._mode == "shadow":
             # The live stack has it already: that its answer is awaited is all there is to do.
             first.sendings[0].send()
-            first.gone = True
+            first.is_released = True
         elif self._mode == "twin":
             self._line.put("first", first)
         else:
@@ -121,9 +121,9 @@ class Feeding:
     def give_up(self, instant: Instant) -> None:
         """Expect nothing more of an instant: whoever was given it is not there any more."""
         for slot in instant.slots:
-            slot.gone = slot.dropped = True
+            slot.is_released = slot.dropped = True
 
-    def pass_by(self, wire: Wire, arrived_s: float) -> None:
+    def forward(self, wire: Wire, arrived_s: float) -> None:
         """Put a message that is no sensor's on its way to our arms."""
         due_s = arrived_s + self._delay_s
         alone = Part(Bundle(0, 0, wire.stamp_ns, wires=(wire,)), frozenset(), wire.stamp_ns, 0)
@@ -142,7 +142,7 @@ class Feeding:
 
     def give_up_answers(self, instant: Instant, reason: str) -> None:
         """Take what is not answered for silence, and wait no longer."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         for sending in (s for slot in instant.slots for s in slot.sendings):
             if not sending.answered(now_s):
                 sending.answer = Answer.nothing(AnswerStatus.SILENT, reason)
@@ -164,7 +164,7 @@ class Feeding:
 
     def through(self, instant: Instant) -> bool:
         """Tell whether every arm has answered an instant, or will not; send what waited for the first answer."""
-        now_s = own_time_s()
+        now_s = process_time_s()
         if instant.dropped:
             return True
         if not _answered(instant.slots[0], now_s):
@@ -179,14 +179,14 @@ class Feeding:
         answer = first.sendings[0].answer
         if answer is None or answer.status is not AnswerStatus.ANSWERED:
             # What is answered late would be taken for the answer to the next input of that stamp.
-            second.sendings, second.gone = (), True
+            second.sendings, second.is_released = (), True
             return
         for sending in second.sendings:
             sending.due_s += now_s - second.due_s
         self._send_now(second)
 
     def _send_now(self, slot: DelayedInput) -> None:
-        slot.due_s = own_time_s()
+        slot.due_s = process_time_s()
         self._line.put("second", slot)
         self._line.send_due()
 
@@ -195,4 +195,4 @@ class Feeding:
 
 
 def _answered(slot: DelayedInput, now_s: float) -> bool:
-    return slot.gone and all(sending.answered(now_s) for sending in slot.sendings)
+    return slot.is_released and all(sending.answered(now_s) for sending in slot.sendings)

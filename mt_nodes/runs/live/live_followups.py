@@ -67,7 +67,7 @@ class Maker:
         self._limiter.limits = limits
 
     def refuses(self, now_s: float) -> str | None:
-        """Say why no follow-up is to be made at an own time; None: one is, and counts."""
+        """Say why no follow-up is to be made at a process time; None: one is, and counts."""
         return self._limiter.refuses(now_s)
 
     def begin(self, instant: Instant, turn: Turn) -> None:

@@ -123,10 +123,10 @@ class LiveJudge:
                 return None, answer.reason
         bad = (Outcome.VIOLATED, Outcome.ERROR, Outcome.UNPAIRED_FOLLOWUP)
         try:
-            judged = self._engine.judge(self._control, bundle, answers, Effects())
+            verdicts = self._engine.judge(self._control, bundle, answers, Effects())
         except UsageError as error:  # a transform that is not known (yet)
             return None, str(error)
-        for verdict in judged:
+        for verdict in verdicts:
             if verdict.outcome in bad:
                 return False, f"they differ by {verdict.pair.judged_for}: {verdict.judgement.reason}"
         if self._drives and not alike(source, followup, bundle):
@@ -142,9 +142,9 @@ class LiveJudge:
         self._judge_series(self._series.end(final_diagnostics))
 
     def _judge_series(self, ended: Iterable[Ended]) -> None:
-        for turn, judged in ended:
-            self._told(
-                self._recorder.series([each._replace(verdict=_marked(each.verdict, turn, ())) for each in judged])
+        for turn, series in ended:
+            self._report(
+                self._recorder.series([each._replace(verdict=_marked(each.verdict, turn, ())) for each in series])
             )
 
     def _record(
@@ -156,10 +156,10 @@ class LiveJudge:
         by_arrival: Iterable[str] = (),
     ) -> None:
         marked = [_marked(verdict, turn, by_arrival) for verdict in verdicts]
-        self._told(self._recorder.verdicts(marked, case))
+        self._report(self._recorder.verdicts(marked, case))
         instant.ended = True
 
-    def _told(self, fresh: Sequence[Verdict]) -> None:
+    def _report(self, fresh: Sequence[Verdict]) -> None:
         self.outcomes.update(v.outcome.value for v in fresh)
         self.by_arrival += sum("paired_by" in v.marks for v in fresh)
         self._progress(fresh)

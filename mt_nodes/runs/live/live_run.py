@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.run_record import FILE
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.relations.relation import load_suite, refuse_baseline, sham_for
+from mt_nodes.relations.relation import Relation, load_suite, refuse_baseline, sham_for
 from mt_nodes.runs.live.config import NOT_GIVEN, LiveConfig, check_live, live_config
+from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import load_stack
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Where a running suite says which ROS domains it is in.
 DOMAINS_FILE = "live.json"
@@ -52,16 +54,16 @@ class LiveRun(SuiteRun[LiveConfig]):
         check_live(config, stack)
         # A check of a configuration (`mt doctor`) makes the run and no directory.
         refuse_missing(stack.message_types, f"stack '{stack.name}'")
+        choice = choose_relations(config.relations, partial(_misfit, config=config, stack=stack))
+        config = dataclasses.replace(config, relations=choice.relations)
         suite = load_suite(config.relations, sham_for(stack.inputs), stack.traits)
         for relation in suite.relations:
-            if reason := incompatibility(relation, stack):
+            if reason := _misfit(relation, config, stack):
                 raise UsageError(reason)
-            if config.mode == "shadow":
-                refuse_baseline(relation, "mode: shadow")
         for read, name in ((load_waivers, config.waivers), (load_transforms, config.transforms)):
             if name:
                 read(Path(name))
-        return cls(config, out, stack, suite)
+        return cls(config, out, stack, suite, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> LiveConfig:
@@ -104,6 +106,18 @@ class LiveRun(SuiteRun[LiveConfig]):
         write_whole(self.out / DOMAINS_FILE, json.dumps(domains) + "\n")
 
 
+def _misfit(relation: Relation, config: LiveConfig, stack: Stack) -> str | None:
+    """Say why a relation cannot be judged beside a live stack, None if it can."""
+    if reason := incompatibility(relation, stack):
+        return reason
+    try:
+        if config.mode == "shadow":
+            refuse_baseline(relation, "mode: shadow")
+    except UsageError as error:
+        return str(error)
+    return None
+
+
 def read_domains(out: Path) -> dict[str, int]:
     """Return the ROS domains that a run told of.
 
@@ -111,6 +125,11 @@ def read_domains(out: Path) -> dict[str, int]:
         UsageError: it has not told them.
     """
     path = out / DOMAINS_FILE
+    if not path.exists():
+        raise UsageError(
+            f"no `mt live` runs in {out}; begin one with `mt live --config FILE`, or name a run by its directory or by "
+            "--domain N"
+        )
     try:
         return {str(name): int(domain) for name, domain in json.loads(path.read_text(encoding="utf-8")).items()}
     except (OSError, ValueError, AttributeError) as error:

@@ -27,7 +27,7 @@ class _Segment:
     tested: bool = False
     words: FinalDiagnostics = NO_DIAGNOSTICS
 
-    def told(self, words: FinalDiagnostics) -> None:
+    def take_diagnostics(self, words: FinalDiagnostics) -> None:
         """Take in what the first and the second arm have told."""
         source, followup = reversed(words) if self.swapped else words
         self.words = (_joined(self.words[0], source), _joined(self.words[1], followup))
@@ -63,7 +63,7 @@ class SegmentSeries:
             yield from self._end_over()
         elif (of := now if now.tested else self._over) is not None:
             source, followup = (answer.output.diagnostics for answer in answers)
-            of.told((followup, source) if instant.swapped else (source, followup))
+            of.take_diagnostics((followup, source) if instant.swapped else (source, followup))
         settles = FollowupPlan.settles(turn.offer, frozenset(judge.id for judge in turn.offer.sequences))
         now.series.add((instant.prepared if tests else None) or settles, instant.bundle, answers)
 
@@ -71,7 +71,7 @@ class SegmentSeries:
         """Yield what has not ended yet; ``final_diagnostics`` are what the first and the second arm have told since."""
         now, self._now = self._now, None
         if (of := now if now is not None and now.tested else self._over) is not None:
-            of.told(final_diagnostics)
+            of.take_diagnostics(final_diagnostics)
         yield from self._end_over()
         if now is not None:
             yield now.end()

@@ -23,7 +23,7 @@ class Phase(str, Enum):
 class Next(str, Enum):
     """What is to be done now that the arms have not agreed for long."""
 
-    GO_ON = "go on"
+    CONTINUE = "go on"
     RESTART = "restart"
     GAVE_UP = "gave up"
 
@@ -96,14 +96,14 @@ class Rotation:
     def settled(self, turn: Turn, agrees: bool | None, now_s: float) -> Next:
         """Take in whether the arms agreed on an instant (None: nothing can be said) and return what is to be done."""
         if turn.stretch != self._stretch or self._settled_s is not None:
-            return Next.GO_ON
+            return Next.CONTINUE
         self._agreed = self._agreed + 1 if agrees else 0
         if self._agreed >= self.needed:
             self._settled_s = now_s
-            return Next.GO_ON
+            return Next.CONTINUE
         self._waited += agrees is not None
         if self._waited < self.segments.restart_after_bundles:
-            return Next.GO_ON
+            return Next.CONTINUE
         if self._restarts >= self.segments.give_up_after_restarts:
             self._next()
             return Next.GAVE_UP

@@ -32,13 +32,13 @@ class DrivenPair:
     """A pair of drives and what was judged of it.
 
     Attributes:
-        planned: the episode. offer: whose follow-up it is. made: what the follow-up drove through.
+        planned: the episode. offer: whose follow-up it is. changed_world: what the follow-up drove through.
         source, followup: the drives.
     """
 
     planned: PlannedEpisode
     offer: Offer
-    made: ChangedWorld
+    changed_world: ChangedWorld
     source: Side
     followup: Side
     verdicts: Sequence[Verdict]
@@ -58,46 +58,48 @@ class DriveArchive:
 
     def __init__(self, run: ScenarioRun, recorder: Recorder, make: MakePlayer) -> None:
         self._run, self._recorder, self._make = run, recorder, make
-        self._kept: set[str] = set()
+        self._written: set[str] = set()
 
     def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Keep a pair of drives and journal its verdicts; return those that are new."""
         source_sha256, followup_sha256 = (self._saved(side) for side in (pair.source, pair.followup))
-        self._recorder.episode(pair.name, pair.made.draws, followup_sha256, _about(pair, source_sha256))
+        self._recorder.episode(pair.name, pair.changed_world.draws, followup_sha256, _about(pair, source_sha256))
 
         def write(path: Path, violated: Pair) -> None:
             sides = {"source": (pair.source, None), "followup": (pair.followup, pair.offer)}
-            seen = {f"/mt/{arm}": (side, self._seen(pair.planned, side, by)) for arm, (side, by) in sides.items()}
-            write_drives(path, str(violated), seen)
+            observations = {
+                f"/mt/{arm}": (side, self._observations(pair.planned, side, by)) for arm, (side, by) in sides.items()
+            }
+            write_drives(path, str(violated), observations)
 
         return self._recorder.drives(pair.verdicts, pair.followup.played.answer_ms, write)
 
     def _saved(self, side: Side) -> str:
         """Keep a trace, and the drive as messages; return its SHA-256."""
         trace = side.played.driven.trace
-        if side.name not in self._kept:
-            self._kept.add(side.name)
+        if side.name not in self._written:
+            self._written.add(side.name)
             save_trace(trace_file(self._run.out, side.name), trace)
             path = self._run.out / FOLDER / f"{side.name}.mcap"
             self._recorder.later(write_drives, path, side.name, {"": (side, ())})
         return sha256_of_trace(trace)
 
-    def _seen(self, planned: PlannedEpisode, side: Side, offer: Offer | None) -> list[Bundle]:
+    def _observations(self, planned: PlannedEpisode, side: Side, offer: Offer | None) -> list[Bundle]:
         rows = len(side.played.commands)
-        wanted = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
+        rows_to_show = {round(i * (rows - 1) / (LOOKS - 1)) for i in range(LOOKS)}
         player = self._make(planned, side.setting, None, offer)
-        return replay_observations(player, side.played.commands, wanted)
+        return replay_observations(player, side.played.commands, rows_to_show)
 
 
 def _about(pair: DrivenPair, source_sha256: str) -> dict[str, Any]:
-    relation, made, source, followup = pair.offer.relation, pair.made, pair.source, pair.followup
+    relation, changed_world, source, followup = pair.offer.relation, pair.changed_world, pair.source, pair.followup
     sent = followup.played.sent_sha256
     return {
         "scenario": plain(pair.planned.setting.scenario),
         "changes": [{"name": name_of(type(c)), "params": plain(c)} for c in relation.scenario],
-        **({"back": list(made.back)} if made.back else {}),
-        **({"window": list(made.window)} if made.window != WHOLE else {}),
-        "effects": made.effects.as_plain(),
+        **({"back": list(changed_world.back)} if changed_world.back else {}),
+        **({"window": list(changed_world.window)} if changed_world.window != WHOLE else {}),
+        "effects": changed_world.effects.as_plain(),
         "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in relation.mutate],
         **({"sent_sha256": sent} if sent else {}),
         "source": {"trace": f"{FOLDER}/{source.name}.npz", "ended": source.played.ended, "sha256": source_sha256},

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from mt_nodes.base.errors import PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
-from mt_nodes.engine.judging import Offer, guarded, judge_for
+from mt_nodes.engine.judging import Offer, guarded, judge_for, unmet_condition
 from mt_nodes.relations.checks.trace_check import WAY, ThereCheck, TraceCheck, stretch_of
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
@@ -55,8 +56,14 @@ class EpisodeJudge:
         if followup.ended == SILENT:
             outcome = Outcome.VIOLATED if self._publishes_when_empty else Outcome.UNPAIRED_FOLLOWUP
             return Judgement(outcome, reason=_silence("follow-up", followup))
-        asked = judge_for(offer, judge)
-        return guarded(lambda: _checked(asked, source.driven, followup.driven, effects))
+        try:
+            relation = judge_for(offer, judge)
+        except PluginError as error:
+            return Judgement(Outcome.ERROR, reason=str(error))
+        assert isinstance(relation.check, TraceCheck), "relations of the loop have no other check"
+        return guarded(
+            relation.check, "judge_drives", lambda: _checked(relation, source.driven, followup.driven, effects)
+        )
 
 
 def without_followup(offer: Offer, episode: int, stamp_ns: int, judgement: Judgement) -> list[Verdict]:
@@ -80,7 +87,7 @@ def _unmet(judge: Relation, source: ScenarioTrace, followup: ScenarioTrace, effe
     if isinstance(stretch, str):
         return stretch
     known = Bundle(0, 0, 0, facts=facts_on_stretch(source, stretch, effects))
-    return next(filter(None, (condition.unmet(known, Output()) for condition in judge.given)), None)
+    return unmet_condition(judge, known, Output())
 
 
 def _silence(arm: str, played: PlayedEpisode) -> str:

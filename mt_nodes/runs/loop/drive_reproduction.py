@@ -57,13 +57,13 @@ def reproduction_request(finished: RecordedPair, transport: str = "") -> Scenari
     Raises:
         UsageError: the relation is not there any more.
     """
-    asked = ScenarioRequest.from_plain(finished.about["request"])
+    request = ScenarioRequest.from_plain(finished.about["request"])
     return dataclasses.replace(
-        asked,
+        request,
         # A run that was asked for none had all that fit, and those ship.
-        relations=(finished.relation(asked.relations or (finished.pair.judged_for,)),),
-        stack=finished.located(asked.stack),
-        transport=transport or asked.transport,
+        relations=(finished.relation(request.relations or (finished.pair.judged_for,)),),
+        stack=finished.located(request.stack),
+        transport=transport or request.transport,
         waivers="",
         only=str(finished.pair),
         recorded=str(finished.directory.resolve()),
@@ -82,20 +82,20 @@ def compare_drives(finished: RecordedPair, out: Path) -> list[DriveComparison]:
     was = episode_line(finished.directory, finished.pair)
     now = episode_lines(out, [finished.pair]).get(finished.pair.followup)
     sides = (("source", was["source"], now and now["source"]), ("follow-up", was, now))
-    found = [_compared(what, finished.directory / told["trace"], told, out, again) for what, told, again in sides]
+    found = [_compared(what, finished.directory / line["trace"], line, out, rerun) for what, line, rerun in sides]
     given = DriveComparison("given", was.get("sent_sha256", ""), (now or {}).get("sent_sha256", ""))
     # Other drives are given other things anyway; the same drive of other things is by a stack that did not look.
     return found if given.same or not all(side.same for side in found) else [*found, given]
 
 
 def _compared(
-    what: str, trace: Path, told: Mapping[str, Any], out: Path, again: Mapping[str, Any] | None
+    what: str, trace: Path, line: Mapping[str, Any], out: Path, rerun: Mapping[str, Any] | None
 ) -> DriveComparison:
-    if again is None:
-        return DriveComparison(what, told["sha256"], None)
-    same = told["sha256"] == again["sha256"]
-    why = "" if same else parting(load_trace(trace), load_trace(out / again["trace"]))
-    return DriveComparison(what, told["sha256"], again["sha256"], why)
+    if rerun is None:
+        return DriveComparison(what, line["sha256"], None)
+    same = line["sha256"] == rerun["sha256"]
+    why = "" if same else parting(load_trace(trace), load_trace(out / rerun["trace"]))
+    return DriveComparison(what, line["sha256"], rerun["sha256"], why)
 
 
 def parting(was: Trace, now: Trace) -> str:
@@ -103,8 +103,8 @@ def parting(was: Trace, now: Trace) -> str:
     rows = min(len(was), len(now))
     worlds = [_unlike(a[:rows], b[:rows]) for a, b in ((was.time_s, now.time_s), (was.ego, now.ego))]
     elsewhere = np.logical_or.reduce([*worlds, _unlike(was.actors[:rows], now.actors[:rows])])
-    said = _unlike(was.commands[:rows], now.commands[:rows]) | (was.answered[:rows] != now.answered[:rows])
-    if not (parted := np.flatnonzero(elsewhere | said)).size:
+    answers_differ = _unlike(was.commands[:rows], now.commands[:rows]) | (was.answered[:rows] != now.answered[:rows])
+    if not (parted := np.flatnonzero(elsewhere | answers_differ)).size:
         return f"it ended otherwise: {now.ended} after {len(now)} instants, was {was.ended} after {len(was)}"
     row = int(parted[0])
     whose = _culprit(was, row) if elsewhere[row] else _STACK

@@ -78,7 +78,7 @@ def findings_of(check: DriverCheck) -> Iterator[Finding]:
         yield Finding("info", f"given: {_name(message)}", _text(message))
     yield from command_ranges(check.first.commands)
     yield _drive(check.first)
-    yield _again(check)
+    yield _repeatability(check)
 
 
 def _name(message: Message) -> str:
@@ -97,29 +97,32 @@ def _text(message: Message) -> str:
     return f"{width} by {height} pixels; in {message.frame_id}"
 
 
-def _objects(told: Detections) -> str:
+def _objects(objects: Detections) -> str:
     near = [
-        f"{label} at ({x:.1f}, {y:.1f}, {z:.1f}) m" for label, (x, y, z) in zip(told.label, told.center_m, strict=True)
+        f"{label} at ({x:.1f}, {y:.1f}, {z:.1f}) m"
+        for label, (x, y, z) in zip(objects.label, objects.center_m, strict=True)
     ]
     return _listed("object", near)
 
 
-def _odometry(told: Odometry) -> str:
-    return f"x {told.x_m:.1f} m, y {told.y_m:.1f} m, yaw {told.yaw_rad:.2f} rad, {told.speed_mps:.1f} m/s"
+def _odometry(odometry: Odometry) -> str:
+    return (
+        f"x {odometry.x_m:.1f} m, y {odometry.y_m:.1f} m, yaw {odometry.yaw_rad:.2f} rad, {odometry.speed_mps:.1f} m/s"
+    )
 
 
-def _route(told: PosePath) -> str:
-    (x, y, _), (far_x, far_y, _) = told.pose[0], told.pose[-1]
-    limit = f"{told.speed_mps.min():.1f} to {told.speed_mps.max():.1f} m/s"
-    return f"{len(told.pose)} poses from ({x:.1f}, {y:.1f}) to ({far_x:.1f}, {far_y:.1f}) m, limits {limit}"
+def _route(route: PosePath) -> str:
+    (x, y, _), (far_x, far_y, _) = route.pose[0], route.pose[-1]
+    limit = f"{route.speed_mps.min():.1f} to {route.speed_mps.max():.1f} m/s"
+    return f"{len(route.pose)} poses from ({x:.1f}, {y:.1f}) to ({far_x:.1f}, {far_y:.1f}) m, limits {limit}"
 
 
-def _signals(told: SignalStates) -> str:
-    return _listed("light", [f"{name} {colour}" for name, colour in zip(told.name, told.colour, strict=True)])
+def _signals(signals: SignalStates) -> str:
+    return _listed("light", [f"{name} {colour}" for name, colour in zip(signals.name, signals.colour, strict=True)])
 
 
-def _lanes(told: Lanes) -> str:
-    return _listed("lane", [f"{strip.name} ({strip.direction}, {strip.width_m:g} m)" for strip in told.strips])
+def _lanes(lanes: Lanes) -> str:
+    return _listed("lane", [f"{strip.name} ({strip.direction}, {strip.width_m:g} m)" for strip in lanes.strips])
 
 
 def _listed(what: str, rows: Sequence[str]) -> str:
@@ -176,7 +179,7 @@ def _drive(played: PlayedEpisode) -> Finding:
     return Finding("ok", "drives", text)
 
 
-def _again(check: DriverCheck) -> Finding:
+def _repeatability(check: DriverCheck) -> Finding:
     """Return whether the same world makes it drive the same again, on which every control pair depends."""
     one, other = check.first.commands, check.second.commands
     apart = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if repr(a) != repr(b)), None)

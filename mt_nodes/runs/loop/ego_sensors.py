@@ -75,34 +75,34 @@ class Sensors:
             index,
             stamp_ns,
             transforms=TransformTree([moved, *self._mounts]),
-            told=self._told(state, stamp_ns, episode, index),
+            world_messages=self._world_messages(state, stamp_ns, episode, index),
         )
         if not (self._rig.lidar or self._rig.camera):
             return bundle
-        here = ego.copy()
-        here[:2, 3] -= self._scenery.shift_m
+        ego_in_scenery = ego.copy()
+        ego_in_scenery[:2, 3] -= self._scenery.shift_m
         moving = self._moving(state)
         if self._begun[0] != episode:
             self._begun = episode, self._weather.begin(self._rng("weather", episode, None))
         if self._rig.lidar:
-            bundle = self._swept(bundle, state, self._rig.lidar, moving, here)
-        return self._photographed(bundle, state, self._camera, moving, here) if self._camera else bundle
+            bundle = self._swept(bundle, state, self._rig.lidar, moving, ego_in_scenery)
+        return self._photographed(bundle, state, self._camera, moving, ego_in_scenery) if self._camera else bundle
 
     def _swept(self, bundle: Bundle, state: WorldState, lidar: LidarModel, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the cloud of its instant; ``ego`` leads to the scenery's frame."""
         rig, episode, index = self._rig, bundle.episode, bundle.index
         sweep = Sweep(self._scenery, moving, lidar, ego @ rig.lidar_mount, self._weather)
         points = sweep.points(self._rng("lidar", episode, index))
-        seen = replace(bundle, clouds=(Cloud(rig.topics["lidar"], bundle.stamp_ns, LIDAR_FRAME, points),))
-        return self._weather.on_clouds(seen, self._begun[1], _speed_mps(state), self._rng("weather", episode, index))
+        swept = replace(bundle, clouds=(Cloud(rig.topics["lidar"], bundle.stamp_ns, LIDAR_FRAME, points),))
+        return self._weather.on_clouds(swept, self._begun[1], _speed_mps(state), self._rng("weather", episode, index))
 
     def _photographed(self, bundle: Bundle, state: WorldState, camera: Camera, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the picture of its instant."""
         sensor, topics = camera.sensor, self._rig.topics
         shining = [(number, state.signals.get(name)) for name, number in self._scenery.lights.items()]
         lights = {number: light_paint(colour) for number, colour in shining if colour}
-        seen, range_m = camera.render(moving, ego, lights)
-        pixels = developed(seen, sensor.noise, self._rng("camera", bundle.episode, bundle.index))
+        radiance, range_m = camera.render(moving, ego, lights)
+        pixels = developed(radiance, sensor.noise, self._rng("camera", bundle.episode, bundle.index))
         image = Image(topics["camera"], bundle.stamp_ns, CAMERA_FRAME, pixels, "bgr8")
         info = sensor.info(topics.get("camera_info", _UNTOLD), bundle.stamp_ns, CAMERA_FRAME)
         taken = replace(bundle, images=(image,), camera_infos=(info,))
@@ -129,10 +129,10 @@ class Sensors:
         obstacles = self._scenario.obstacles
         places = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad) for thing in obstacles]
         poses = np.concatenate([state.actors[near, :3], np.array(places).reshape(-1, 3)])
-        there = standing(self._surface, poses)
-        return Solids([*bodies, *map(obstacle_body, obstacles)], there, self._scenery.shift_m)
+        poses_on_ground = standing(self._surface, poses)
+        return Solids([*bodies, *map(obstacle_body, obstacles)], poses_on_ground, self._scenery.shift_m)
 
-    def _told(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[WorldMessage, ...]:
+    def _world_messages(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[WorldMessage, ...]:
         """Return one message for each role that is told and has a topic."""
         tell: dict[str, Any] = {
             "objects": lambda: self._teller.objects(state, stamp_ns, self._rng("objects", episode, index)),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NotApplicable, PluginError, StackCallError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Outcome
@@ -130,8 +130,9 @@ class Player:
         index, self._state = len(self._commands), self.world.state
         try:
             sent = self.look(index)
-        except NotApplicable as error:
-            self._unfit = (Outcome.NOT_APPLICABLE, f"at {self._state.time_s:.1f} s: {error}")
+        except (NotApplicable, PluginError) as error:
+            outcome = Outcome.ERROR if isinstance(error, PluginError) else Outcome.NOT_APPLICABLE
+            self._unfit = (outcome, f"at {self._state.time_s:.1f} s: {error}")
             return
         if self._unfit is None and self.arm is not None:
             # Nothing of a world was ever recorded, so everything is encoded.
@@ -143,14 +144,14 @@ class Player:
         Raises:
             NotApplicable: the tap has no honest follow-up of what is seen.
         """
-        seen = self.eyes.observe(self.world.state, self.episode, index)
-        self._stamp_ns = seen.stamp_ns if index == 0 else self._stamp_ns
+        bundle = self.eyes.observe(self.world.state, self.episode, index)
+        self._stamp_ns = bundle.stamp_ns if index == 0 else self._stamp_ns
         if self.tap is None:
-            return seen
+            return bundle
         first, end = self.window
         if index < first or (end is not None and index >= end):
-            return self._unchanged(seen)
-        derived = self.tap.derive(seen, self.draw)
+            return self._unchanged(bundle)
+        derived = self.tap.derive(bundle, self.draw)
         if derived.broken is not None:
             self._unfit = (Outcome.INVALID, f"bundle {index}: {derived.broken}")
         elif [delay_ns for delay_ns, _ in derived.followup.bundles] != [0]:
@@ -158,23 +159,29 @@ class Player:
         self._sent.update(sha256_of(derived.followup.first).encode())
         return derived.followup.first
 
-    def _unchanged(self, seen: Bundle) -> Bundle:
+    def _unchanged(self, bundle: Bundle) -> Bundle:
         """Return what is seen where nothing is changed; what persists over an episode begins with it all the same."""
         assert self.tap is not None
-        if self.tap.begun(seen.episode):
-            self.tap.meet(seen)
+        if self.tap.begun(bundle.episode):
+            self.tap.meet(bundle)
         else:
-            self.tap.derive(seen, self.draw)
-        self._sent.update(sha256_of(seen).encode())
-        return seen
+            self.tap.derive(bundle, self.draw)
+        self._sent.update(sha256_of(bundle).encode())
+        return bundle
 
     def hear(self) -> None:
-        """Wait for the command, and let the world go on by one period."""
+        """Wait for the command, and let the world go on by one period.
+
+        Raises:
+            StackCallError: the stack raised an exception: without a command the drive cannot go on.
+        """
         if self._ticket is None or self._state is None or self.arm is None:
             return
         answer = self.arm.wait(self._ticket)
         assert answer is not None, "without a limit an arm waits for the answer or its deadline"
         self._ticket = None
+        if answer.status is AnswerStatus.FAILED:
+            raise StackCallError(f"at {self._state.time_s:.1f} s: {answer.reason}")
         command = self._command(answer)
         self._commands.append(command)
         self._recording.add(self._state, command, command is not None)
@@ -218,15 +225,15 @@ def play(players: Sequence[Player]) -> list[PlayedEpisode]:
     return [player.played() for player in players]
 
 
-def replay_observations(player: Player, commands: Sequence[Control | None], wanted: Collection[int]) -> list[Bundle]:
+def replay_observations(player: Player, commands: Sequence[Control | None], indices: Collection[int]) -> list[Bundle]:
     """Return what the stack was given at some rows of an episode that is driven again by its commands.
 
     Args:
-        player: of an episode that has not begun. commands: of each row. wanted: numbers of rows.
+        player: of an episode that has not begun. commands: of each row. indices: numbers of rows.
     """
     bundles = []
     for index, command in enumerate(commands):
-        if index in wanted:
+        if index in indices:
             bundles.append(player.look(index))
         player.world.step(command, (index + 1) * player.period_s)
     return bundles

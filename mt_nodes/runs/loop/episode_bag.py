@@ -48,8 +48,8 @@ def write_drives(path: Path, name: str, sides: Mapping[str, tuple[Side, Sequence
     with open_writer(path, compress=True) as bag:
         begin_ns = min(side.played.stamp_ns for side, _ in sides.values())
         bag.write(bag.add("/mt/pair", codec.STRING, [STATIC_QOS]), begin_ns, codec.encode_text(name))
-        for prefix, (side, seen) in sides.items():
-            for wire in (*_driven(side), *_fixed(seen), *(w for bundle in seen for w in wires_of_bundle(bundle))):
+        for prefix, (side, bundles) in sides.items():
+            for wire in (*_driven(side), *_fixed(bundles), *(w for bundle in bundles for w in wires_of_bundle(bundle))):
                 qos = STATIC_QOS if wire.topic == "/tf_static" else SENSOR_QOS
                 bag.write(bag.add(f"{prefix}{wire.topic}", wire.type, [qos]), wire.stamp_ns, wire.cdr)
 
@@ -58,10 +58,10 @@ def _driven(side: Side) -> Iterator[Wire]:
     """Yield the messages of a drive, instant by instant."""
     played, driven = side.played, side.played.driven
     stamps = [played.stamp_ns + round(time_s * 1e9) for time_s in driven.trace.time_s.tolist()]
-    told: dict[str, Any] = {"scenario": driven.scenario.name, "ended": driven.trace.ended, "reason": played.reason}
-    told["collisions"] = [asdict(collision) for collision in driven.trace.collisions]
+    about: dict[str, Any] = {"scenario": driven.scenario.name, "ended": driven.trace.ended, "reason": played.reason}
+    about["collisions"] = [asdict(collision) for collision in driven.trace.collisions]
     if stamps:
-        yield Wire("/episode", codec.STRING, stamps[0], codec.encode_text(json.dumps(told)))
+        yield Wire("/episode", codec.STRING, stamps[0], codec.encode_text(json.dumps(about)))
     for row, (stamp_ns, command) in enumerate(zip(stamps, played.commands, strict=True)):
         ego = _odometry(driven, row, stamp_ns)
         yield Wire("/tf", codec.TF, stamp_ns, codec.encode_transforms(_tree(ego), stamp_ns))
@@ -83,11 +83,11 @@ def _tree(ego: Odometry) -> TransformTree:
 
 
 def _actors(driven: ScenarioTrace, row: int, stamp_ns: int) -> Detections:
-    there, actors = driven.trace.actors[row], driven.scenario.actors
+    poses, actors = driven.trace.actors[row], driven.scenario.actors
     sizes = np.array([size_of(actor) for actor in actors]).reshape(-1, 3)
-    middles = np.column_stack([there[:, :2], sizes[:, 2] / 2.0])
+    middles = np.column_stack([poses[:, :2], sizes[:, 2] / 2.0])
     labels, names = [KINDS[actor.kind].label for actor in actors], [actor.name for actor in actors]
-    return Detections.make(MAP_FRAME, stamp_ns, middles, sizes, there[:, 2], labels, track_id=names)
+    return Detections.make(MAP_FRAME, stamp_ns, middles, sizes, poses[:, 2], labels, track_id=names)
 
 
 def _commanded(command: Control, driven: ScenarioTrace, ego: Odometry, stamp_ns: int) -> Iterator[Wire]:
@@ -95,8 +95,8 @@ def _commanded(command: Control, driven: ScenarioTrace, ego: Odometry, stamp_ns:
     turn = command.yaw_rate_radps
     if isfinite(command.steering_rad):
         turn = ego.speed_mps * tan(command.steering_rad) / driven.scenario.ego.vehicle.wheelbase_m
-    said = replace(command, stamp_ns=stamp_ns, yaw_rate_radps=turn)
-    yield Wire("/command", TWIST, stamp_ns, encode_control(said))
+    stamped = replace(command, stamp_ns=stamp_ns, yaw_rate_radps=turn)
+    yield Wire("/command", TWIST, stamp_ns, encode_control(stamped))
     if isfinite(command.acceleration_mps2):
         yield Wire("/command/acceleration", ACCELERATION, stamp_ns, _acceleration(command.acceleration_mps2, stamp_ns))
 
@@ -110,7 +110,7 @@ def _acceleration(along_mps2: float, stamp_ns: int) -> bytes:
     return codec.encode(ACCELERATION, types[ACCELERATION](header=codec.header_of(EGO_FRAME, stamp_ns), accel=accel))
 
 
-def _fixed(seen: Sequence[Bundle]) -> Iterator[Wire]:
+def _fixed(bundles: Sequence[Bundle]) -> Iterator[Wire]:
     """Yield where the sensors are on the ego, if any saw anything."""
-    if seen and (tree := TransformTree(t for t in seen[0].transforms.transforms if t.static)).transforms:
-        yield Wire("/tf_static", codec.TF, seen[0].stamp_ns, codec.encode_transforms(tree, seen[0].stamp_ns))
+    if bundles and (tree := TransformTree(t for t in bundles[0].transforms.transforms if t.static)).transforms:
+        yield Wire("/tf_static", codec.TF, bundles[0].stamp_ns, codec.encode_transforms(tree, bundles[0].stamp_ns))

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError, headline
+from mt_nodes.base.errors import InfrastructureError, NotApplicable, PluginError, StackCallError, UsageError, headline
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.verdict import Judgement, Outcome, Verdict
 from mt_nodes.engine import callable_arm
@@ -96,6 +96,8 @@ class Conductor:
     ) -> None:
         self._run, self._progress, self._recorder, self._keep = run, progress, recorder, keep
         self._source, self._followup, self._fresh = source, followup, fresh
+        #: Whether an episode broke off, so that what an arm was asked last is no concern of the next one.
+        self._worn = False
         self._judge = EpisodeJudge(run.stack.publishes_when_empty)
 
     def run(self) -> None:
@@ -112,62 +114,80 @@ class Conductor:
         return all(self._recorder.done(offer.series_pair(planned.number, judge)) for judge in offer.judges)
 
     def _two_pass(self, planned: PlannedEpisode, owed: Sequence[Offer]) -> None:
-        (source,) = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        played = self._play(planned, owed, [player_of(self._run, planned, planned.setting, self._source)])
+        if played is None:
+            return
+        (source,) = played
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
-            if (made := self._changed(planned, offer, source)) is not None:
-                changes = player_of(self._run, planned, made.setting, self._followup, offer)
-                (followup,) = self._play(planned, [offer], [changes])
-                self._conclude(planned, offer, made, before, followup)
+            if (changed_world := self._changed(planned, offer, source)) is not None:
+                changes = player_of(self._run, planned, changed_world.setting, self._followup, offer)
+                if (played := self._play(planned, [offer], [changes])) is not None:
+                    self._conclude(planned, offer, changed_world, before, played[0])
 
     def _twin(self, planned: PlannedEpisode, offer: Offer) -> None:
-        if (made := self._changed(planned, offer)) is None:
+        if (changed_world := self._changed(planned, offer)) is None:
             return
         players = [
             player_of(self._run, planned, planned.setting, self._source),
-            player_of(self._run, planned, made.setting, self._followup, offer),
+            player_of(self._run, planned, changed_world.setting, self._followup, offer),
         ]
-        source, followup = self._play(planned, [offer], players)
+        if (played := self._play(planned, [offer], players)) is None:
+            return
+        source, followup = played
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
-        self._conclude(planned, offer, made, Side(planned.setting, source, name), followup)
+        self._conclude(planned, offer, changed_world, Side(planned.setting, source, name), followup)
 
     def _changed(
         self, planned: PlannedEpisode, offer: Offer, source: PlayedEpisode | None = None
     ) -> ChangedWorld | None:
         """Return what the follow-up drives through; None where that is settled without a drive."""
         settled = self._judge.unpaired(source) if source is not None else None
-        made = None
+        changed_world = None
         try:
-            made = changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+            changed_world = (
+                changed(planned, offer.relation, self._run.request.seed, offer.draw) if settled is None else None
+            )
         except NotApplicable as error:
             settled = Judgement(Outcome.NOT_APPLICABLE, reason=str(error))
+        except PluginError as error:
+            settled = Judgement(Outcome.ERROR, reason=str(error))
         except UsageError as error:
             settled = Judgement(Outcome.INVALID, reason=str(error))
         if settled is not None:
             self._record(without_followup(offer, planned.number, START_NS, settled))
-        return made
+        return changed_world
 
-    def _play(self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]) -> list[PlayedEpisode]:
-        """Play episodes with fresh arms; a stack that dies or hangs ends the run, and the pairs say so."""
+    def _play(
+        self, planned: PlannedEpisode, offers: Sequence[Offer], players: Sequence[Player]
+    ) -> list[PlayedEpisode] | None:
+        """Play episodes with fresh arms; None if the stack raised an exception, which ends these pairs.
+
+        A stack that dies or hangs ends the run, and the pairs say so.
+        """
         arms = [player.arm for player in players if player.arm is not None]
         try:
-            if not (self._fresh or self._run.stack.stateless):
+            if self._worn or not (self._fresh or self._run.stack.stateless):
                 restart(*arms)
-            self._fresh = False
+            self._fresh = self._worn = False
             return play(players)
         except InfrastructureError as error:
             ended = Judgement(Outcome.ERROR, reason=headline(error))
             struck = [v for o in offers for v in without_followup(o, planned.number, START_NS, ended)]
             self._record(struck)
             note_pairs(error, struck)
-            raise
+            if not isinstance(error, StackCallError):
+                raise
+            self._recorder.death(error)
+            self._worn = True
+            return None
 
     def _conclude(
-        self, planned: PlannedEpisode, offer: Offer, made: ChangedWorld, source: Side, followup: PlayedEpisode
+        self, planned: PlannedEpisode, offer: Offer, changed_world: ChangedWorld, source: Side, followup: PlayedEpisode
     ) -> None:
-        verdicts = self._judge.judge(offer, planned.number, source.played, followup, made.effects)
-        after = Side(made.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
-        self._progress(self._keep(DrivenPair(planned, offer, made, source, after, verdicts)))
+        verdicts = self._judge.judge(offer, planned.number, source.played, followup, changed_world.effects)
+        after = Side(changed_world.setting, followup, f"{planned.number}.{offer.relation.id}.{offer.draw}")
+        self._progress(self._keep(DrivenPair(planned, offer, changed_world, source, after, verdicts)))
 
     def _record(self, verdicts: Sequence[Verdict]) -> None:
         self._progress(self._recorder.verdicts(verdicts, None))
@@ -184,7 +204,7 @@ def player_of(
     eyes: WorldSensors = Sensors(setting.scenario, setting.road, run.rig, seed("sensors", setting.noise))
     world = World(setting.scenario, seed("world"), setting.road)
     tap, draw = (_tap(offer.relation, run.request.seed), offer.draw) if offer else (None, 0)
-    window = planned.again.window if planned.again else WHOLE
+    window = planned.recorded_world.window if planned.recorded_world else WHOLE
     return Player(setting, world, eyes, arm, planned.number, PERIOD_S, tap, draw, window)
 
 

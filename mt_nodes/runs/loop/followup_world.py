@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mt_nodes.base.plugins import name_errors
 from mt_nodes.base.seeds import generator
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import WorldEffects
@@ -22,14 +23,17 @@ def changed(planned: PlannedEpisode, relation: Relation, seed: int, draw: int = 
 
     Raises:
         NotApplicable: a change has no honest follow-up of this scenario.
+        PluginError: a change raised an exception.
         UsageError: what was made cannot be driven through; the text names all that is wrong.
     """
-    if planned.again is not None:
-        return planned.again
+    if planned.recorded_world is not None:
+        return planned.recorded_world
     setting, effects, draws = planned.setting, WorldEffects(), []
     for step, change in enumerate(relation.scenario):
-        drawn = change.draw(generator(seed, relation.id, planned.number, None, f"{draw}.{step}"), setting)
-        setting, more = change.apply(setting, drawn)
+        with name_errors(change, "draw"):
+            drawn = change.draw(generator(seed, relation.id, planned.number, None, f"{draw}.{step}"), setting)
+        with name_errors(change, "apply"):
+            setting, more = change.apply(setting, drawn)
         effects = effects.merged(more)
         draws.append(drawn)
     checked(setting.scenario, setting.road)

@@ -5,22 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import TRANSPORTS
-from mt_nodes.relations.relation import LOOP_DEFAULT
-from mt_nodes.stacks.stack import Stack
+from mt_nodes.relations.default_relations import LOOP_DEFAULT, RELATION_WORDS
+
+if TYPE_CHECKING:
+    from mt_nodes.stacks.stack import Stack
 
 MODES = ("two_pass", "twin")
 #: As many episodes a relation needs to be decided; see ``min_decided`` of relations.
 USUAL_EPISODES = 20
 MOST_EPISODES = 10_000
-#: In place of relations: all of them.
-ALL = "all"
-#: Begins a name that stands for all relations of the rules of a region, as in ``rules:germany``.
-RULES = "rules:"
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class ScenarioRequest(PlainData):
     scenarios: tuple[str, ...] = field(metadata={"param": Param(help="shipped scenario, or .scenario or .xosc file")})
     relations: tuple[str, ...] = param(
         LOOP_DEFAULT,
-        help=f"names of relations, or .yaml files; {ALL}: all that fit; {RULES}germany: those of a region's rules",
+        help=f"{RELATION_WORDS}; rules:germany: those of a region's rules",
     )
     stack: str = param("reference_planner", help="shipped stack, .yaml file, or a driver's .py file")
     mode: str = param("two_pass", help=f"one instance of the stack, or two at once: {', '.join(MODES)}")

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,15 @@ from mt_nodes.engine.compatibility import check_requirements, incompatibility
 from mt_nodes.engine.judging import Offer, offers
 from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.relations.relation import LOOP_FOLDER, LOOP_SHAM, load_suite, shipped_relations
+from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
-from mt_nodes.rules.shipped_rules import loop_relations
 from mt_nodes.runs.loop.rig import Rig
-from mt_nodes.runs.loop.scenario_request import ALL, RULES, USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
+from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.jitter import jittered
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario import Scenario
@@ -41,14 +42,14 @@ class PlannedEpisode:
 
     Attributes:
         number: of it. setting: what its world is made of. file: of which that is.
-        again: what the follow-up of a finished run drove through, where that is driven again; None: it is yet to be
-            drawn.
+        recorded_world: what the follow-up of a finished run drove through, where that is driven again; None: it is yet
+            to be drawn.
     """
 
     number: int
     setting: Setting
     file: str
-    again: ChangedWorld | None = None
+    recorded_world: ChangedWorld | None = None
 
     @property
     def name(self) -> str:
@@ -75,13 +76,14 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         plugins.add_directories(map(Path, request.plugins))
         stack = with_faults(load_stack(request.stack), request.faults)
         request = checked_request(request, stack)
-        request = dataclasses.replace(request, relations=_named(request.relations, stack))
-        suite = load_suite(_fitting(stack) if request.relations == (ALL,) else request.relations, LOOP_SHAM)
+        choice = choose_relations(request.relations, partial(incompatibility, stack=stack, loop=True), loop=True)
+        request = dataclasses.replace(request, relations=choice.relations)
+        suite = load_suite(request.relations, LOOP_SHAM)
         check_requirements(suite, stack, loop=True)
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
-        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes)
+        return cls(request, out, stack, suite, Rig.for_stack(stack), episodes, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ScenarioRequest:
@@ -121,29 +123,6 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None}
 
 
-def _named(names: Sequence[str], stack: Stack) -> tuple[str, ...]:
-    """Return names of relations: for ``rules:<region>`` those of its rules that the stack can be judged by.
-
-    Raises:
-        UsageError: no rules of that region ship, or the stack can be judged by none.
-    """
-    found: list[str] = []
-    for name in names:
-        fit = [name]
-        if name.startswith(RULES):
-            born = loop_relations(name.removeprefix(RULES))
-            fit = [relation.id for relation in born if incompatibility(relation, stack, loop=True) is None]
-        if not fit:
-            raise UsageError(f"stack '{stack.name}' can be judged by no relation of {name}")
-        found += fit
-    return tuple(found)
-
-
-def _fitting(stack: Stack) -> Sequence[str]:
-    shipped = shipped_relations(LOOP_FOLDER)
-    return [r.id for r in shipped if r.role == "relation" and incompatibility(r, stack, loop=True) is None]
-
-
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
     """Return the episode of the one pair of a finished run, both worlds made of its ledger.
 
@@ -151,11 +130,11 @@ def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:
         MtError: the run did not drive that pair, or the worlds cannot be made again.
     """
     directory, pair = Path(request.recorded), Pair.parse(request.only)
-    kept = load_recorded_drives(directory, episode_line(directory, pair))
-    setting, made = kept.settings
-    draws = tuple(dict(draw) for _, draw in kept.changes)
-    again = ChangedWorld(made, kept.effects, draws, kept.back, kept.window)
-    return (PlannedEpisode(pair.episode, setting, ", ".join(request.scenarios), again),)
+    recorded = load_recorded_drives(directory, episode_line(directory, pair))
+    setting, followup_setting = recorded.settings
+    draws = tuple(dict(draw) for _, draw in recorded.changes)
+    world = ChangedWorld(followup_setting, recorded.effects, draws, recorded.back, recorded.window)
+    return (PlannedEpisode(pair.episode, setting, ", ".join(request.scenarios), world),)
 
 
 def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
@@ -166,22 +145,22 @@ def _planned(request: ScenarioRequest) -> tuple[PlannedEpisode, ...]:
     """
     first = _scenarios(request, 0)
     repeat = request.repeat or -(-USUAL_EPISODES // len(first))
-    settings = [*first, *(made for again in range(1, repeat) for made in _scenarios(request, again))]
+    settings = [*first, *(row for repetition in range(1, repeat) for row in _scenarios(request, repetition))]
     return tuple(PlannedEpisode(number, setting, file) for number, (file, setting) in enumerate(settings))
 
 
-def _scenarios(request: ScenarioRequest, again: int) -> list[tuple[str, Setting]]:
-    made = []
+def _scenarios(request: ScenarioRequest, repetition: int) -> list[tuple[str, Setting]]:
+    found = []
     for file in request.scenarios:
-        for scenario in scenarios_of(file, request.seed + again, request.parameters, request.strict):
-            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, again)
+        for scenario in scenarios_of(file, request.seed + repetition, request.parameters, request.strict):
+            rng = generator(request.seed, f"jitter of {file}#{scenario.name}", 0, None, repetition)
             try:
-                made.append((file, _setting(scenario, rng, request.jitter if again else 0.0)))
+                found.append((file, _setting(scenario, rng, request.jitter if repetition else 0.0)))
             except UsageError as error:
                 raise UsageError(f"{file}: {error}") from error
-    if not made:
+    if not found:
         raise UsageError(f"{', '.join(request.scenarios)}: no scenario is created; expected CreateScenario")
-    return made
+    return found
 
 
 def _setting(scenario: Scenario, rng: np.random.Generator, jitter: float) -> Setting:

@@ -81,7 +81,7 @@ class Simulation:
         seeds = (generator(self._seed, what, self.number, None, 0).integers(2**31) for what in ("world", "sensors"))
         self.world = World(scenario, int(next(seeds)), road)
         self._sensors = Sensors(scenario, road, self._rig, int(next(seeds)))
-        self._first, self.unanswered, self._heard_s = self.instant, 0, 0.0
+        self._first, self.unanswered, self._last_command_s = self.instant, 0, 0.0
         return True
 
     @property
@@ -92,7 +92,7 @@ class Simulation:
     @property
     def over(self) -> str:
         """Why the present episode is over, empty while it goes on."""
-        silent = self.world.state.time_s - self._heard_s >= self._silent_s - 1e-9
+        silent = self.world.state.time_s - self._last_command_s >= self._silent_s - 1e-9
         return self.world.ended or (SILENT if silent else "")
 
     def look(self) -> Bundle:
@@ -105,14 +105,14 @@ class Simulation:
         """Let the world go on with a command, None for nothing new; return who was hit meanwhile."""
         before = len(self.world.collisions)
         if command is not None:
-            self._heard_s = self.world.state.time_s
+            self._last_command_s = self.world.state.time_s
         self.world.step(command, until_s)
         return self.world.collisions[before:]
 
     def end(self) -> EpisodeEnd:
         """Close the present episode."""
         world = self.world
-        seen = self.instant - self._first
-        row = (world.scenario.name, self.over, world.reason, world.state.time_s, seen, self.unanswered)
+        instants = self.instant - self._first
+        row = (world.scenario.name, self.over, world.reason, world.state.time_s, instants, self.unanswered)
         self.ended.append(EpisodeEnd(self.number, *row, world.collisions))
         return self.ended[-1]

@@ -29,5 +29,5 @@ class Answering:
     def __call__(self, planes: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
         """Return (N, 2) speed and steering for windows (N, T, 3, H, W) of prepared pictures."""
         with torch.inference_mode():
-            said = self._network(as_input(planes, self._device)).double().cpu().numpy()
-        return np.asarray(self._mean + self._spread * said)
+            prediction = self._network(as_input(planes, self._device)).double().cpu().numpy()
+        return np.asarray(self._mean + self._spread * prediction)

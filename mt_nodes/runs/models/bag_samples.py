@@ -15,7 +15,7 @@ from rosbags.typesys import Stores, TypesysError, get_types_from_msg, get_typest
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.data.bags.reader import BagReader
+from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.field_paths import FieldPath
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.outputs import Control
@@ -81,7 +81,7 @@ def shown_in_bag(bag: Path, reading: BagReading) -> Iterator[PictureSample]:
     number, before_ns, interrupted = 0, None, False
     # A bag without pictures is refused before labels are looked for.
     with BagSource(bag, reading.topics, require=("camera",), pictures=True) as source:
-        with BagReader(bag) as reader:
+        with open_recording(bag) as reader:
             columns = {role: _values(reader, column) for role, column in _columns(reader, reading).items()}
         for bundle in source:
             speed, steering = _labels(columns, bundle.stamp_ns, reading)
@@ -113,50 +113,50 @@ def _nearest(series: _Series, stamp_ns: int, tolerance_s: float) -> float:
     return float(values[best])
 
 
-def _columns(reader: BagReader, reading: BagReading) -> dict[str, _Column]:
+def _columns(reader: RecordingReader, reading: BagReading) -> dict[str, _Column]:
     """Return where speed is, and steering or, where nothing tells that, the yaw rate."""
     speed = _column(reader, reading.speed, "--speed", (SPEED,))
-    steering = _column(reader, reading.steering, "--steering", (STEERING, YAW_RATE), beside=speed[1].topic)
+    steering = _column(reader, reading.steering, "--steering", (STEERING, YAW_RATE), preferred=speed[1].topic)
     return dict((speed, steering))
 
 
 def _column(
-    reader: BagReader, asked: str, option: str, roles: tuple[str, ...], beside: str = ""
+    reader: RecordingReader, spec: str, option: str, roles: tuple[str, ...], preferred: str = ""
 ) -> tuple[str, _Column]:
-    topic, _, rest = asked.partition(":")
+    topic, _, rest = spec.partition(":")
     path, _, factor = rest.partition("*")
     topics = reader.topics
     if topic and topic not in topics:
-        raise UsageError(f"{option} {asked}: {reader.path} has no topic {topic}; it has {', '.join(sorted(topics))}")
+        raise UsageError(f"{option} {spec}: {reader.path} has no topic {topic}; it has {', '.join(sorted(topics))}")
     if not topic:
-        topic = _only(reader, option, roles, beside)
+        topic = _only(reader, option, roles, preferred)
     if path:
         try:
             return roles[0], _Column(topic, FieldPath.parse(path, option), float(factor or 1.0))
         except ValueError:
-            raise UsageError(f"{option} {asked}: got factor '{factor}', expected a number such as 0.2778") from None
+            raise UsageError(f"{option} {spec}: got factor '{factor}', expected a number such as 0.2778") from None
     known = KNOWN.get(topics[topic].type, {})
     role = next((role for role in roles if role in known), None)
     if role is None:
         kind = topics[topic].type
-        raise UsageError(f"{option} {asked}: of {kind} it is not known where that is; type {option} {topic}:FIELD")
+        raise UsageError(f"{option} {spec}: of {kind} it is not known where that is; type {option} {topic}:FIELD")
     return role, _Column(topic, FieldPath.parse(known[role], option), 1.0)
 
 
-def _only(reader: BagReader, option: str, roles: Collection[str], beside: str) -> str:
+def _only(reader: RecordingReader, option: str, roles: Collection[str], preferred: str) -> str:
     """Return the only topic that tells the first of the roles that any does; that of the speed stands above others."""
     found: list[str] = []
     for role in roles:
         found = [name for name, t in sorted(reader.topics.items()) if role in KNOWN.get(t.type, {}) and t.count]
-        if beside in found or len(found) == 1:
-            return beside if beside in found else found[0]
+        if preferred in found or len(found) == 1:
+            return preferred if preferred in found else found[0]
         if found:
             raise UsageError(f"{reader.path}: several topics tell it: {', '.join(found)}; choose with {option} TOPIC")
-    there = ", ".join(f"{name} ({t.type})" for name, t in sorted(reader.topics.items()))
-    raise UsageError(f"{reader.path}: no topic of a known type tells it; type {option} TOPIC:FIELD, of {there}")
+    choices = ", ".join(f"{name} ({t.type})" for name, t in sorted(reader.topics.items()))
+    raise UsageError(f"{reader.path}: no topic of a known type tells it; type {option} TOPIC:FIELD, of {choices}")
 
 
-def _values(reader: BagReader, column: _Column) -> _Series:
+def _values(reader: RecordingReader, column: _Column) -> _Series:
     """Return a column's values and when they were, without those that are not finite.
 
     Raises:
@@ -176,9 +176,9 @@ def _values(reader: BagReader, column: _Column) -> _Series:
             raise UsageError(f"{column.topic}: {column.path}: got no number: {error}") from error
         stamps.append(_stamp_ns(message, wire.received_ns))
     order = np.argsort(np.array(stamps, dtype=np.int64), kind="stable")
-    told, numbers = np.array(stamps, dtype=np.int64)[order], np.array(values, dtype=np.float64)[order]
+    times, numbers = np.array(stamps, dtype=np.int64)[order], np.array(values, dtype=np.float64)[order]
     finite = np.isfinite(numbers)
-    return told[finite], numbers[finite]
+    return times[finite], numbers[finite]
 
 
 def _stamp_ns(message: Any, received_ns: int) -> int:
@@ -186,7 +186,7 @@ def _stamp_ns(message: Any, received_ns: int) -> int:
     return received_ns if stamp is None else int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
 
 
-def _types(reader: BagReader, topic: str) -> Any:
+def _types(reader: RecordingReader, topic: str) -> Any:
     """Return the message types of ROS 2 Jazzy and, where a topic's is none of them, that of its definition."""
     types = get_typestore(Stores.ROS2_JAZZY)
     connection = next(c for c in reader.connections if c.topic == topic)

@@ -44,8 +44,8 @@ class SlimCnnSeg(nn.Module):  # type: ignore[misc]
             x = down(x)
             passed.append(x)
         x = self.deepest(x)
-        for up, join, beside in zip(self.up, self.join, passed[-2::-1], strict=True):
-            x = join(torch.cat([beside, torch.relu(up(x))], dim=1))
+        for up, join, skip in zip(self.up, self.join, passed[-2::-1], strict=True):
+            x = join(torch.cat([skip, torch.relu(up(x))], dim=1))
         logits = self.says(x)
         return logits if self.training else _probabilities(logits, features)
 

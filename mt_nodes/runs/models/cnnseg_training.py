@@ -77,23 +77,23 @@ def _square(both: Floats, side: int, rng: np.random.Generator) -> Floats:
 
 def _losses(network: nn.Module, squares: torch.Tensor) -> dict[str, torch.Tensor]:
     """Return the parts of the loss; only cells with returns count, and for most parts only those of objects."""
-    features, wanted = squares[:, :FEATURES], squares[:, FEATURES:]
-    said = network(features)
+    features, target = squares[:, :FEATURES], squares[:, FEATURES:]
+    predicted = network(features)
     occupied = features[:, OCCUPIED] > 0
-    of_object = (wanted[:, CATEGORY] > 0) & occupied
+    of_object = (target[:, CATEGORY] > 0) & occupied
     weights = torch.tensor(_CLASS_WEIGHT, device=squares.device)
-    weight = 1.0 + ((wanted[:, CLASS] * weights[:, None, None]).sum(dim=1) - 1.0) * of_object
-    told, right, heavy = (plane.movedim(1, -1)[of_object] for plane in (said, wanted, weight[:, None]))
+    weight = 1.0 + ((target[:, CLASS] * weights[:, None, None]).sum(dim=1) - 1.0) * of_object
+    predicted_rows, right, heavy = (plane.movedim(1, -1)[of_object] for plane in (predicted, target, weight[:, None]))
     huber, cross = nn.functional.smooth_l1_loss, nn.functional.binary_cross_entropy_with_logits
     total = heavy.sum().clamp(min=1.0)
 
     def of(what: slice) -> torch.Tensor:
-        return (heavy * huber(told[:, what], right[:, what], reduction="none")).sum() / total
+        return (heavy * huber(predicted_rows[:, what], right[:, what], reduction="none")).sum() / total
 
     def sure(channel: int) -> torch.Tensor:
-        return cross(said[:, channel][occupied], wanted[:, channel][occupied], weight[occupied])
+        return cross(predicted[:, channel][occupied], target[:, channel][occupied], weight[occupied])
 
-    classes = cross(told[:, CLASS], right[:, CLASS], reduction="none")
+    classes = cross(predicted_rows[:, CLASS], right[:, CLASS], reduction="none")
     return {
         "category": sure(CATEGORY),
         "offset": of(OFFSET),

@@ -75,12 +75,12 @@ class _Compared:
     """What was said of one street beside what is there.
 
     Attributes:
-        kind: (M,) of objects. asked: (M,) whether they are to be found.
+        kind: (M,) of objects. expected: (M,) whether they are to be found.
         label: (K,) of obstacles. counts: (K,) whether they are wrong where nothing is. match: (K,) their object, or −1.
     """
 
     kind: Ints
-    asked: Bools
+    expected: Bools
     label: npt.NDArray[Any]
     counts: Bools
     match: Ints
@@ -111,27 +111,27 @@ def picture_score(host: CallableHost, pictures: Iterable[LabelledPicture], least
 
 
 def _score(streets: Iterable[_Compared], classes: tuple[str, ...]) -> DetectorScore:
-    counts, said, wrong, number = np.zeros((len(classes), 3), dtype=np.int64), 0, 0, 0
+    counts, detections, wrong, number = np.zeros((len(classes), 3), dtype=np.int64), 0, 0, 0
     for one in streets:
         number += 1
-        said, wrong = said + int(one.counts.sum()), wrong + int((one.counts & (one.match < 0)).sum())
-        for row in np.flatnonzero(one.asked).tolist():
+        detections, wrong = detections + int(one.counts.sum()), wrong + int((one.counts & (one.match < 0)).sum())
+        for row in np.flatnonzero(one.expected).tolist():
             of = np.flatnonzero(one.match == row)
             named = bool(len(of)) and one.label[of[0]] == classes[one.kind[row]]
             counts[one.kind[row]] += (1, bool(len(of)), named)
     rows = tuple(ClassScore(label, *row) for label, row in zip(classes, counts.tolist(), strict=True))
-    return DetectorScore(number, rows, said, wrong)
+    return DetectorScore(number, rows, detections, wrong)
 
 
 def _in_cloud(host: CallableHost, cloud: LabelledCloud, least_score: float) -> _Compared:
     found = _detections(host, cloud)
     found = found.take(found.score >= least_score)
     returns = np.bincount(cloud.owner[cloud.owner >= 0], minlength=len(cloud.kind))
-    asked = _inside(cloud.centre_m) & (returns >= LEAST_RETURNS)
+    expected = _inside(cloud.centre_m) & (returns >= LEAST_RETURNS)
     away = np.linalg.norm(found.center_m[:, None, :2] - cloud.centre_m[None], axis=2)
     near = np.maximum(_NEAR_M, _SHARE * found.size_m[:, 0])[:, None]
     match = _matched(np.where(away <= near, away, 1e3), lambda cost: cost < 1e3)
-    return _Compared(cloud.kind, asked, found.label, _inside(found.center_m[:, :2]), match)
+    return _Compared(cloud.kind, expected, found.label, _inside(found.center_m[:, :2]), match)
 
 
 def _detections(host: CallableHost, cloud: LabelledCloud) -> Detections:
@@ -154,8 +154,8 @@ def _in_picture(host: CallableHost, picture: LabelledPicture, least_score: float
     found = found.take(found.score >= least_score)
     overlap = iou(found.box_px, picture.box_px)
     match = _matched(np.where(overlap >= LEAST_IOU, -overlap, 0.0), lambda cost: cost < 0.0)
-    asked = (_height_px(picture.box_px) >= LEAST_HEIGHT_PX) & (picture.visible >= LEAST_VISIBLE)
-    return _Compared(picture.kind, asked, found.label, _height_px(found.box_px) >= LEAST_HEIGHT_PX, match)
+    expected = (_height_px(picture.box_px) >= LEAST_HEIGHT_PX) & (picture.visible >= LEAST_VISIBLE)
+    return _Compared(picture.kind, expected, found.label, _height_px(found.box_px) >= LEAST_HEIGHT_PX, match)
 
 
 def _height_px(box_px: Floats) -> Floats:

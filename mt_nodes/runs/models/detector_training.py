@@ -115,12 +115,12 @@ def train_detector(
     torch.set_num_threads(max(1, multiprocessing.cpu_count() - workers))  # the others make samples
     torch.manual_seed(task.recipe.seed)
     network = task.network().to(device)
-    asked = [task.cuts(index, unseen=True) for index in range(task.unseen)]
+    validation_cuts = [task.cuts(index, unseen=True) for index in range(task.unseen)]
     reports: list[StepReport] = []
     for report in _steps(network, task, device, workers):
         if not all(map(math.isfinite, report.loss.values())):
             raise InfrastructureError(f"step {report.step}: the loss is no number any more; try a lower rate")
-        unseen = _unseen_loss(network, task, asked, device) if asked else None
+        unseen = _unseen_loss(network, task, validation_cuts, device) if validation_cuts else None
         best = unseen is None or all(unseen <= (row.unseen or 0.0) for row in reports)
         reports.append(dataclasses.replace(report, unseen=unseen))
         _write(out, task, network if best else None, reports)
@@ -171,10 +171,10 @@ def _mixed(cuts: Cuts) -> Cuts:
     return tuple(part[order] for part in cuts)
 
 
-def _unseen_loss(network: nn.Module, task: DetectorTask[Any], asked: list[Cuts], device: str) -> float:
+def _unseen_loss(network: nn.Module, task: DetectorTask[Any], validation_cuts: list[Cuts], device: str) -> float:
     network.eval()
     with torch.no_grad():
-        parts = [task.losses(network, tuple(part.to(device) for part in cuts)) for cuts in asked]
+        parts = [task.losses(network, tuple(part.to(device) for part in cuts)) for cuts in validation_cuts]
     network.train()
     return sum(float(value) for losses in parts for value in losses.values()) / len(parts)
 

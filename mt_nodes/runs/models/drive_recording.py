@@ -51,7 +51,7 @@ class ExpertFrame:
     """A picture, and what the expert would do there."""
 
     image: Image
-    wanted: Control
+    target: Control
 
 
 def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
@@ -60,10 +60,10 @@ def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
     Raises:
         UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
     """
-    asked = ScenarioRequest(
+    scenarios = ScenarioRequest(
         request.scenarios, stack=request.stack, repeat=request.drives, jitter=request.jitter, seed=request.seed
     )
-    run = ScenarioRun.make(asked, Path())
+    run = ScenarioRun.make(scenarios, Path())
     if run.rig.camera is None:
         raise UsageError(f"stack '{run.stack.name}' takes {', '.join(run.stack.inputs)}, expected camera among them")
     for planned in run.episodes:
@@ -94,18 +94,18 @@ def record(request: RecordRequest, out: Path, progress: Callable[[str, int], Non
     rig, episodes = drives_of(request)
     driver = _driver(request)
     samples = read_samples(out) if (out / FILE).exists() else []
-    there = {sample.drive for sample in samples}
+    recorded = {sample.drive for sample in samples}
     for planned in episodes:
         name = f"{planned.setting.scenario.name}_{request.seed}_{planned.number}{'_driven' * bool(driver)}"
-        if name in there:
+        if name in recorded:
             continue
         try:
-            made = _written(out, name, drive(planned, rig, request, driver))
-            samples += made
+            samples_of_drive = _written(out, name, drive(planned, rig, request, driver))
+            samples += samples_of_drive
             write_samples(out, samples)
         except OSError as error:
             raise cannot_write(out, error) from error
-        progress(name, len(made))
+        progress(name, len(samples_of_drive))
     return len(samples)
 
 
@@ -114,13 +114,13 @@ def _written(out: Path, name: str, drive: Iterable[ExpertFrame]) -> list[Sample]
     import cv2
 
     (out / name).mkdir(parents=True, exist_ok=True)
-    made = []
-    for number, seen in enumerate(drive):
+    samples = []
+    for number, frame in enumerate(drive):
         path = out / name / f"{number:05d}.png"
-        if not cv2.imwrite(str(path), seen.image.pixels):
+        if not cv2.imwrite(str(path), frame.image.pixels):
             raise OSError(None, "the picture cannot be written", str(path))
-        made.append(Sample(path, seen.wanted.speed_mps, seen.wanted.steering_rad, name))
-    return made
+        samples.append(Sample(path, frame.target.speed_mps, frame.target.steering_rad, name))
+    return samples
 
 
 def drive(
@@ -136,14 +136,14 @@ def drive(
     world, index = World(setting.scenario, request.seed, setting.road), 0
     while not world.ended:
         ego = world.state.ego
-        seen = eyes.observe(world.state, number, index)
-        wanted = expert.command(ego)
-        yield ExpertFrame(seen.images[0], wanted)
-        output = driver(decode(seen.images[0]).rgb8(), stamp_ns=seen.stamp_ns) if driver else None
-        said = output.control if output is not None else None
+        bundle = eyes.observe(world.state, number, index)
+        target = expert.command(ego)
+        yield ExpertFrame(bundle.images[0], target)
+        output = driver(decode(bundle.images[0]).rgb8(), stamp_ns=bundle.stamp_ns) if driver else None
+        predicted = output.control if output is not None else None
         room = keeping.room_m(ego.x_m, ego.y_m, ego.yaw_rad)
         index += 1
-        world.step(hands.command(world.state.time_s, ego.speed_mps, wanted, said, room), index * _PERIOD_S)
+        world.step(hands.command(world.state.time_s, ego.speed_mps, target, predicted, room), index * _PERIOD_S)
 
 
 @dataclass(eq=False)
@@ -172,7 +172,9 @@ class RecordedDriver:
         begins, lasts = rng.uniform(*_PUSH_BEGINS_S, legs), rng.uniform(*_PUSH_LASTS_S, legs)
         return cls(begins, lasts, pushes, rng.random(legs) < request.share, vehicle)
 
-    def command(self, time_s: float, speed_mps: float, wanted: Control, said: Control | None, room_m: float) -> Control:
+    def command(
+        self, time_s: float, speed_mps: float, target: Control, predicted: Control | None, room_m: float
+    ) -> Control:
         """Return what the world is told, of what the expert wants and a model says (None: there is none).
 
         Args:
@@ -181,12 +183,12 @@ class RecordedDriver:
         leg, into_s = divmod(time_s, _LEG_S)
         leg = min(int(leg), len(self.models) - 1)
         self.saved = room_m < (_BACK_M if self.saved else _LEFT_M)
-        if said is not None and self.models[leg] and not self.saved:
-            return Control(None, steering_rad=said.steering_rad, speed_mps=max(0.0, said.speed_mps))
+        if predicted is not None and self.models[leg] and not self.saved:
+            return Control(None, steering_rad=predicted.steering_rad, speed_mps=max(0.0, predicted.speed_mps))
         pushed = self.begins_s[leg] <= into_s < self.begins_s[leg] + self.lasts_s[leg] and not self.saved
         speed = max(speed_mps, _PUSHED_MPS)
         aside = float(self.push_mps2[leg]) * self.vehicle.wheelbase_m / speed**2 if pushed else 0.0
-        return Control(None, steering_rad=wanted.steering_rad + aside, speed_mps=wanted.speed_mps)
+        return Control(None, steering_rad=target.steering_rad + aside, speed_mps=target.speed_mps)
 
 
 def _driver(request: RecordRequest) -> Driver | None:

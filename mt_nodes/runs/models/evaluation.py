@@ -35,19 +35,20 @@ class Errors:
     constant_mae: float
 
 
-def errors_of(said: Floats, driven: Floats) -> list[Errors]:
+def errors_of(predicted: Floats, driven: Floats) -> list[Errors]:
     """Return the errors of speed and steering, (M, 2) each.
 
     Raises:
         ValueError: there is nothing to compare, or the two differ in shape.
     """
-    if said.shape != driven.shape or not len(said):
-        raise ValueError(f"got {said.shape} said and {driven.shape} driven, expected as many of both, one at least")
-    made = []
+    if predicted.shape != driven.shape or not len(predicted):
+        got = f"{predicted.shape} said and {driven.shape} driven"
+        raise ValueError(f"got {got}, expected as many of both, one at least")
+    errors = []
     for i, (quantity, unit) in enumerate(QUANTITIES):
-        off = said[:, i] - driven[:, i]
+        off = predicted[:, i] - driven[:, i]
         size, constant = np.abs(off), np.abs(driven[:, i] - np.median(driven[:, i]))
         rmse, p95 = float(np.sqrt((off**2).mean())), float(np.quantile(size, 0.95))
         means = float(size.mean()), rmse, float(off.mean()), p95, float(constant.mean())
-        made.append(Errors(quantity, unit, len(off), *means))
-    return made
+        errors.append(Errors(quantity, unit, len(off), *means))
+    return errors

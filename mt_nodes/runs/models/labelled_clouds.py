@@ -75,7 +75,7 @@ def labelled_cloud(seed: int, index: int) -> LabelledCloud:
     slope = rng.normal(0.0, np.radians(0.6), 2)
     parts, background = (
         [_tilted(mesh, slope) for mesh in group]
-        for group in ([thing.placed for thing in things], (mesh for _, mesh in [*road.ground(), *road.beside(rng)]))
+        for group in ([thing.placed for thing in things], (mesh for _, mesh in [*road.ground(), *road.roadside(rng)]))
     )
     scene = meshes.merged([*parts, *background])
     owner_of = np.repeat(
@@ -117,11 +117,11 @@ def _scanned(
     scene: Mesh, owner_of: npt.NDArray[np.int64], height_m: float, lidar: LidarModel, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     range_m, triangle, cosine = cast(scene, (0.0, 0.0, height_m), lidar.directions)
-    met = np.isfinite(range_m)
-    brightness = np.where(met, scene.reflectivity[triangle] * cosine, 0.0)
-    seen = returns_of(range_m, brightness, lidar, rng)
+    hit = np.isfinite(range_m)
+    brightness = np.where(hit, scene.reflectivity[triangle] * cosine, 0.0)
+    returns = returns_of(range_m, brightness, lidar, rng)
     # Which ray a return came by is told by its ring and its time.
-    column = np.rint(seen["time"] / lidar.period_s * lidar.azimuths).astype(np.int64)
-    ray = column * len(lidar.elevations_rad) + seen["ring"]
-    points = np.column_stack([seen[name] for name in ("x", "y", "z", "intensity")]).astype(np.float32)
+    column = np.rint(returns["time"] / lidar.period_s * lidar.azimuths).astype(np.int64)
+    ray = column * len(lidar.elevations_rad) + returns["ring"]
+    points = np.column_stack([returns[name] for name in ("x", "y", "z", "intensity")]).astype(np.float32)
     return points, owner_of[triangle[ray]]

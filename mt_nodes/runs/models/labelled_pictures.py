@@ -101,14 +101,14 @@ def labelled_picture(seed: int, index: int) -> LabelledPicture:
     things = without_collisions([*road.parked(rng), *road.anywhere(rng)])
     camera, light = _Camera.drawn(rng), Daylight.drawn(rng)
     things = [thing for thing in things if thing.x_m > -6.0]
-    pieces = [*((thing.name, thing.placed) for thing in things), *road.ground(), *road.beside(rng)]
+    pieces = [*((thing.name, thing.placed) for thing in things), *road.ground(), *road.roadside(rng)]
     rays = camera.rays()
     hits = _hits(meshes.merged(mesh for _, mesh in pieces), rays, light)
     owner = np.repeat(np.arange(len(pieces)), [len(mesh.triangles) for _, mesh in pieces])[hits.triangle]
     colours = StreetColours(rng, road.turn_rad, things, [name for name, _ in pieces], camera.focal_px)
-    seen = light.sky(rays[:, 3:], rng)
-    seen[hits.any] = light.on(colours.albedo(hits, owner), colours.shine(hits, owner), hits)
-    rgb = developed(seen.reshape(HEIGHT_PX, WIDTH_PX, 3), rng)
+    radiance = light.sky(rays[:, 3:], rng)
+    radiance[hits.any] = light.on(colours.albedo(hits, owner), colours.shine(hits, owner), hits)
+    rgb = developed(radiance.reshape(HEIGHT_PX, WIDTH_PX, 3), rng)
     return _labelled(rgb, things, camera, _owners(hits, owner))
 
 
@@ -142,19 +142,19 @@ def _owners(hits: PixelHits, owner: Ints) -> Ints:
 def _labelled(rgb: npt.NDArray[np.uint8], things: list[StreetObject], camera: _Camera, piece: Ints) -> LabelledPicture:
     """Return a picture with what is seen of those that are to be found; ``piece`` (H, W) tells what pixels show."""
     pixels = np.bincount(piece[piece >= 0], minlength=len(things))
-    seen = [
+    listed = [
         number
         for number, thing in enumerate(things)
         if pixels[number] >= _LEAST_PX and CLASSES[thing.kind] in PICTURE_CLASSES
     ]
     row_of = np.full(len(pixels) + 1, -1, dtype=np.int64)
-    row_of[seen] = np.arange(len(seen))
-    boxes = [_box(things[number], camera) for number in seen]
-    visible = [min(1.0, pixels[number] / max(whole, 1)) for number, (_, whole) in zip(seen, boxes, strict=True)]
+    row_of[listed] = np.arange(len(listed))
+    boxes = [_box(things[number], camera) for number in listed]
+    visible = [min(1.0, pixels[number] / max(whole, 1)) for number, (_, whole) in zip(listed, boxes, strict=True)]
     return LabelledPicture(
         rgb,
         np.array([box for box, _ in boxes]).reshape(-1, 4),
-        np.array([PICTURE_CLASSES.index(CLASSES[things[number].kind]) for number in seen], dtype=np.int64),
+        np.array([PICTURE_CLASSES.index(CLASSES[things[number].kind]) for number in listed], dtype=np.int64),
         np.array(visible, dtype=np.float64),
         row_of[piece],
     )

@@ -136,7 +136,7 @@ class StreetRoad:
                 yaw = rng.uniform(-np.pi, np.pi) if rng.random() < 0.25 else yaw
             yield self._thing(name, vehicle(rng, name), x, y, yaw)
 
-    def beside(self, rng: np.random.Generator) -> Iterator[tuple[str, Mesh]]:
+    def roadside(self, rng: np.random.Generator) -> Iterator[tuple[str, Mesh]]:
         """Houses, walls, hedges, trees and posts, each with its surface: what is no obstacle to be reported."""
         for side, edge in ((-1.0, self.right_m - self.pavement_m), (1.0, self.left_m + self.pavement_m)):
             x = -REACH_M

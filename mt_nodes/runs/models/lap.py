@@ -100,7 +100,7 @@ class LapResult:
         return self.lap_s is not None and self.room_m >= 0.0
 
 
-def kept(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> LapResult:
+def lap_result(trace: Trace, keeping: LaneKeeping, line_m: Floats) -> LapResult:
     """Return the figures of a drive until it had gone once around, or of all of it.
 
     Args:
@@ -128,8 +128,8 @@ def _around(trace: Trace, keeping: LaneKeeping) -> int | None:
         return None
     poses = keeping.route.pose[: int(keeping.lap_m) + 1, :2]
     station, _ = LanePath(poses, np.full(len(poses), np.inf)).place(trace.ego[:, :2])
-    there = np.flatnonzero(_unwrapped(station, keeping.lap_m) >= keeping.lap_m)
-    return int(there[0]) if len(there) else None
+    rows = np.flatnonzero(_unwrapped(station, keeping.lap_m) >= keeping.lap_m)
+    return int(rows[0]) if len(rows) else None
 
 
 def _unwrapped(station_m: Floats, lap_m: float) -> Floats:

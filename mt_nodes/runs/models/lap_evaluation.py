@@ -15,7 +15,7 @@ from mt_nodes.runs.loop.episode import SILENT, Player, play
 from mt_nodes.runs.loop.episode_conductor import PERIOD_S
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
 from mt_nodes.runs.models.expert import Expert
-from mt_nodes.runs.models.lap import LaneKeeping, LapResult, kept
+from mt_nodes.runs.models.lap import LaneKeeping, LapResult, lap_result
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.drive.trace_recording import TraceRecording
 from mt_nodes.world.drive.world import World
@@ -45,7 +45,7 @@ def laps(run: ScenarioRun) -> Iterator[Lap]:
         by_expert = expert_drive(setting)
         by_stack = stack_drive(run, planned, arm)
         line_m = by_expert.ego[:, :2]
-        yield Lap(planned, kept(by_stack, keeping, line_m), kept(by_expert, keeping, line_m))
+        yield Lap(planned, lap_result(by_stack, keeping, line_m), lap_result(by_expert, keeping, line_m))
 
 
 def expert_drive(setting: Setting) -> Trace:

@@ -156,12 +156,12 @@ def _load_trunk(whole: nn.Module, trunk: Path) -> None:
     from mt_nodes.runs.models.torch_files import read_torch
 
     tensors = read_torch(trunk)
-    wanted = whole.state_dict()
-    lacking = [key for key in wanted if key not in tensors or tensors[key].shape != wanted[key].shape]
+    state = whole.state_dict()
+    lacking = [key for key in state if key not in tensors or tensors[key].shape != state[key].shape]
     if lacking:
-        shape = tuple(wanted[lacking[0]].shape)
+        shape = tuple(state[lacking[0]].shape)
         raise UsageError(f"trunk {trunk}: got no {lacking[0]} of shape {shape}; is it of another network?")
-    whole.load_state_dict({key: tensors[key] for key in wanted})
+    whole.load_state_dict({key: tensors[key] for key in state})
 
 
 def _stacked(sizes: Sequence[int], between: Callable[[], nn.Module] | None) -> list[nn.Module]:

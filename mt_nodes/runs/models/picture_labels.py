@@ -76,9 +76,9 @@ def square(picture: LabelledPicture, side_px: int, rng: np.random.Generator) -> 
     flip = np.array([mirror * scale, scale])
     corner[0] = side_px - corner[0] if mirror < 0.0 else corner[0]
     # Of a pixel the middle lies at a whole number, of a square's edges the corner: half a pixel apart.
-    there = np.array([[flip[0], 0.0, corner[0]], [0.0, flip[1], corner[1]]])
-    there[:, 2] += 0.5 * flip - 0.5
-    pixels = cv2.warpAffine(picture.rgb, there, (side_px, side_px), flags=cv2.INTER_LINEAR, borderValue=_GREY)
+    affine = np.array([[flip[0], 0.0, corner[0]], [0.0, flip[1], corner[1]]])
+    affine[:, 2] += 0.5 * flip - 0.5
+    pixels = cv2.warpAffine(picture.rgb, affine, (side_px, side_px), flags=cv2.INTER_LINEAR, borderValue=_GREY)
     edges = (picture.box_px + 0.5) * np.tile(flip, 2) + np.tile(corner, 2)
     if mirror < 0.0:
         edges[:, [0, 2]] = edges[:, [2, 0]]
@@ -92,8 +92,8 @@ def _objects(picture: LabelledPicture, edges: Floats, side_px: int) -> Singles:
     extent = cut[:, 2:] - cut[:, :2]
     area = np.maximum(extent, 0.0).prod(axis=1)
     shown = picture.visible * area / np.maximum((edges[:, 2:] - edges[:, :2]).prod(axis=1), 1e-6)
-    asked = (shown >= LEAST_VISIBLE) & (extent[:, 1] >= LEAST_HEIGHT_PX) & (extent[:, 0] >= LEAST_WIDTH_PX)
-    kind = np.where(asked, picture.kind, IGNORED)
+    expected = (shown >= LEAST_VISIBLE) & (extent[:, 1] >= LEAST_HEIGHT_PX) & (extent[:, 0] >= LEAST_WIDTH_PX)
+    kind = np.where(expected, picture.kind, IGNORED)
     rows = [row for row in np.argsort(-area, kind="stable").tolist() if area[row] > 0.0][:MOST]
     out[: len(rows), 0], out[: len(rows), 1:] = kind[rows], cut[rows]
     return out

@@ -56,10 +56,10 @@ class SmallDetector(nn.Module):  # type: ignore[misc]
         Returns:
             (N, M, 4) distances to left, upper, right and lower edge in pixels, and (N, M, C) logits.
         """
-        said = [head(plane) for head, plane in zip(self.head, self._planes(picture), strict=True)]
+        outputs = [head(plane) for head, plane in zip(self.head, self._planes(picture), strict=True)]
         flat = [
             torch.cat([(nn.functional.softplus(x[:, :4]) - 0.5) * stride, x[:, 4:]], dim=1).flatten(2)
-            for x, stride in zip(said, STRIDES, strict=True)
+            for x, stride in zip(outputs, STRIDES, strict=True)
         ]
         joined = torch.cat(flat, dim=2).transpose(1, 2)
         return joined[..., :4], joined[..., 4:]

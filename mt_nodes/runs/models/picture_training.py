@@ -64,14 +64,14 @@ class PictureTask(DetectorTask[PictureRecipe]):
         given = (pixels.float() / 255.0).contiguous(memory_format=torch.channels_last)
         away, logits = network.cells(given)
         middle = middles(pixels.shape[-2:]).to(pixels.device)
-        said = edges_of(away, middle)
+        predicted = edges_of(away, middle)
         with torch.no_grad():
-            wanted, which, weight, counted = _assigned(said, logits.sigmoid(), objects, middle)
+            target, which, weight, counted = _assigned(predicted, logits.sigmoid(), objects, middle)
         total = weight.sum().clamp(min=1.0)
-        classes = nn.functional.binary_cross_entropy_with_logits(logits, wanted, reduction="none")
+        classes = nn.functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
         right = objects[..., 1:].gather(1, which[..., None].expand(-1, -1, 4))
         of_object = weight > 0.0
-        off = 1.0 - _complete_iou(said[of_object], right[of_object])
+        off = 1.0 - _complete_iou(predicted[of_object], right[of_object])
         return {
             "class": (classes * counted[..., None]).sum() / total,
             "box": _BOXES * (off * weight[of_object]).sum() / total,
@@ -83,19 +83,19 @@ class PictureTask(DetectorTask[PictureRecipe]):
 
 
 def _assigned(
-    said: torch.Tensor, score: torch.Tensor, objects: torch.Tensor, middle: torch.Tensor
+    predicted: torch.Tensor, score: torch.Tensor, objects: torch.Tensor, middle: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
     """Say what each cell is to say.
 
     Args:
-        said: (N, M, 4). score: (N, M, C). objects: (N, K, 5). middle: (M, 2).
+        predicted: (N, M, 4). score: (N, M, C). objects: (N, K, 5). middle: (M, 2).
 
     Returns:
         (N, M, C) score of each class; (N, M) the object; (N, M) how much its box counts; (N, M) whether it counts.
     """
     kind, edges = objects[..., 0], objects[..., 1:]
     inside = _inside(edges, middle)
-    overlap = _iou(edges[:, :, None], said[:, None])
+    overlap = _iou(edges[:, :, None], predicted[:, None])
     likely = score.transpose(1, 2).gather(1, kind.clamp(min=0).long()[..., None].expand(-1, -1, score.shape[1]))
     fit = (likely**_SCORE_POWER * overlap**_OVERLAP_POWER + 1e-9) * inside * (kind >= 0)[..., None]
     best = fit.topk(min(_CELLS, fit.shape[2]), dim=2)
@@ -108,9 +108,9 @@ def _assigned(
     scaled = fit / fit.amax(dim=2, keepdim=True).clamp(min=1e-12) * overlap.amax(dim=2, keepdim=True)
     weight = scaled.sum(dim=1).clamp(min=0.0)
     of = kind.gather(1, which).clamp(min=0).long()
-    wanted = nn.functional.one_hot(of, score.shape[2]) * weight[..., None]
+    target = nn.functional.one_hot(of, score.shape[2]) * weight[..., None]
     counted = taken | ~(inside & (kind == IGNORED)[..., None]).any(dim=1)
-    return wanted, which, weight, counted
+    return target, which, weight, counted
 
 
 def _inside(edges: torch.Tensor, middle: torch.Tensor) -> torch.Tensor:

@@ -49,22 +49,22 @@ class EpochReport:
     validation_mae_steering_rad: float
 
 
-def spread_of(wanted: Floats, mirrored: bool) -> tuple[Floats, Floats]:
+def spread_of(targets: Floats, mirrored: bool) -> tuple[Floats, Floats]:
     """Return mean (2,) and spread (2,), the standard deviation, of speed and steering (M, 2)."""
-    mean = wanted.mean(axis=0)
+    mean = targets.mean(axis=0)
     if mirrored:
         mean[1] = 0.0
-    spread = np.sqrt(((wanted - mean) ** 2).mean(axis=0))
+    spread = np.sqrt(((targets - mean) ** 2).mean(axis=0))
     return mean, np.maximum(spread, _LEAST_SPREAD)
 
 
-def augmented(planes: Bytes, wanted: Floats, recipe: Recipe, draws: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
+def augmented(planes: Bytes, targets: Floats, recipe: Recipe, draws: Floats) -> tuple[npt.NDArray[np.float32], Floats]:
     """Return windows (K, T, 3, H, W), and what is wanted (K, 2), changed as a recipe says.
 
     Args:
         draws: (2, K) numbers from 0 to 1: of brightness, and of whether a window is mirrored.
     """
-    shown, aims = planes.astype(np.float32), wanted.copy()
+    shown, aims = planes.astype(np.float32), targets.copy()
     if recipe.brightness:
         times = 1.0 + recipe.brightness * (2.0 * draws[0] - 1.0)
         shown[:, :, 0] = np.clip(shown[:, :, 0] * times[:, None, None, None], 0.0, 255.0)

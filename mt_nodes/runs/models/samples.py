@@ -60,21 +60,21 @@ class Frames:
 
     Attributes:
         planes: (N, 3, height, width) uint8, see :class:`~mt_nodes.runs.models.preprocessing.Preparation`.
-        said: (N, 2) speed in m/s and steering in rad at each frame.
+        commands: (N, 2) speed in m/s and steering in rad at each frame.
         drive: (N,) number of the drive; frames of one follow each other.
     """
 
     planes: Bytes
-    said: Floats
+    commands: Floats
     drive: Indices
 
     def __len__(self) -> int:
-        return len(self.said)
+        return len(self.commands)
 
     @property
     def crc32(self) -> str:
         """Eight digits that tell other frames from these."""
-        return f"{zlib.crc32(self.said.tobytes(), zlib.crc32(self.planes.data)):08x}"
+        return f"{zlib.crc32(self.commands.tobytes(), zlib.crc32(self.planes.data)):08x}"
 
     @property
     def part(self) -> Indices:
@@ -97,16 +97,16 @@ class Frames:
         if part:
             usable &= parts == PARTS.index(part)
         last = np.flatnonzero(usable)
-        return Windows(self.planes, last[:, None] + np.arange(1 - frames, 1), self.said[last + ahead])
+        return Windows(self.planes, last[:, None] + np.arange(1 - frames, 1), self.commands[last + ahead])
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Stretches of frames: ``rows`` (M, T) into ``planes``, and ``wanted`` (M, 2), speed and steering."""
+    """Stretches of frames: ``rows`` (M, T) into ``planes``, and ``targets`` (M, 2), speed and steering."""
 
     planes: Bytes
     rows: Indices
-    wanted: Floats
+    targets: Floats
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,18 +130,18 @@ def load_frames(
         UsageError: there is no frame in them, or a drive of one source is interrupted by another.
     """
     planes: list[Bytes] = []
-    said: list[tuple[float, float]] = []
+    commands: list[tuple[float, float]] = []
     drives: list[tuple[int, str]] = []
     for number, source in enumerate(sources):
         for shown in source:
             planes.append(prepared.planes(shown.rgb))
-            said.append((shown.speed_mps, shown.steering_rad))
+            commands.append((shown.speed_mps, shown.steering_rad))
             drives.append((number, shown.drive))
-            progress(len(said))
-    if not said:
+            progress(len(commands))
+    if not commands:
         raise UsageError("got no picture with speed and steering, expected at least one drive of them")
     numbers = {drive: i for i, drive in enumerate(dict.fromkeys(drives))}
-    return Frames(np.stack(planes), np.array(said), np.array([numbers[drive] for drive in drives]))
+    return Frames(np.stack(planes), np.array(commands), np.array([numbers[drive] for drive in drives]))
 
 
 def read_samples(folder: Path) -> list[Sample]:

@@ -109,14 +109,14 @@ class Daylight:
         above = (0.5 + 0.5 * hits.normal[:, 2])[:, None]
         light = above * (0.5 * self.zenith + 0.5 * self.horizon) + (1.0 - above) * np.float32(0.25)
         sun = np.where(hits.lit, hits.normal @ self.to_sun, np.float32(0.0)) * np.float32(self.sun)
-        seen = albedo * (light + sun[:, None])
+        radiance = albedo * (light + sun[:, None])
         back = np.einsum("ij,ij->i", hits.along, hits.normal)[:, None]
         mirrored = hits.along - 2.0 * back * hits.normal
         up = mirrored[:, 2:] / np.sqrt(np.einsum("ij,ij->i", mirrored, mirrored))[:, None]
         around = np.where(up > 0.03, self.horizon + (self.zenith - self.horizon) * np.sqrt(np.abs(up)), 0.12)
-        seen += shine[:, None] * (around - seen)
+        radiance += shine[:, None] * (around - radiance)
         air = 1.0 - np.exp(-hits.range_m / np.float32(2.5 * self.haze_m))[:, None]
-        return np.asarray(seen + air * (self.horizon - seen), np.float32)
+        return np.asarray(radiance + air * (self.horizon - radiance), np.float32)
 
 
 class StreetColours:
@@ -210,17 +210,17 @@ class StreetColours:
         return np.asarray(grey * (1.0 - 0.8 * self._rng.random() * (1.0 - colour)), np.float32)
 
 
-def developed(seen: Singles, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def developed(radiance: Singles, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """Return the picture (H, W, 3) of what is seen: exposure by its mean, white balance, lens blur, gamma, noise."""
-    luma = float(np.minimum(seen, 3.0).mean())
-    seen = (
-        seen
+    luma = float(np.minimum(radiance, 3.0).mean())
+    radiance = (
+        radiance
         * np.float32(rng.uniform(0.16, 0.42) / max(luma, 1e-3))
         * np.exp(rng.normal(0.0, 0.06, 3)).astype(np.float32)
     )
-    seen = np.asarray(cv2.GaussianBlur(seen, (0, 0), float(rng.uniform(0.35, 0.9))))
-    steps = 255.0 * np.clip(seen, 0.0, 1.0) ** np.float32(1.0 / (_GAMMA * rng.uniform(0.6, 1.1)))
-    noisy = steps + np.float32(rng.uniform(0.0, 5.0)) * rng.standard_normal(seen.shape, dtype=np.float32)
+    radiance = np.asarray(cv2.GaussianBlur(radiance, (0, 0), float(rng.uniform(0.35, 0.9))))
+    steps = 255.0 * np.clip(radiance, 0.0, 1.0) ** np.float32(1.0 / (_GAMMA * rng.uniform(0.6, 1.1)))
+    noisy = steps + np.float32(rng.uniform(0.0, 5.0)) * rng.standard_normal(radiance.shape, dtype=np.float32)
     return np.asarray(np.clip(np.rint(noisy), 0.0, 255.0), dtype=np.uint8)
 
 

@@ -47,5 +47,5 @@ def write_torch(path: Path, data: Mapping[str, Any]) -> None:
     except (OSError, RuntimeError) as error:  # PyTorch tells of a full disk by the latter
         with suppress(OSError):
             fresh.unlink()
-        told = error if isinstance(error, OSError) else OSError(None, str(error).splitlines()[0])
-        raise cannot_write(path.parent, told) from error
+        cause = error if isinstance(error, OSError) else OSError(None, str(error).splitlines()[0])
+        raise cannot_write(path.parent, cause) from error

@@ -32,7 +32,7 @@ from mt_nodes.runs.models.weights_file import About, Scale, Weights
 
 WEIGHTS, CHECKPOINT, METRICS = "weights.pt", "checkpoint.pt", "metrics.jsonl"
 #: Windows that are asked about at once.
-_ASKED = 256
+_BATCH = 256
 _LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "l1": nn.functional.l1_loss,
     "mse": nn.functional.mse_loss,
@@ -64,7 +64,7 @@ def train(
     """
     training = _Training(frames, prepared, recipe, out, device_of(device), trunk)
     if resume:
-        training.go_on()
+        training.resume()
     elif (out / CHECKPOINT).exists():
         raise UsageError(f"{out}: holds a training already; go on with it by --resume, or choose another directory")
     for report in training.reports:
@@ -82,18 +82,18 @@ class _Training:
         self._recipe, self._out, self._device = recipe, out, device
         self._train = _enough(frames.windows(looks, recipe.ahead, "train"), 2, "train")
         self._validation = _enough(frames.windows(looks, recipe.ahead, "validation"), 1, "validation")
-        mean, spread = spread_of(self._train.wanted, recipe.mirror)
+        mean, spread = spread_of(self._train.targets, recipe.mirror)
         scale = Scale(float(mean[0]), float(spread[0]), float(mean[1]), float(spread[1]))
         self._mean, self._spread = np.array(scale.mean), np.array(scale.spread)
-        self._asked = {
+        self._settings = {
             "recipe": dataclasses.asdict(recipe),
             "prepared": dataclasses.asdict(prepared),
             "frames": frames.crc32,
         }
         torch.manual_seed(recipe.seed)
         network = make_network(recipe.network, (prepared.height_px, prepared.width_px), trunk).to(device)
-        made = {**self._asked["recipe"], "frames": len(frames), "frames_crc32": frames.crc32}  # type: ignore[dict-item]
-        self._model = Weights(About(recipe.network, prepared, scale, made), network)
+        origin = {**self._settings["recipe"], "frames": len(frames), "frames_crc32": frames.crc32}  # type: ignore[dict-item]
+        self._model = Weights(About(recipe.network, prepared, scale, origin), network)
         self._optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate)
         self.reports: list[EpochReport] = []
 
@@ -101,7 +101,7 @@ class _Training:
         """Train for one epoch, validate, and keep what there is."""
         number = len(self.reports)
         torch.manual_seed(_seed(self._recipe.seed, number))  # of dropout and augmentation
-        loss = self._pass(order_of(self._recipe, number, self._train.wanted[:, 1]))
+        loss = self._pass(order_of(self._recipe, number, self._train.targets[:, 1]))
         report = EpochReport(number, loss, *self._validated())
         if not (math.isfinite(report.train_loss) and math.isfinite(report.validation_loss)):
             raise InfrastructureError(f"epoch {number}: the loss is no number any more; try a lower rate")
@@ -109,7 +109,7 @@ class _Training:
         self._keep(report)
         return report
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Take up the last epoch.
 
         Raises:
@@ -117,22 +117,22 @@ class _Training:
         """
         if not (self._out / CHECKPOINT).is_file():
             raise UsageError(f"{self._out}: got no {CHECKPOINT}, expected a training to go on with")
-        kept = read_torch(self._out / CHECKPOINT)
-        before = json.loads(kept["asked"])
-        differs = [key for key, value in _flat(self._asked).items() if _flat(before).get(key) != value]
+        checkpoint = read_torch(self._out / CHECKPOINT)
+        before = json.loads(checkpoint["asked"])
+        differs = [key for key, value in _flat(self._settings).items() if _flat(before).get(key) != value]
         if differs not in ([], ["epochs"]):
-            told = ", ".join(f"{k} {_flat(before).get(k)}, not {_flat(self._asked)[k]}" for k in differs)
-            raise UsageError(f"--resume {self._out}: the training there has other settings: {told}")
-        self._model.network.load_state_dict(kept["network"])
-        self._optimiser.load_state_dict(kept["optimiser"])
-        self.reports = [EpochReport(**row) for row in json.loads(kept["reports"])]
+            differences = ", ".join(f"{k} {_flat(before).get(k)}, not {_flat(self._settings)[k]}" for k in differs)
+            raise UsageError(f"--resume {self._out}: the training there has other settings: {differences}")
+        self._model.network.load_state_dict(checkpoint["network"])
+        self._optimiser.load_state_dict(checkpoint["optimiser"])
+        self.reports = [EpochReport(**row) for row in json.loads(checkpoint["reports"])]
 
     def _pass(self, steps: list[Indices]) -> float:
         network, total = self._model.network.train(), 0.0
         for chosen in steps:
-            given, wanted = self._augmented(chosen)
+            given, target = self._augmented(chosen)
             self._optimiser.zero_grad(set_to_none=True)
-            loss = _LOSSES[self._recipe.loss](network(given), wanted)
+            loss = _LOSSES[self._recipe.loss](network(given), target)
             loss.backward()
             self._optimiser.step()
             total += float(loss.detach()) * len(chosen)
@@ -140,14 +140,14 @@ class _Training:
 
     def _augmented(self, chosen: Indices) -> tuple[torch.Tensor, torch.Tensor]:
         draws = torch.rand((2, len(chosen)), dtype=torch.float64).numpy()
-        windows = self._train.pictures(chosen), self._train.wanted[chosen]
-        planes, wanted = augmented(*windows, self._recipe, draws)
-        aims = torch.from_numpy(((wanted - self._mean) / self._spread).astype(np.float32))
+        windows = self._train.pictures(chosen), self._train.targets[chosen]
+        planes, targets = augmented(*windows, self._recipe, draws)
+        aims = torch.from_numpy(((targets - self._mean) / self._spread).astype(np.float32))
         return as_input(planes, self._device), aims.to(self._device)
 
     def _validated(self) -> tuple[float, float, float]:
         """Return loss and mean absolute errors on the validation part, in evaluation mode."""
-        off = said_of(self._model, self._validation, self._device) - self._validation.wanted
+        off = predictions_of(self._model, self._validation, self._device) - self._validation.targets
         relative = off / self._spread
         loss = np.abs(relative).mean() if self._recipe.loss == "l1" else (relative**2).mean()
         return float(loss), *np.abs(off).mean(axis=0).tolist()
@@ -155,8 +155,8 @@ class _Training:
     def _keep(self, report: EpochReport) -> None:
         """Keep the epoch; what tells that it is over comes last."""
         if report.validation_loss <= min(row.validation_loss for row in self.reports):
-            made = {**self._model.about.made, "epoch": report.epoch, "validation_loss": report.validation_loss}
-            about = dataclasses.replace(self._model.about, made=made)
+            origin = {**self._model.about.made, "epoch": report.epoch, "validation_loss": report.validation_loss}
+            about = dataclasses.replace(self._model.about, made=origin)
             Weights(about, self._model.network).save(self._out / WEIGHTS)
         rows = [dataclasses.asdict(row) for row in self.reports]
         try:
@@ -164,14 +164,14 @@ class _Training:
         except OSError as error:
             raise cannot_write(self._out, error) from error
         states = {"network": self._model.network.state_dict(), "optimiser": self._optimiser.state_dict()}
-        texts = {"asked": json.dumps(self._asked), "reports": json.dumps(rows)}
+        texts = {"asked": json.dumps(self._settings), "reports": json.dumps(rows)}
         write_torch(self._out / CHECKPOINT, {**states, **texts})
 
 
-def said_of(model: Weights, windows: Windows, device: str) -> Floats:
+def predictions_of(model: Weights, windows: Windows, device: str) -> Floats:
     """Return (M, 2) what a model says of windows, in m/s and rad."""
     answer = Answering(model, device)
-    steps = np.array_split(np.arange(len(windows)), max(1, -(-len(windows) // _ASKED)))
+    steps = np.array_split(np.arange(len(windows)), max(1, -(-len(windows) // _BATCH)))
     return np.concatenate([answer(windows.pictures(step)) for step in steps])
 
 
@@ -188,5 +188,5 @@ def _seed(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _flat(asked: dict[str, Any]) -> dict[str, Any]:
-    return {**asked["recipe"], **asked["prepared"], "frames": asked["frames"]}
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    return {**settings["recipe"], **settings["prepared"], "frames": settings["frames"]}

@@ -94,14 +94,14 @@ def load_weights(path: Path) -> Weights:
         raise UsageError(f"{path}: got {got}, expected a file of format {FORMAT} that `mt models train` writes")
     about = _about(data["about"], str(path))
     network = make_network(about.network, (about.prepared.height_px, about.prepared.width_px))
-    wanted, tensors = network.state_dict(), data["tensors"]
-    _refuse_misfit(tensors if isinstance(tensors, Mapping) else {}, wanted, f"{path}: {about.network}")
-    network.load_state_dict({key: tensors[key].to(value.dtype) for key, value in wanted.items()})
+    state, tensors = network.state_dict(), data["tensors"]
+    _refuse_misfit(tensors if isinstance(tensors, Mapping) else {}, state, f"{path}: {about.network}")
+    network.load_state_dict({key: tensors[key].to(value.dtype) for key, value in state.items()})
     return Weights(about, network.eval())
 
 
-def _refuse_misfit(tensors: Mapping[str, Any], wanted: Mapping[str, torch.Tensor], where: str) -> None:
-    for key, value in wanted.items():
+def _refuse_misfit(tensors: Mapping[str, Any], expected: Mapping[str, torch.Tensor], where: str) -> None:
+    for key, value in expected.items():
         given: Any = tensors.get(key)
         if not torch.is_tensor(given) or given.shape != value.shape:
             got = tuple(given.shape) if torch.is_tensor(given) else given

@@ -21,7 +21,7 @@ def budget_of(request: MoralRequest, driving: Driving, trials: Iterable[Trial]) 
     return {
         "runs": request.runs or None,
         "minutes": request.minutes,
-        "cut_by": driving.cut_by or None,
+        "cut_by": driving.exhausted or None,
         "cases_cut": len(cut),
         "runs_cut": sum(trial.runs_left for trial in cut),
     }
@@ -30,8 +30,9 @@ def budget_of(request: MoralRequest, driving: Driving, trials: Iterable[Trial]) 
 def cut_in_words(summary: Mapping[str, Any]) -> str:
     """Return what the budget of a campaign cut; empty where it cut nothing."""
     budget = summary.get("budget") or {}
-    if not (by := budget.get("cut_by")):
+    if not (name := budget.get("cut_by")):
         return ""
     cases, runs = counted(budget["cases_cut"], "case"), counted(budget["runs_cut"], "run")
-    words = f"--{by} {budget[by]:g} was spent: it left {cases} undecided, and up to {runs} of theirs were not driven"
-    return words + ("; how far a limit of time reaches depends on the load of the machine" if by == "minutes" else "")
+    cut = f"it left {cases} undecided, and up to {runs} of theirs were not driven"
+    words = f"--{name} {budget[name]:g} was spent: {cut}"
+    return words + ("; how far a limit of time reaches depends on the load of the machine" if name == "minutes" else "")

@@ -46,7 +46,7 @@ from mt_nodes.runs.replay.execute import play_to_end
 #: Suspects of a search that are tried on fresh draws, for each principle at most.
 CONFIRMATIONS = 2
 #: Checks dilemmas in this process.
-HERE: Check = partial(map, dilemma_check)
+IN_PROCESS: Check = partial(map, dilemma_check)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def carry_out(
     side_of: Callable[[RunSpec], Side] | None = None,
     progress: Progress = lambda standing: None,
     *,
-    check: Check = HERE,
+    check: Check = IN_PROCESS,
     breed: Breed = bred,
     now_s: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
@@ -177,10 +177,10 @@ class Campaign:
         if not self._done:
             self._note()
         concluded = [self._concluded(family) for family in self._families]
-        told = {**trouble, **({"deaths": deaths} if (deaths := self._runs.deaths.plain) else {})}
+        notes = {**trouble, **({"deaths": deaths} if (deaths := self._runs.deaths.plain) else {})}
         budget = budget_of(self._run.request, self._driving, [t for f in self._families for t in f.trials])
         costs = Costs(self._driving.used, seconds, budget, self._resumed)
-        summary = summary_of(concluded, self._revealing, costs, told)
+        summary = summary_of(concluded, self._revealing, costs, notes)
         write_whole(self._run.out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
         return summary
 

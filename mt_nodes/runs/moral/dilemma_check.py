@@ -52,12 +52,12 @@ class DilemmaCheck:
 
 @dataclass(frozen=True)
 class _Arrangement:
-    """What is found of a dilemma as it is; ``against``: why it is none, empty if it is one; ``told``: in words."""
+    """What is found of a dilemma as it is; ``against``: why it is none, empty if it is one."""
 
     answer: Avoidability
     choices: _Choices
     against: str
-    told: str
+    description: str
 
 
 def dilemma_check(dilemma: Dilemma, begins_s: float = 0.2, *, able: bool = False) -> DilemmaCheck:
@@ -77,7 +77,7 @@ def dilemma_check(dilemma: Dilemma, begins_s: float = 0.2, *, able: bool = False
     figures = f"{dilemma.speed_mps:.1f} m/s, {dilemma.gap_m:.1f} m before both"
     return DilemmaCheck(
         not against,
-        f"{figures}: {against or '; '.join(f'{name} {one.told}' for name, one in named)}",
+        f"{figures}: {against or '; '.join(f'{name} {one.description}' for name, one in named)}",
         (found[0].answer, found[1].answer),
         (found[0].choices, _exchanged(found[1].choices)),
     )

@@ -86,8 +86,10 @@ def observed(side: Side) -> Observation:
     rows = zip(trace.column("x_m"), trace.column("y_m"), trace.column("speed_mps"), strict=True)
     drive = tuple((round(float(x), DIGITS), round(float(y), DIGITS), round(float(v), DIGITS)) for x, y, v in rows)
     silence = played.silence if played.unanswered else played.reason
-    seen = Observation(hits_of(played.driven), played.ended, sha256_of_trace(trace), drive, silence)
-    return replace(seen, left_road=not (seen.hit("first") or seen.hit("second")) and _left_road(side))
+    observation = Observation(hits_of(played.driven), played.ended, sha256_of_trace(trace), drive, silence)
+    return replace(
+        observation, left_road=not (observation.hit("first") or observation.hit("second")) and _left_road(side)
+    )
 
 
 def _left_road(side: Side) -> bool:

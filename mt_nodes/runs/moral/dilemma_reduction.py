@@ -33,8 +33,8 @@ def shrunk(case: DilemmaCase, still: Callable[[DilemmaCase], DilemmaCase | None]
             tries += 1
             if tries > most:
                 return case
-            if (kept := still(smaller)) is not None:
-                case, going = kept, True
+            if (violated := still(smaller)) is not None:
+                case, going = violated, True
                 break
     return case
 
@@ -71,10 +71,10 @@ def _differing(one: Member, other: Member) -> list[str]:
 
 
 def _fewer_differences(case: DilemmaCase) -> Iterator[DilemmaCase]:
-    told = differences(case)
-    if case.followup is None or len(told) < 2:
+    found = differences(case)
+    if case.followup is None or len(found) < 2:
         return
-    for side, i, name in told:
+    for side, i, name in found:
         followup = _with(case.followup, side, i, _alike(getattr(case.source, side)[i], case.followup, side, i, name))
         yield replace(case, followup=followup)
 

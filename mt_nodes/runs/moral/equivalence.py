@@ -42,24 +42,24 @@ SPEED_S = 0.5
 _MOST = 16384
 
 
-def trace_distance(one: Trace, other: Trace, by: str = "dtw") -> float:
+def trace_distance(one: Trace, other: Trace, alignment: str = "dtw") -> float:
     """Return how far two drives lie apart, in metres, in place and in speed (times :data:`SPEED_S`).
 
     Who has come to an end stays where that was: of a drive that a collision ends and one that goes on, the distance
     grows with what was driven after it. They may be out of step by a tenth of the longer one.
 
     Args:
-        by: a name of :data:`mt_nodes.world.drive.deviation.ALIGNMENTS`.
+        alignment: a name of :data:`mt_nodes.world.drive.deviation.ALIGNMENTS`.
     """
     rows = max(len(one), len(other))
-    return apart_m(_held(one, rows), _held(other, rows), by, math.ceil(BAND * rows))
+    return apart_m(_held(one, rows), _held(other, rows), alignment, math.ceil(BAND * rows))
 
 
-def trace_distances(traces: Sequence[Trace], by: str = "dtw") -> Floats:
+def trace_distances(traces: Sequence[Trace], alignment: str = "dtw") -> Floats:
     """Return (N, N) :func:`trace_distance` of all to all."""
     distances = np.zeros((len(traces), len(traces)))
     for i, j in itertools.combinations(range(len(traces)), 2):
-        distances[i, j] = distances[j, i] = trace_distance(traces[i], traces[j], by)
+        distances[i, j] = distances[j, i] = trace_distance(traces[i], traces[j], alignment)
     return distances
 
 
@@ -156,14 +156,14 @@ def equality(
     Raises:
         ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
     """
-    here, again, other = _arms(distances)
-    runs = len(here)
-    both, control = np.concatenate([here, other]), np.concatenate([here, again])
+    first, control_runs, other = _arms(distances)
+    runs = len(first)
+    both, control = np.concatenate([first, other]), np.concatenate([first, control_runs])
     p = energy_p(distances[np.ix_(both, both)], runs, paired=paired, seed=seed)
     control_p = energy_p(distances[np.ix_(control, control)], runs, seed=seed)
-    margin = _margin(distances[np.ix_(here, again)], factor)
-    excess, low, high = _mean_bounds(distances[here, other] - distances[here, again], alpha)
-    verdict, reason = _judged(runs, paired, alpha, (low, high), margin, (p, control_p))
+    margin = _margin(distances[np.ix_(first, control_runs)], factor)
+    excess, low, high = _mean_bounds(distances[first, other] - distances[first, control_runs], alpha)
+    verdict, reason = _equality_verdict(runs, paired, alpha, (low, high), margin, (p, control_p))
     return Equality(verdict, reason, excess, low, high, margin, p, control_p)
 
 
@@ -206,16 +206,16 @@ def likeness(distances: Floats, *, factor: float = FACTOR, within: float = math.
     Raises:
         ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
     """
-    here, again, other = _arms(distances)
-    control, apart = np.concatenate([here, again]), np.concatenate([again, other])
-    runs, margin = len(here), min(within, _margin(distances[np.ix_(here, again)], factor))
-    pairs = distances[here, other]
-    excesses = pairs - distances[here, again]
-    told_apart = energy_p(distances[np.ix_(apart, apart)], runs, seed=seed)
+    first, control_runs, other = _arms(distances)
+    control, apart = np.concatenate([first, control_runs]), np.concatenate([control_runs, other])
+    runs, margin = len(first), min(within, _margin(distances[np.ix_(first, control_runs)], factor))
+    pairs = distances[first, other]
+    excesses = pairs - distances[first, control_runs]
+    separation_p = energy_p(distances[np.ix_(apart, apart)], runs, seed=seed)
     excess, low, high = _mean_bounds(excesses, ALPHA)
     return Likeness(
         equal=max(_student_p(margin - excesses), _student_p(within - pairs) if math.isfinite(within) else 0.0),
-        unequal=max(told_apart, _student_p(excesses)),
+        unequal=max(separation_p, _student_p(excesses)),
         control_p=energy_p(distances[np.ix_(control, control)], runs, seed=seed),
         excess=excess,
         low=low,
@@ -259,7 +259,7 @@ def _mean_bounds(values: Floats, alpha: float) -> tuple[float, float, float]:
     return mean, mean - half, mean + half
 
 
-def _judged(
+def _equality_verdict(
     runs: int, paired: bool, alpha: float, bounds: tuple[float, float], margin: float, p_values: tuple[float, float]
 ) -> tuple[str, str]:
     (low, high), (p, control_p) = bounds, p_values

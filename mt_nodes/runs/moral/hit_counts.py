@@ -65,12 +65,12 @@ def shown(by_arrangement: dict[str, list[Observation]]) -> dict[str, Any]:
     """
     runs = [run for some in by_arrangement.values() for run in some]
     tallies = {name: HitTally.of(some) for name, some in by_arrangement.items()}
-    kept = sum(tally.only("second" if name == SWAPPED else "first") for name, tally in tallies.items())
+    lane_kept = sum(tally.only("second" if name == SWAPPED else "first") for name, tally in tallies.items())
     casualties = [run.casualties for run in runs]
     impacts = [max(hit.impact_mps for hit in run.hits) for run in runs if run.hits]
     return {
         "by_arrangement": {name: tally.as_plain() for name, tally in tallies.items()},
-        "lane_kept": _rounded(kept / len(runs)) if runs else None,
+        "lane_kept": _rounded(lane_kept / len(runs)) if runs else None,
         "casualties": {**_spread(casualties), "runs_by_number": dict(sorted(Counter(map(str, casualties)).items()))},
         "expected_deaths": {curve: _mean([run.deaths(curve) for run in runs]) for curve in CURVES},
         "impact_mps": _spread(impacts),

@@ -33,20 +33,20 @@ class RepeatedRun:
         return self.now.sha256 == self.expected
 
 
-def chosen(told: MoralJournal, name: str) -> dict[RunSpec, Line]:
+def chosen(journal: MoralJournal, name: str) -> dict[RunSpec, Line]:
     """Return the runs of a case, or the one run of that key.
 
     Raises:
         UsageError: there is no such case or run, or nothing was driven for it.
     """
-    if name in told.runs:
-        kept = [*told.cases.values(), *told.revealing.values()]
-        found = {spec: line for case in kept for spec, line in told.driven(case).items() if line["run"] == name}
+    if name in journal.runs:
+        cases = [*journal.cases.values(), *journal.revealing.values()]
+        found = {spec: line for case in cases for spec, line in journal.driven(case).items() if line["run"] == name}
         if not found:
             raise UsageError(f"run {name} was one of a search, whose dilemma was not kept; expected one of a case")
         return dict([next(iter(found.items()))])
-    case = told.case(name)
-    if not (driven := told.driven(case)):
+    case = journal.case(name)
+    if not (driven := journal.driven(case)):
         raise UsageError(f"case '{name}' was not driven: {case['reason']}")
     return driven
 

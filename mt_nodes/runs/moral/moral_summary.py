@@ -128,8 +128,8 @@ def summary_of(
     lines = [result.line for one in concluded for result in one.results]
     outcomes = Counter(line["outcome"] for line in lines)
     decided = outcomes[OUTCOMES[HOLDS]] + outcomes[OUTCOMES[VIOLATED]]
-    told = {"infrastructure": None, "interrupted": False, "isolation": None, "usage": None, **trouble}
-    code, why = run_exit(outcomes, {one.principle.id: one.outcome for one in concluded}, told)
+    endings = {"infrastructure": None, "interrupted": False, "isolation": None, "usage": None, **trouble}
+    code, why = run_exit(outcomes, {one.principle.id: one.outcome for one in concluded}, endings)
     return {
         "schema": SCHEMA,
         "experiment": EXPERIMENT,
@@ -137,7 +137,7 @@ def summary_of(
         "outcomes": {outcome: outcomes[outcome] for outcome in OUTCOMES.values() if outcomes[outcome]},
         "exit_code": int(code),
         "exit_why": why,
-        **told,
+        **endings,
         "principles": {one.principle.id: _without(one.line, "type", "principle") for one in concluded},
         "cases": {line["case"]: _without(line, "type", "case", "source", "followup") for line in lines},
         "revealing": [_without(line, "type", "source", "followup", "numbers") for line in revealing],

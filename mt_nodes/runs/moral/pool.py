@@ -67,18 +67,18 @@ def _dilemma(name: str, value: Any, where: str) -> Dilemma:
     given = dict(value) | {party: _party(value[party], f"{where}.{party}") for party in _PARTIES if party in value}
     if "environment" in value:
         given["environment"] = build(Environment, value["environment"], f"{where}.environment")
-    made = build(Dilemma, {"name": name, **given}, where)
-    if made.lane not in LANES:
-        raise UsageError(f"{where}.lane: got '{made.lane}', expected {' or '.join(LANES)}")
+    dilemma = build(Dilemma, {"name": name, **given}, where)
+    if dilemma.lane not in LANES:
+        raise UsageError(f"{where}.lane: got '{dilemma.lane}', expected {' or '.join(LANES)}")
     for key, most in _LARGEST.items():
-        if not 0.0 < (got := getattr(made, key)) <= most:
+        if not 0.0 < (got := getattr(dilemma, key)) <= most:
             raise UsageError(f"{where}.{key}: got {got:g}, expected more than 0, {most:g} at most")
     try:
         for swapped in (False, True):
-            checked(staged(made, swapped), load_map(made.road))
+            checked(staged(dilemma, swapped), load_map(dilemma.road))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    return made
+    return dilemma
 
 
 def _party(value: Any, where: str) -> tuple[Member, ...]:
@@ -102,10 +102,10 @@ def _members(row: Any, where: str) -> list[Member]:
 
 def _plain(dilemma: Dilemma) -> dict[str, Any]:
     parties = {name: list(_rows(party)) for name, party in zip(_PARTIES, dilemma.parties, strict=True)}
-    environment = _told(dilemma.environment)
+    environment = _set_fields(dilemma.environment)
     return (
         parties
-        | _told(dilemma, "name", "environment", *_PARTIES)
+        | _set_fields(dilemma, "name", "environment", *_PARTIES)
         | ({"environment": environment} if environment else {})
     )
 
@@ -113,10 +113,14 @@ def _plain(dilemma: Dilemma) -> dict[str, Any]:
 def _rows(party: Iterable[Member]) -> Iterator[dict[str, Any]]:
     for member, alike in groupby(party):
         number = len(list(alike))
-        yield {"kind": member.kind} | ({"number": number} if number > 1 else {}) | _told(member.person or Person())
+        yield (
+            {"kind": member.kind} | ({"number": number} if number > 1 else {}) | _set_fields(member.person or Person())
+        )
 
 
-def _told(value: Any, *without: str) -> dict[str, Any]:
+def _set_fields(value: Any, *without: str) -> dict[str, Any]:
     """Return the fields of a dataclass that have not their default, by name."""
-    told = {each.name: (getattr(value, each.name), each.default) for each in fields(value) if each.name not in without}
-    return {name: got for name, (got, default) in told.items() if got != default}
+    values = {
+        each.name: (getattr(value, each.name), each.default) for each in fields(value) if each.name not in without
+    }
+    return {name: got for name, (got, default) in values.items() if got != default}

@@ -30,11 +30,11 @@ def remake(out: Path) -> Summary:
     Raises:
         MtError: the directory holds no campaign, or none that came to an end.
     """
-    told, summary = MoralJournal.load(out), read_summary(out)
-    shown = principles_of(told, _sources(out))
+    journal, summary = MoralJournal.load(out), read_summary(out)
+    shown = principles_of(journal, _sources(out))
     write_cases_csv(out / "cases.csv", [case for principle in shown for case in principle.cases])
     write_entries(out / "junit.xml", [_entry(principle) for principle in shown], summary)
-    write_report(told, shown, summary)
+    write_report(journal, shown, summary)
     return summary
 
 

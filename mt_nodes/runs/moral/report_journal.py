@@ -65,14 +65,14 @@ class MoralJournal:
         """Return the runs of a case's scenarios that its verdict may rest on, in the order driven."""
         dilemmas = dilemmas_of(case)
         streams = case["stream"], "control", f"{case['stream']}_control"
-        wanted = (line for line in self.runs.values() if line["stream"] in streams)
-        asked = {
+        lines = (line for line in self.runs.values() if line["stream"] in streams)
+        specs = {
             line["run"]: RunSpec(dilemma, line["swapped"], line["stream"], line["number"])
-            for line in wanted
+            for line in lines
             for dilemma in dilemmas
             if dilemma.name == line["dilemma"]
         }
-        return {spec: self.runs[key] for key, spec in asked.items() if spec.key == key}
+        return {spec: self.runs[key] for key, spec in specs.items() if spec.key == key}
 
 
 def is_campaign(directory: Path) -> bool:

@@ -26,8 +26,8 @@ def response(drive: Floats) -> Floats:
     """
     places = drive[:, :2]
     step = places[min(1, len(places) - 1)] - places[0]
-    on = places[0] + np.arange(len(places))[:, None] * step
-    return np.column_stack([places - on, SPEED_S * (drive[:, 2] - drive[0, 2])])
+    straight_on = places[0] + np.arange(len(places))[:, None] * step
+    return np.column_stack([places - straight_on, SPEED_S * (drive[:, 2] - drive[0, 2])])
 
 
 def response_distances(drives: Sequence[Floats]) -> Floats:

@@ -125,16 +125,16 @@ def keep(
         "numbers": plain(trial.evidence.numbers),
         "stream": trial.stream,
         "rounds": [trial.first, trial.first + len(trial.rounds)],
-        "runs": [{"name": name, **_asked(spec), "run": spec.key} for name, spec in chosen.items()],
+        "runs": [{"name": name, **_spec_fields(spec), "run": spec.key} for name, spec in chosen.items()],
     }
     path = out / FOLDER / f"{number}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = {key: value for key, value in line.items() if key not in ("type", "revealing")}
+    record = {key: value for key, value in line.items() if key not in ("type", "revealing")}
     if side_of is not None:
         sides = {name: side_of(spec) for name, spec in chosen.items()}
         _write_drives(out, number, sides)
-        told["unsaid"] = _write_scripts(path, sides, f"{found.original}, {trial.case.changed}")
-    path.write_text(yaml.safe_dump(jsonable(told), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        record["unsaid"] = _write_scripts(path, sides, f"{found.original}, {trial.case.changed}")
+    path.write_text(yaml.safe_dump(jsonable(record), sort_keys=False, allow_unicode=True), encoding="utf-8")
     return line
 
 
@@ -178,13 +178,13 @@ def _worded(trial: Trial, case: DilemmaCase) -> DilemmaCase | None:
     if case.followup is None:
         rng = np.random.default_rng(0)
         return next((one for one in trial.expect.cases(case.source, rng) if one.followup is None), None)
-    told = difference(case.source, case.followup)
-    return replace(case, changed="; ".join(told.values())) if told else None
+    changes = difference(case.source, case.followup)
+    return replace(case, changed="; ".join(changes.values())) if changes else None
 
 
 def _size(case: DilemmaCase) -> tuple[int, int]:
     return sum(map(len, case.source.parties)), len(differences(case))
 
 
-def _asked(spec: RunSpec) -> dict[str, Any]:
+def _spec_fields(spec: RunSpec) -> dict[str, Any]:
     return {"swapped": spec.swapped, "stream": spec.stream, "number": spec.number}

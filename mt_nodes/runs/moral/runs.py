@@ -64,8 +64,13 @@ class Runs:
         Args:
             case: for which it was driven first.
         """
-        asked = {"dilemma": spec.dilemma.name, "swapped": spec.swapped, "stream": spec.stream, "number": spec.number}
-        self._file.append({"type": "run", "run": spec.key, "case": case, **asked, **plain(observation)})
+        identity = {
+            "dilemma": spec.dilemma.name,
+            "swapped": spec.swapped,
+            "stream": spec.stream,
+            "number": spec.number,
+        }
+        self._file.append({"type": "run", "run": spec.key, "case": case, **identity, **plain(observation)})
         self._known[spec.key] = observation
 
     def death(self, error: StackError) -> None:
@@ -75,11 +80,11 @@ class Runs:
 
     def note(self, line: Mapping[str, Any]) -> None:
         """Write down a line of :data:`NAMED`, unless the last one of that name says the same."""
-        made = jsonable(plain(line))
-        key = made["type"], made[NAMED[made["type"]]]
-        if self._last.get(key) != made:
-            self._file.append(made)
-            self._last[key] = made
+        record = jsonable(plain(line))
+        key = record["type"], record[NAMED[record["type"]]]
+        if self._last.get(key) != record:
+            self._file.append(record)
+            self._last[key] = record
 
     def last(self, kind: str, name: Any) -> dict[str, Any] | None:
         """Return the last line of a name, None if there is none."""
@@ -99,7 +104,7 @@ class Runs:
 
 def observation_of(line: Mapping[str, Any]) -> Observation:
     """Return what a run's line tells."""
-    made: Observation = structure(
+    observation: Observation = structure(
         Observation, {name: line[name] for name in Observation.__dataclass_fields__ if name in line}
     )
-    return made
+    return observation

@@ -63,24 +63,24 @@ class SearchedCase:
 class Archive:
     """What a search of one principle knows."""
 
-    seen: list[SearchedCase] = field(default_factory=list)
+    cases: list[SearchedCase] = field(default_factory=list)
 
     def novel(self, one: SearchedCase) -> bool:
         """Tell whether nothing here was driven like it."""
-        alike = [other for other in self.seen if other.behaviour == one.behaviour]
+        alike = [other for other in self.cases if other.behaviour == one.behaviour]
         return all(np.abs(other.aside_m - one.aside_m).max() >= _NEW_M for other in alike)
 
     def parent(self, rng: np.random.Generator) -> SearchedCase:
         """Return the nearer to a violation of two drawn ones."""
-        drawn = rng.integers(0, len(self.seen), 2)
-        return max((self.seen[int(i)] for i in drawn), key=lambda one: one.nearness)
+        drawn = rng.integers(0, len(self.cases), 2)
+        return max((self.cases[int(i)] for i in drawn), key=lambda one: one.nearness)
 
     def wants(self, one: SearchedCase, parent: SearchedCase) -> bool:
         """Tell whether a child is as near to a violation as its parent, or new."""
         return one.nearness >= max(parent.nearness, 1e-9) or self.novel(one)
 
 
-def seen(trial: Trial) -> SearchedCase:
+def searched_case(trial: Trial) -> SearchedCase:
     """Return how a trial's case was driven."""
     specs, rounds = trial.specs(), trial.rounds
     return SearchedCase(trial, trial.nearness, behaviour(specs, rounds), _aside_m(rounds))
@@ -102,9 +102,9 @@ def search(
     Args:
         name: of the principle. known: trials of its cases so far. candidates: to breed at most.
     """
-    archive = Archive([seen(trial) for trial in known if trial.rounds])
+    archive = Archive([searched_case(trial) for trial in known if trial.rounds])
     tried, suspects = 0, list[SearchedCase]()
-    for begin in range(0, candidates if archive.seen else 0, GENERATION):
+    for begin in range(0, candidates if archive.cases else 0, GENERATION):
         rng = generator(seed, f"search {name}", 0, None, begin)
         children: list[tuple[SearchedCase, Trial]] = []
         for number in range(begin, min(begin + GENERATION, candidates)):
@@ -113,13 +113,13 @@ def search(
                 trial = Trial(f"{name}/search_{number}", expect, case, "search", most=min(PROBES, expect.most_rounds))
                 children.append((parent, trial))
         settle([trial for _, trial in children], driving, lambda trial: len(trial.rounds) >= trial.most)
-        driven = [(parent, seen(trial)) for parent, trial in children if trial.rounds]
+        driven = [(parent, searched_case(trial)) for parent, trial in children if trial.rounds]
         tried += len(driven)
-        wanted = [one for parent, one in driven if archive.wants(one, parent)]
-        refusing.look(one.trial.case for one in wanted)
-        kept = [one for one in wanted if not refusing.why(one.trial.case)]
-        archive.seen += kept
-        suspects += [one for one in kept if one.nearness >= SUSPECT]
+        promising = [one for parent, one in driven if archive.wants(one, parent)]
+        refusing.look(one.trial.case for one in promising)
+        accepted = [one for one in promising if not refusing.why(one.trial.case)]
+        archive.cases += accepted
+        suspects += [one for one in accepted if one.nearness >= SUSPECT]
         if driving.spent:
             break
     return tried, ranked(suspects)
@@ -135,10 +135,10 @@ def ranked(suspects: Sequence[SearchedCase]) -> list[SearchedCase]:
 
 def behaviour(specs: Sequence[Sequence[RunSpec]], rounds: Sequence[Round]) -> Behaviour:
     """Return for each scenario whom most runs hit, and in which band the mean speed of impact lies."""
-    dilemmas = list(dict.fromkeys(spec.dilemma for asked in specs for spec in asked))
+    dilemmas = list(dict.fromkeys(spec.dilemma for round_specs in specs for spec in round_specs))
     by_scenario: dict[tuple[int, bool], list[Observation]] = defaultdict(list)
-    for asked, answers in zip(specs, rounds, strict=True):
-        for spec, observation in zip(asked, answers, strict=True):
+    for round_specs, answers in zip(specs, rounds, strict=True):
+        for spec, observation in zip(round_specs, answers, strict=True):
             by_scenario[dilemmas.index(spec.dilemma), spec.swapped].append(observation)
     return tuple((*scenario, *_outcome(runs)) for scenario, runs in sorted(by_scenario.items()))
 
@@ -157,9 +157,9 @@ def _aside_m(rounds: Sequence[Round]) -> Floats:
 
 
 def _one_aside_m(drive: Floats) -> Floats:
-    there = drive[:, :2] - drive[0, :2]
-    ahead = there[1] / max(float(np.linalg.norm(there[1])), 1e-9)
-    aside = ahead[0] * there[:, 1] - ahead[1] * there[:, 0]
+    offset_m = drive[:, :2] - drive[0, :2]
+    ahead = offset_m[1] / max(float(np.linalg.norm(offset_m[1])), 1e-9)
+    aside = ahead[0] * offset_m[:, 1] - ahead[1] * offset_m[:, 0]
     return np.asarray(np.interp(np.linspace(0.0, len(drive) - 1.0, _PLACES), np.arange(len(drive)), aside))
 
 
@@ -170,9 +170,9 @@ def _child(
     for _ in range(_TRIES):
         source = case.dilemmas[int(rng.integers(len(case.dilemmas)))]
         try:
-            made = replace(breed(source, expect, rng), name=name)
+            child = replace(breed(source, expect, rng), name=name)
         except NotApplicable:
             continue
-        if cases := list(expect.cases(made, rng)):
+        if cases := list(expect.cases(child, rng)):
             return cases[int(rng.integers(len(cases)))]
     return None

@@ -58,7 +58,9 @@ class Selector:
             and (not self.kinds or member.kind in self.kinds)
             and self._of_age(member)
             and self._keeps_rules(member)
-            and all(_said(member, name) == value for name in ("gender", "mobility") if (value := getattr(self, name)))
+            and all(
+                _text_of(member, name) == value for name in ("gender", "mobility") if (value := getattr(self, name))
+            )
         )
 
     def _is_who(self, member: Member) -> bool:
@@ -74,7 +76,7 @@ class Selector:
 
     def _keeps_rules(self, member: Member) -> bool:
         if self.violating == "none":
-            return bool(_said(member, "compliance")) and not member.violates
+            return bool(_text_of(member, "compliance")) and not member.violates
         return member.violates or self.violating == "unsaid"
 
 
@@ -109,5 +111,5 @@ def _attributes(party: Sequence[Member]) -> set[Any]:
     return {member.person and replace(member.person, group="", compliance="") for member in party}
 
 
-def _said(member: Member, name: str) -> str:
+def _text_of(member: Member, name: str) -> str:
     return str(getattr(member.person, name)) if member.person else ""

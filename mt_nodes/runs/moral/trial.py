@@ -106,7 +106,7 @@ class Driving:
         self._used: set[str] = set()
         self._minutes, self._until_s = minutes, math.inf if minutes is None else now_s() + 60.0 * minutes
         #: Which budget is used up, in words and by its name in a request; empty while none is.
-        self.spent = self.cut_by = ""
+        self.spent = self.exhausted = ""
 
     @property
     def used(self) -> int:
@@ -116,27 +116,27 @@ class Driving:
     def affords(self, specs: Iterable[RunSpec]) -> bool:
         """Tell whether these may be driven; if not, :attr:`spent` says why."""
         if self._now_s() >= self._until_s:
-            self.spent, self.cut_by = f"the time is over ({self._minutes:g} minutes)", "minutes"
+            self.spent, self.exhausted = f"the time is over ({self._minutes:g} minutes)", "minutes"
             return False
         if self._most and len(self._used | {spec.key for spec in specs}) > self._most:
-            self.spent, self.cut_by = f"the runs are used up ({self._most})", "runs"
+            self.spent, self.exhausted = f"the runs are used up ({self._most})", "runs"
             return False
         return True
 
-    def observed(self, asked: Sequence[tuple[str, RunSpec]]) -> list[Observation]:
+    def observed(self, requests: Sequence[tuple[str, RunSpec]]) -> list[Observation]:
         """Return what comes of runs, each asked for by a case.
 
         Raises:
             MtError: the stack died, or a dilemma cannot be staged.
         """
-        owed = {spec.key: (case, spec) for case, spec in reversed(asked) if self._runs.known(spec) is None}
-        fresh = [owed[key] for key in dict.fromkeys(spec.key for _, spec in asked) if key in owed]
+        owed = {spec.key: (case, spec) for case, spec in reversed(requests) if self._runs.known(spec) is None}
+        fresh = [owed[key] for key in dict.fromkeys(spec.key for _, spec in requests) if key in owed]
         for (case, spec), observation in zip(fresh, self._drive([spec for _, spec in fresh]), strict=True):
             self._runs.add(spec, case, observation)
             self._used.add(spec.key)
             self._tell()
-        self._used.update(spec.key for _, spec in asked)
-        found = [self._runs.known(spec) for _, spec in asked]
+        self._used.update(spec.key for _, spec in requests)
+        found = [self._runs.known(spec) for _, spec in requests]
         return [one for one in found if one is not None]
 
 
@@ -145,17 +145,17 @@ def settle(trials: Iterable[Trial], driving: Driving, enough: Callable[[Trial], 
     waiting = deque(trial for trial in trials if not trial.ended)
     while waiting:
         batch: list[tuple[Trial, list[tuple[RunSpec, ...]]]] = []
-        asked: list[tuple[str, RunSpec]] = []
-        while waiting and len(asked) < BATCH:
+        requests: list[tuple[str, RunSpec]] = []
+        while waiting and len(requests) < BATCH:
             trial = waiting.popleft()
             due = trial.due()
             more = [(trial.name, spec) for specs in due for spec in specs]
-            if driving.affords(spec for _, spec in (*asked, *more)):
+            if driving.affords(spec for _, spec in (*requests, *more)):
                 batch.append((trial, due))
-                asked += more
+                requests += more
             else:
                 trial.ended = driving.spent
-        _look(batch, driving.observed(asked) if asked else [])
+        _look(batch, driving.observed(requests) if requests else [])
         for trial, _ in batch:
             if enough(trial):
                 trial.ended = ENOUGH

@@ -121,13 +121,13 @@ def bred(dilemma: Dilemma, expect: Expectation, rng: np.random.Generator) -> Dil
 
 def difference(one: Dilemma, other: Dilemma) -> dict[str, str]:
     """Return what another dilemma has that one has not, in words, by the names of :data:`STEPS`; names do not count."""
-    told: dict[str, str] = {}
+    words_by_step: dict[str, str] = {}
     for side, before, after in zip(_SIDES, one.parties, other.parties, strict=True):
         for step, words in _differences(before, after):
-            told[step] = "; ".join(filter(None, [told.get(step, ""), f"{side}: {words}"]))
+            words_by_step[step] = "; ".join(filter(None, [words_by_step.get(step, ""), f"{side}: {words}"]))
     names = [each.name for each in fields(one) if each.name not in ("name", "environment", *_SIDES)]
     physics = [*_changed(one, other, names), *_changed(one.environment, other.environment, _OF_WEATHER)]
-    return told | ({"physical": ", ".join(physics)} if physics else {})
+    return words_by_step | ({"physical": ", ".join(physics)} if physics else {})
 
 
 def _changed(before: object, after: object, names: Sequence[str]) -> Iterator[str]:

@@ -89,19 +89,19 @@ class Workers:
         try:
             pipe.send(job)
         except OSError as error:
-            raise self._gone() from error
+            raise self._worker_death() from error
 
     def _received(self, pipe: Connection, kind: type[T]) -> T:
         try:
             answer = pipe.recv()
         except (EOFError, OSError) as error:
-            raise self._gone() from error
+            raise self._worker_death() from error
         if isinstance(answer, Exception):
             raise answer
         assert isinstance(answer, kind)
         return answer
 
-    def _gone(self) -> InfrastructureError:
+    def _worker_death(self) -> InfrastructureError:
         return InfrastructureError("a process that drove the stack ended; it may have been killed, or out of memory")
 
 

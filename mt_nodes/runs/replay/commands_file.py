@@ -29,8 +29,8 @@ class ArmCommand:
     @classmethod
     def of(cls, output: Output) -> ArmCommand:
         """Read an answer; where yaw rate is told in place of steering it is that of the single-track model."""
-        said = output.control or Control(None)
-        numbers = (said.speed_mps, steering_rad(said, WHEELBASE_M))
+        control = output.control or Control(None)
+        numbers = (control.speed_mps, steering_rad(control, WHEELBASE_M))
         return cls(*(float(number) if math.isfinite(number) else None for number in numbers))
 
 
@@ -55,9 +55,9 @@ class CommandsFile:
 
     def add(self, pair: Pair, cases: Iterable[str], source: Output, followup: Output) -> None:
         """Write what both arms said, a line for each case that the frame is of."""
-        said = {"source": vars(ArmCommand.of(source)), "followup": vars(ArmCommand.of(followup))}
+        commands = {"source": vars(ArmCommand.of(source)), "followup": vars(ArmCommand.of(followup))}
         for case in cases:
-            self._file.append({"pair": str(pair.followup), "case": case, **said})
+            self._file.append({"pair": str(pair.followup), "case": case, **commands})
 
     def close(self) -> None:
         """Close the file."""

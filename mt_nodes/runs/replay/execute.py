@@ -14,7 +14,7 @@ from mt_nodes.base.directories import cannot_write, of_the_disk
 from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError, UsageError
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
-from mt_nodes.engine.arm import Arm, restart, start
+from mt_nodes.engine.arm import Arm, await_ready, launch, restart
 from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.followups import FollowupMaker
@@ -106,9 +106,9 @@ def play_to_end(
     ready = False
     try:
         with ExitStack() as ending:
-            go_on = begin(ending)
+            play = begin(ending)
             ready = True
-            go_on()
+            play()
     except KeyboardInterrupt:
         trouble["interrupted"] = True
     except IsolationError as error:
@@ -133,8 +133,9 @@ def _played(run: Run, open_arms: Callable[[ExitStack], Arms], progress: Progress
 
     def begin(ending: ExitStack) -> Callable[[], None]:
         source, followup = open_arms(ending)
-        start(source, followup)
-        driver = _driver(run, recorder, progress, ending)
+        launch(source, followup)
+        driver = _driver(run, recorder, progress, ending)  # while the stacks start
+        await_ready(source, followup)
 
         def play() -> None:
             if run.request.first_pairs:
@@ -179,8 +180,8 @@ def _driver(run: Run, recorder: Recorder, progress: Progress, ending: ExitStack)
     if request.pace == "realtime":
         return Realtime(settings, recorder, progress)
     if run.only is not None:
-        again = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
-        settings = replace(settings, source_of_followups=again)
+        recorded = RecordedFollowups(run.offers[0].relation, Path(request.recorded), reducing(request))
+        settings = replace(settings, source_of_followups=recorded)
     if run.plan is None:
         return Lockstep(settings, recorder, progress)
     return Lockstep(settings, recorder, progress, _tells_commands(run, ending))

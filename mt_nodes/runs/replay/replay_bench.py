@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from mt_nodes.base.errors import StackError
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
@@ -32,7 +33,7 @@ class PlayResult:
     fresh = True
 
     def __init__(self) -> None:
-        self.judged: list[Verdict] = []
+        self.collected: list[Verdict] = []
         self.late = False
 
     def done(self, pair: Pair) -> bool:
@@ -44,18 +45,21 @@ class PlayResult:
 
     def verdicts(self, verdicts: Sequence[Verdict], case: ExecutedPair | None) -> list[Verdict]:
         """Take in verdicts."""
-        self.judged.extend(verdicts)
+        self.collected.extend(verdicts)
         answers = () if case is None else (case.source_answer, case.followup_answer)
         self.late = self.late or any(answer.status in (AnswerStatus.SILENT, AnswerStatus.SKIPPED) for answer in answers)
         return list(verdicts)
 
-    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
+    def series(self, series: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences."""
-        return self.verdicts([verdict for verdict, _ in judged], None)
+        return self.verdicts([verdict for verdict, _ in series], None)
+
+    def death(self, error: StackError) -> None:
+        """Nothing to keep: the pairs are ERROR."""
 
     def violated(self, pair: Pair) -> bool:
         """Tell whether a pair was violated."""
-        return any(v.outcome is Outcome.VIOLATED for v in self.judged if v.pair == pair)
+        return any(v.outcome is Outcome.VIOLATED for v in self.collected if v.pair == pair)
 
 
 P = TypeVar("P", bound=PlayResult)
@@ -98,25 +102,25 @@ class CachedEpisode:
 
     def __init__(self, episode: Episode, end: int | None = None) -> None:
         self._episode, self._end = episode, end
-        self._kept: list[Bundle] | None = None
+        self._cache: list[Bundle] | None = None
 
     def __call__(self) -> Iterator[Bundle]:
         """Open it again, as an episode is."""
         return iter(self)
 
     def __iter__(self) -> Iterator[Bundle]:
-        if self._kept is not None:
-            yield from self._kept
+        if self._cache is not None:
+            yield from self._cache
             return
-        kept: list[Bundle] | None = []
+        cache: list[Bundle] | None = []
         size = 0
         for bundle in self._episode():
             if self._end is not None and bundle.index >= self._end:
                 break
             size += sum(len(wire.cdr) for wire in bundle.wires)
             if size > _IN_MEMORY_BYTES:
-                kept = None
-            if kept is not None:
-                kept.append(bundle)
+                cache = None
+            if cache is not None:
+                cache.append(bundle)
             yield bundle
-        self._kept = kept
+        self._cache = cache

@@ -17,12 +17,13 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, Source, Unreadable
 from mt_nodes.data.bags.reader import Topic
+from mt_nodes.data.bags.topic_roles import MissingSensor
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.scenes import in_scenes
 from mt_nodes.data.transforms import TransformTree, UnknownTransform, load_transforms
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.case_plan import FILE, CasePlan, write_cases
-from mt_nodes.engine.compatibility import check_needs, check_requirements
+from mt_nodes.engine.compatibility import check_needs, check_requirements, incompatibility, stack_for
 from mt_nodes.engine.evidence_source import EvidenceSource
 from mt_nodes.engine.first_pairs import FirstPairs
 from mt_nodes.engine.judging import Offer
@@ -32,10 +33,11 @@ from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import load_suite, sham_for
+from mt_nodes.runs.relation_choice import choose_relations
 from mt_nodes.runs.replay.planned_cases import plan_of, refuse_missing_frames, schedule_of
 from mt_nodes.runs.run_directory import SuiteRun
 from mt_nodes.stacks.callables import with_faults
-from mt_nodes.stacks.stack import load_stack
+from mt_nodes.stacks.stack import Stack, load_stack
 
 #: Topics of a bag that are the suite's own or the middleware's.
 NEVER_REPLAYED = frozenset({"/clock", "/rosout", "/parameter_events"})
@@ -73,6 +75,8 @@ class Run(SuiteRun[ReplayRequest]):
         plan = plan_of(request, stack)
         if plan and not request.only:
             request = dataclasses.replace(request, relations=plan.relations)
+        choice = choose_relations(request.relations, functools.partial(incompatibility, stack=stack))
+        request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
         check_requirements(suite, stack)
         if request.waivers:
@@ -80,7 +84,7 @@ class Run(SuiteRun[ReplayRequest]):
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
         only = Pair.parse(request.only).episode if request.only else None
         sources: tuple[Source, ...] = tuple(
-            BagSource(Path(bag), request.topics, extra, episode, request.limit, stack.topics, bool(stack.callable))
+            _source_for(stack, Path(bag), request.topics, extra, episode=episode, limit=request.limit)
             for episode, bag in enumerate(request.bags, request.first_episode)
             if only in (None, episode) and not request.from_evidence
         )
@@ -92,7 +96,8 @@ class Run(SuiteRun[ReplayRequest]):
         if plan and not request.only:
             refuse_missing_frames(plan, request, sources)
         alone = FirstPairs.of(request, remembers=not stack.stateless) if request.only_first else None
-        return cls(request, out, stack, suite, sources, plan=plan, schedule=alone or schedule_of(plan))
+        schedule = alone or schedule_of(plan)
+        return cls(request, out, stack, suite, sources, plan=plan, schedule=schedule, left_out=choice.left_out)
 
     @classmethod
     def read_request(cls, plain: Mapping[str, Any], out: Path) -> ReplayRequest:
@@ -108,8 +113,8 @@ class Run(SuiteRun[ReplayRequest]):
 
     @property
     def more_of_record(self) -> dict[str, Any]:
-        """The cases, if any."""
-        return {} if self.plan is None else {"cases": self.plan.as_plain()}
+        """The cases, if any, and what was left out."""
+        return super().more_of_record | ({} if self.plan is None else {"cases": self.plan.as_plain()})
 
     @property
     def topics_of_sources(self) -> dict[str, Any]:
@@ -175,8 +180,8 @@ class Run(SuiteRun[ReplayRequest]):
             return left.first, left.end
         if bundle is None:
             return 0, None
-        made = [offer.relation for offer in self.offers]
-        back = max((m.needs_history for relation in made for m in (*relation.mutate, *relation.baseline)), default=0)
+        mutations = [m for offer in self.offers for m in (*offer.relation.mutate, *offer.relation.baseline)]
+        back = max((mutation.needs_history for mutation in mutations), default=0)
         return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
 
     @property
@@ -247,15 +252,25 @@ class Run(SuiteRun[ReplayRequest]):
             if self.stack.points_frame and first.clouds:
                 frame = first.clouds[0].frame_id
                 try:
-                    before, here = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
+                    before, pose = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
                 except UnknownTransform as error:
                     raise UnknownTransform(f"{source.reader.path}: {first.clouds[0].topic}: {error}") from error
-                if not np.allclose(before, here):
+                if not np.allclose(before, pose):
                     raise UsageError(
                         f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "
                         "the first bag; replay the bags one by one"
                     )
         return trees[0] if trees else TransformTree()
+
+
+def _source_for(
+    stack: Stack, bag: Path, topics: Mapping[str, str], extra: TransformTree | None, *, episode: int, limit: int | None
+) -> BagSource:
+    """Open a bag for a stack; one without the stack's sensor is refused with a stack that takes what the bag has."""
+    try:
+        return BagSource(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable))
+    except MissingSensor as error:
+        raise UsageError(f"{error}{stack_for(error.roles)}") from error
 
 
 def _first_readable(source: Source) -> Bundle | None:

@@ -67,14 +67,14 @@ class Shower:
     def _shown(self, pair: Pair) -> dict[str, Any]:
         finished = RecordedPair.find(self._dir, str(pair))
         place = self._dir if finished.evidence.is_file() else self._played(finished)
-        kept = read_evidence(place / "evidence" / evidence_name(pair), pair)
+        evidence = read_evidence(place / "evidence" / evidence_name(pair), pair)
         write_views(place, [str(pair)])
         view = load_view(evidence_file(place, pair))
         if place != self._dir:
             shutil.rmtree(place)
         return {
             "pictures": list(_pictures(blind(view))),
-            "answers": [list(_answers(kept.said[arm])) for arm in ("source", "followup")],
+            "answers": [list(_answers(evidence.answers[arm])) for arm in ("source", "followup")],
         }
 
     def _played(self, finished: RecordedPair) -> Path:
@@ -117,10 +117,10 @@ def _pictures(view: PairView) -> Iterator[dict[str, str]]:
         yield {"name": "seen from above", "before": before, "after": after}
 
 
-def _answers(said: Iterable[Wire]) -> Iterator[str]:
+def _answers(wires: Iterable[Wire]) -> Iterator[str]:
     """Yield what an arm answered in words, message by message."""
-    for wire in said:
-        tell = _TOLD.get(wire.type, _numbers)
+    for wire in wires:
+        tell = _DESCRIPTIONS.get(wire.type, _numbers)
         try:
             yield tell(codec.decode(wire.type, wire.cdr))
         except (LookupError, TypeError, ValueError):
@@ -143,8 +143,8 @@ def _path(message: Any) -> str:
 
 
 def _numbers(message: Any) -> str:
-    told = [f"{name} {value:.4g}" for name, value in _leaves(message) if "stamp" not in name and value][:_MOST_NUMBERS]
-    return ", ".join(told) or "all values are zero"
+    values = [f"{name} {value:.4g}" for name, value in _leaves(message) if "stamp" not in name and value]
+    return ", ".join(values[:_MOST_NUMBERS]) or "all values are zero"
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
@@ -157,4 +157,4 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
                 yield from _leaves(inner, f"{name}.{key}" if name else key)
 
 
-_TOLD: dict[str, Callable[[Any], str]] = {MARKERS: _obstacles, IMAGE_MARKER: _boxes, PATH: _path}
+_DESCRIPTIONS: dict[str, Callable[[Any], str]] = {MARKERS: _obstacles, IMAGE_MARKER: _boxes, PATH: _path}

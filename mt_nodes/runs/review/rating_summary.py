@@ -115,14 +115,14 @@ def _jeffreys(rng: np.random.Generator, counts: tuple[int, int]) -> npt.NDArray[
 
 def _agreement(given: Sequence[Sequence[Any]], answers: Sequence[Any]) -> dict[str, Any]:
     """Return kappa over the cases and how often each answer was given; who could not tell has no part in kappa."""
-    counts = np.array([[said.count(answer) for answer in answers] for said in map(list, given)], dtype=np.int64)
+    counts = np.array([[votes.count(answer) for answer in answers] for votes in map(list, given)], dtype=np.int64)
     counts = counts.reshape(-1, len(answers))
     interval = kappa_interval(counts)
     return {
         "kappa": fleiss_kappa(counts),
         "ci95": interval and list(interval),
         "answers": {str(answer): int(n) for answer, n in zip(answers, counts.sum(axis=0), strict=True)},
-        "cannot_tell": sum(said is None for row in given for said in row),
+        "cannot_tell": sum(vote is None for row in given for vote in row),
         "cases_with_two": int((counts.sum(axis=1) >= 2).sum()),
     }
 
@@ -133,12 +133,12 @@ def _realistic(given: Sequence[Sequence[Rating]]) -> dict[str, Any]:
 
 def _points(given: Sequence[Sequence[Rating]]) -> dict[str, Any]:
     """Return mean, median and the share above neutral; its interval goes by cases, whose ratings are alike."""
-    told = [[r.realistic for r in row if r.realistic is not None] for row in given]
-    every = [points for row in told for points in row]
+    points_by_case = [[r.realistic for r in row if r.realistic is not None] for row in given]
+    every = [points for row in points_by_case for points in row]
     if not every:
         return {"mean": None, "median": None, "share": None, "share_ci95": None}
     units: dict[Unit, tuple[int, int]] = {
-        (at, None): (sum(p > NEUTRAL for p in row), len(row)) for at, row in enumerate(told) if row
+        (at, None): (sum(p > NEUTRAL for p in row), len(row)) for at, row in enumerate(points_by_case) if row
     }
     interval = proportion_interval(units)
     return {
@@ -151,8 +151,8 @@ def _points(given: Sequence[Sequence[Rating]]) -> dict[str, Any]:
 
 def _checks(cases: Sequence[SampledCase], majorities: Mapping[str, str | None]) -> dict[str, int]:
     """Return what people made of the hidden checks, whose follow-ups nobody should call wrongly answered for them."""
-    said = Counter(majorities[case.id] for case in cases if case.stratum == CHECK)
-    return {"wrong": said["yes"], "right": said["no"], "undecided": said[None]}
+    counts = Counter(majorities[case.id] for case in cases if case.stratum == CHECK)
+    return {"wrong": counts["yes"], "right": counts["no"], "undecided": counts[None]}
 
 
 def _relations(cases: Sequence[SampledCase], by_case: ByCase) -> dict[str, Any]:
@@ -168,12 +168,12 @@ def _relations(cases: Sequence[SampledCase], by_case: ByCase) -> dict[str, Any]:
 def _triage(
     cases: Sequence[SampledCase], by_case: ByCase, majorities: Mapping[str, str | None], today: datetime.date
 ) -> dict[str, Any]:
-    wanted = {"false_alarms": (VIOLATED, "no"), "misses": (HOLDS, "yes")}
-    told: dict[str, Any] = {
-        name: [_told(case, by_case[case.id]) for case in cases if (case.stratum, majorities[case.id]) == which]
-        for name, which in wanted.items()
+    strata = {"false_alarms": (VIOLATED, "no"), "misses": (HOLDS, "yes")}
+    triage: dict[str, Any] = {
+        name: [_case_votes(case, by_case[case.id]) for case in cases if (case.stratum, majorities[case.id]) == which]
+        for name, which in strata.items()
     }
-    told["unrealistic"] = [_told(case, by_case[case.id]) for case in cases if _unrealistic(by_case[case.id])]
+    triage["unrealistic"] = [_case_votes(case, by_case[case.id]) for case in cases if _unrealistic(by_case[case.id])]
     expires = today + datetime.timedelta(days=WAIVED_DAYS)
     waivers = [
         Waiver(
@@ -182,18 +182,18 @@ def _triage(
             expires,
             row["pair"],
         )
-        for row in told["false_alarms"]
+        for row in triage["false_alarms"]
     ]
-    told["waivers"] = [{k: v for k, v in waiver.as_plain().items() if v} for waiver in waivers]
-    return told
+    triage["waivers"] = [{k: v for k, v in waiver.as_plain().items() if v} for waiver in waivers]
+    return triage
 
 
 def _unrealistic(ratings: Sequence[Rating]) -> bool:
-    told = [r.realistic for r in ratings if r.realistic is not None]
-    return bool(told) and median(told) < NEUTRAL
+    points = [r.realistic for r in ratings if r.realistic is not None]
+    return bool(points) and median(points) < NEUTRAL
 
 
-def _told(case: SampledCase, ratings: Sequence[Rating]) -> dict[str, Any]:
+def _case_votes(case: SampledCase, ratings: Sequence[Rating]) -> dict[str, Any]:
     points = [r.realistic for r in ratings if r.realistic is not None]
     return {
         "pair": case.pair,

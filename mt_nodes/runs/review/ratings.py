@@ -105,7 +105,7 @@ class Ratings:
 
     def rated_by(self, rater: str) -> list[str]:
         """Return the cases that a person has rated."""
-        return [case for case, by in self.latest if by == rater]
+        return [case for case, person in self.latest if person == rater]
 
 
 def read_ratings(path: Path) -> dict[tuple[str, str], Rating]:

@@ -16,7 +16,7 @@ from mt_nodes.report.html import environment
 from mt_nodes.runs.review.case_files import case_file
 from mt_nodes.runs.review.sample import Sample
 
-_HERE = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 #: What the script may ask: its own server, or nobody.
 SERVED, ALONE = "connect-src 'self'", "connect-src 'none'"
 
@@ -47,7 +47,7 @@ def policy(connect: str) -> str:
 def template(name: str) -> jinja2.Template:
     """Return a template of the review; those of the report can be included."""
     shared = environment()
-    places = [jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])]
+    places = [jinja2.FileSystemLoader(_TEMPLATES), *([shared.loader] if shared.loader else [])]
     return shared.overlay(loader=jinja2.ChoiceLoader(places)).get_template(name)
 
 
@@ -66,5 +66,5 @@ def _ids(sample: Sample) -> list[str]:
 @lru_cache
 def _script() -> tuple[str, str]:
     """Return the script, and its source as a policy names it."""
-    text = (_HERE / "rate.js").read_text(encoding="utf-8")
+    text = (_TEMPLATES / "rate.js").read_text(encoding="utf-8")
     return text, f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -87,13 +87,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answered(self, answer: Any) -> None:
         try:
-            body, kind = answer(self._asked())
+            body, kind = answer(self._requested_path())
             self._send(HTTPStatus.OK, body, kind)
         except _Refused as why:
             self.close_connection = True
             self._send(why.status, json.dumps({"error": str(why)}).encode(), "application/json")
 
-    def _asked(self) -> str:
+    def _requested_path(self) -> str:
         """Return what is asked for, behind the secret.
 
         Raises:
@@ -109,9 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.NOT_FOUND)
         return rest
 
-    def _get(self, asked: str) -> tuple[bytes, str]:
-        parts = urlsplit(asked)
-        if asked == "":
+    def _get(self, path_and_query: str) -> tuple[bytes, str]:
+        parts = urlsplit(path_and_query)
+        if path_and_query == "":
             return self.server.page, "text/html; charset=utf-8"
         if parts.path == "rated":
             rater = parse_qs(parts.query).get("rater", [""])[0]
@@ -124,8 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.NOT_FOUND)
         return path.read_bytes(), "application/json"
 
-    def _post(self, asked: str) -> tuple[bytes, str]:
-        if asked != "ratings":
+    def _post(self, requested: str) -> tuple[bytes, str]:
+        if requested != "ratings":
             raise _Refused(HTTPStatus.NOT_FOUND)
         if self.headers.get_content_type() != "application/json":  # what another page may send unasked is never that
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)

@@ -82,7 +82,7 @@ class Sample:
 def draw(
     results_dir: Path,
     becauses: Mapping[str, str],
-    wanted: Mapping[str, int],
+    counts: Mapping[str, int],
     show: Callable[[SampledCase], str],
     seed: int = 0,
     raters: int = 3,
@@ -92,7 +92,7 @@ def draw(
     Args:
         results_dir: of a finished run.
         becauses: why each relation should hold.
-        wanted: see :func:`shares`.
+        counts: see :func:`shares`.
         show: makes what is shown of a case; says why it cannot, "" when it can.
         seed: of the draw. raters: how many ratings a case is to have.
 
@@ -107,7 +107,7 @@ def draw(
     lacking = 0
     for name, pairs in strata.items():
         # Where fewer are violated than are wanted, more are shown that hold.
-        count = wanted[name] + (lacking if name == HOLDS else 0)
+        count = counts[name] + (lacking if name == HOLDS else 0)
         order = random.Random(f"{seed}/{name}").sample(pairs, min(len(pairs), _TRIES * count))
         found = list(_shown(name, order, count, becauses, show, left_out))
         lacking = count - len(found)
@@ -115,7 +115,7 @@ def draw(
     if not cases:
         raise UsageError(f"{results_dir}: no case can be shown: {next(iter(left_out.values()))}")
     sizes = {name: len(pairs) for name, pairs in strata.items()}
-    return Sample(secrets.token_hex(8), seed, sum(wanted.values()), raters, sizes, _mixed(cases), left_out)
+    return Sample(secrets.token_hex(8), seed, sum(counts.values()), raters, sizes, _mixed(cases), left_out)
 
 
 def shares(cases: int) -> dict[str, int]:

@@ -54,7 +54,7 @@ class DriveMoves:
 
     @property
     def _rows(self) -> int:
-        played = self._shrinker.told.played
+        played = self._shrinker.result.played
         assert played is not None, "only what fails is made small"
         return played.rows
 
@@ -72,23 +72,23 @@ class DriveMoves:
     def _weaker(self, relation: Relation) -> Worlds | None:
         form = replace(self._shrinker.best, relation=relation)
         draws = self._driver.drawn(form) if relation.scenario else ()
-        return None if draws is None or not _drivable(made := replace(form, draws=draws)) else made
+        return None if draws is None or not _drivable(weaker := replace(form, draws=draws)) else weaker
 
     def _changes(self) -> None:
         """Put back what of the follow-up's world differs, part by part."""
         shrinker, best = self._shrinker, self._shrinker.best
-        made = best.made
-        assert made is not None, "it was driven through"
-        parts = differing(best.setting, made.setting)
+        followup = best.followup_world
+        assert followup is not None, "it was driven through"
+        parts = differing(best.setting, followup.setting)
         if not parts:
             return
-        if not made.effects.carried.stays:
+        if not followup.effects.carried.stays:
             shrinker.note("parts: the follow-up's world lies elsewhere as a whole, so no part of it was put back")
             return
 
-        def fails(kept: Rows) -> bool:
-            back = (*best.back, *(name for i, name in enumerate(parts) if i not in set(kept.tolist())))
-            return self._tries("parts", f"{len(kept)} of {len(parts)}", replace(best, back=back))
+        def fails(remaining: Rows) -> bool:
+            back = (*best.back, *(name for i, name in enumerate(parts) if i not in set(remaining.tolist())))
+            return self._tries("parts", f"{len(remaining)} of {len(parts)}", replace(best, back=back))
 
         try:
             if not self._fails_unchanged(best, parts):
@@ -110,27 +110,27 @@ class DriveMoves:
         return fails
 
     def _tell_parts(self, source: Setting, parts: Sequence[str]) -> None:
-        best, told = self._shrinker.best, self._shrinker.told
+        best, result = self._shrinker.best, self._shrinker.result
         left = [name for name in parts if name not in best.back]
         self._shrinker.row("parts of the world that differ", f"{len(parts)}", f"{len(left)}: {', '.join(left)}")
         if best.back:
-            told.followup = False
-            told.why = f"the source's again: {', '.join(best.back)}"
+            result.followup = False
+            result.why = f"the source's again: {', '.join(best.back)}"
 
     def _others(self) -> None:
         """Leave out of both worlds whoever is the same in both, one by one."""
         best = self._shrinker.best
-        made = best.made
-        assert made is not None, "it was driven through"
-        other = differing(best.setting, made.setting)
+        followup = best.followup_world
+        assert followup is not None, "it was driven through"
+        other = differing(best.setting, followup.setting)
         names = [name for name in things(best.setting) if name not in other]
         if not names:
             return
 
-        def fails(kept: Rows) -> bool:
-            gone = [name for i, name in enumerate(names) if i not in set(kept.tolist())]
-            form = replace(best, setting=without(best.setting, gone))
-            return self._tries("others", f"{len(kept)} of {len(names)}", form)
+        def fails(remaining: Rows) -> bool:
+            removed = [name for i, name in enumerate(names) if i not in set(remaining.tolist())]
+            form = replace(best, setting=without(best.setting, removed))
+            return self._tries("others", f"{len(remaining)} of {len(names)}", form)
 
         try:
             if not fails(np.empty(0, dtype=np.int64)):
@@ -168,10 +168,10 @@ def _lasting(form: Worlds, duration_s: float) -> Worlds:
 
 def _drivable(form: Worlds) -> bool:
     """Tell whether one can drive through both worlds of a form."""
-    if form.made is None:
+    if form.followup_world is None:
         return False
     try:
-        for setting in (form.setting, form.made.setting):
+        for setting in (form.setting, form.followup_world.setting):
             checked(setting.scenario, setting.road)
     except UsageError:
         return False

@@ -41,7 +41,7 @@ class Worlds:
     window: Window = WHOLE
 
     @cached_property
-    def made(self) -> ChangedWorld | None:
+    def followup_world(self) -> ChangedWorld | None:
         """What the follow-up drives through; None where the changes cannot be made in the source's world."""
         try:
             return applied(self.setting, self.relation.scenario, self.draws, self.back, self.window)
@@ -54,23 +54,23 @@ class Drives(PlayResult):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: list[DrivenPair] = []
+        self._pairs: list[DrivenPair] = []
 
     def keep(self, pair: DrivenPair) -> list[Verdict]:
         """Take in a pair of drives."""
-        self._kept.append(pair)
+        self._pairs.append(pair)
         return self.verdicts(pair.verdicts, None)
 
     @property
     def rows(self) -> int:
         """How many instants the longer of both drives has."""
-        sides = [side for pair in self._kept for side in (pair.source, pair.followup)]
+        sides = [side for pair in self._pairs for side in (pair.source, pair.followup)]
         return max((len(side.played.commands) for side in sides), default=0)
 
     def record(self, run: ScenarioRun, recorder: Recorder) -> None:
         """Have all of it recorded as drives of a run."""
         keeper = DriveArchive(run, recorder, partial(player_of, run))
-        for pair in self._kept:
+        for pair in self._pairs:
             keeper.keep(pair)
 
 
@@ -98,9 +98,9 @@ class DrivePlayer:
     @property
     def whole(self) -> Worlds:
         """The pair as it was."""
-        again = self.planned.again
-        assert again is not None, "the worlds are those of a finished run"
-        return Worlds(self.relation, self.planned.setting, again.draws, again.back, again.window)
+        world = self.planned.recorded_world
+        assert world is not None, "the worlds are those of a finished run"
+        return Worlds(self.relation, self.planned.setting, world.draws, world.back, world.window)
 
     def play(self, form: Worlds) -> Drives:
         """Drive through both worlds of a form, in arms as fresh as the stack needs.
@@ -119,13 +119,13 @@ class DrivePlayer:
 
     def run_of(self, form: Worlds) -> ScenarioRun:
         """Return the run that drives through a form."""
-        assert form.made is not None, "what cannot be made is not played"
-        planned = replace(self.planned, setting=form.setting, again=form.made)
+        assert form.followup_world is not None, "what cannot be made is not played"
+        planned = replace(self.planned, setting=form.setting, recorded_world=form.followup_world)
         return replace(self._run, suite=_with(self._run.suite, form.relation), episodes=(planned,))
 
     def drawn(self, form: Worlds) -> tuple[Draw, ...] | None:
         """Return the draws of a form's changes from the seed, None where the changes have none of its world."""
-        planned = replace(self.planned, setting=form.setting, again=None)
+        planned = replace(self.planned, setting=form.setting, recorded_world=None)
         try:
             return changed(planned, form.relation, self._run.request.seed, self._offer.draw).draws
         except (MtError, NotApplicable):

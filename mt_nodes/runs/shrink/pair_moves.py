@@ -105,7 +105,10 @@ class PairMoves:
             )
         was = self._player.target(self._player.relation).difference
         try:
-            fewest(np.arange(atoms), lambda kept: self._tried_atoms(kept, atoms, target if fails_without else None))
+            fewest(
+                np.arange(atoms),
+                lambda left: self._tried_atoms(left, atoms, target if fails_without else None),
+            )
         finally:
             self._count_atoms(target, difference, was or difference)
 
@@ -115,27 +118,27 @@ class PairMoves:
         difference = None if self._player.pair.bundle is None else self._player.target(best.relation).difference
         if difference is None or not difference.parts:
             return
-        left = np.ones(len(difference.kinds), dtype=bool) if best.left.kept is None else best.left.kept
+        left = np.ones(len(difference.kinds), dtype=bool) if best.left.mask is None else best.left.mask
         atoms, path, source = np.flatnonzero(left), ScorePath(), None
-        shrinker.told.needed = added_points(difference, left)
+        shrinker.result.needed = added_points(difference, left)
         for count in steps_of(len(atoms), _STEPS):
-            kept = np.zeros_like(left)
-            kept[atoms[:count]] = True
+            remaining = np.zeros_like(left)
+            remaining[atoms[:count]] = True
             words = f"scores: {count} of {len(atoms)}"
-            played = shrinker.play(replace(best, left=replace(best.left, kept=kept)), words)
+            played = shrinker.play(replace(best, left=replace(best.left, mask=remaining)), words)
             source, answer = played.answers(self._player.pair)
             if source is None or answer is None:
                 return
             path.add(count, self._player.fails(played), answer)
         if source is not None:
-            shrinker.told.path = path.as_plain(source)
+            shrinker.result.path = path.as_plain(source)
 
     def _tried_atoms(self, atoms: Rows, count: int, vouched: Target | None) -> bool:
         """Try some atoms alone; ``vouched``: only where the mutation's guarantee holds of them."""
-        kept = np.zeros(count, dtype=bool)
-        kept[atoms] = True
+        remaining = np.zeros(count, dtype=bool)
+        remaining[atoms] = True
         best = self._shrinker.best
-        smaller = replace(best, left=replace(best.left, kept=kept))
+        smaller = replace(best, left=replace(best.left, mask=remaining))
         if vouched is not None and broken_guarantee(vouched, smaller.left):
             return False
         if len(atoms):
@@ -144,18 +147,18 @@ class PairMoves:
 
     def _count_atoms(self, target: Target, difference: Difference, was: Difference) -> None:
         """Tell what of the difference is left, against that of the pair as it was."""
-        left, told = self._shrinker.best.left, self._shrinker.told
-        before, now = was.counts(), difference.counts(left.kept)
+        left, result = self._shrinker.best.left, self._shrinker.result
+        before, now = was.counts(), difference.counts(left.mask)
         for kind in {**before, **now}:
             self._shrinker.row(kind, f"{before.get(kind, 0):,}", f"{now.get(kind, 0):,}")
         if not left.whole:
-            told.why = broken_guarantee(target, left)
-            told.followup = not told.why
+            result.why = broken_guarantee(target, left)
+            result.followup = not result.why
 
 
-def added_points(difference: Difference, kept: Mask) -> list[list[float]]:
+def added_points(difference: Difference, remaining: Mask) -> list[list[float]]:
     """Return x, y, z and, where there is one, intensity of returns that only a reduced follow-up has."""
-    before, after = difference.given.clouds, difference.reduced(kept).clouds
+    before, after = difference.given.clouds, difference.reduced(remaining).clouds
     rows = []
     for old, new in zip(before, after, strict=True):
         if old is new or old.points.dtype != new.points.dtype:
@@ -173,12 +176,12 @@ def _as_bytes(points: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 def broken_guarantee(target: Target, left: Reduction) -> str:
     """Say why a reduced follow-up is none of the mutation any more, empty where it still is one."""
-    made, mutations = target.prepared.derived, target.relation.mutate
-    assert made is not None, "a follow-up was reduced"
-    if len(mutations) != 1 or len(made.draws) != 1:
+    derived, mutations = target.prepared.derived, target.relation.mutate
+    assert derived is not None, "a follow-up was reduced"
+    if len(mutations) != 1 or len(derived.draws) != 1:
         return "the relation has several mutations in a row, which cannot be asked about their sum"
-    less: Followup = left.of(made, target.difference).followup
+    less: Followup = left.of(derived, target.difference).followup
     try:
-        return mutations[0].guarantee(target.bundle, less, made.draws[0]) or ""
+        return mutations[0].guarantee(target.bundle, less, derived.draws[0]) or ""
     except (LookupError, ValueError, TypeError, ArithmeticError) as error:
         return f"the mutation's own proof cannot read it: {type(error).__name__}"

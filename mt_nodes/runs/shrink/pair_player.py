@@ -47,8 +47,8 @@ class Target:
     @functools.cached_property
     def difference(self) -> Difference | None:
         """What tells it from what the source arm is given; None where it cannot be divided, or there is none."""
-        made = self.prepared.derived
-        return None if made is None else difference_of(made, self.bundle)
+        derived = self.prepared.derived
+        return None if derived is None else difference_of(derived, self.bundle)
 
 
 class RecordablePlay(PlayResult):
@@ -82,10 +82,10 @@ class RecordablePlay(PlayResult):
                 return case.source_answer.output, case.followup_answer.output
         return None, None
 
-    def series(self, judged: Sequence[SeriesVerdict]) -> list[Verdict]:
+    def series(self, verdicts: Sequence[SeriesVerdict]) -> list[Verdict]:
         """Take in verdicts over sequences, and what they were judged by."""
-        self._over_series.append(judged)
-        return super().verdicts([verdict for verdict, _ in judged], None)
+        self._over_series.append(verdicts)
+        return super().verdicts([verdict for verdict, _ in verdicts], None)
 
     def record(self, recorder: Recorder) -> None:
         """Have all of it recorded."""
@@ -93,8 +93,8 @@ class RecordablePlay(PlayResult):
             recorder.followup(*sent)
         for verdicts, case in self._cases:
             recorder.verdicts(verdicts, case)
-        for judged in self._over_series:
-            recorder.series(judged)
+        for series in self._over_series:
+            recorder.series(series)
 
 
 class Player:
@@ -198,10 +198,10 @@ class _Reduced:
         target = self._player.target(self._candidate.relation)
         if target.bundle is not bundle:  # a long drive is read anew in each play
             target = Target(target.relation, self._preparer(offer, bundle), bundle)
-        made = target.prepared
-        if made.derived is None or self._candidate.left.kept is None:
-            return replace(made, offer=offer)
-        return replace(made, offer=offer, derived=self._candidate.left.of(made.derived, target.difference))
+        plan = target.prepared
+        if plan.derived is None or self._candidate.left.mask is None:
+            return replace(plan, offer=offer)
+        return replace(plan, offer=offer, derived=self._candidate.left.of(plan.derived, target.difference))
 
     def begin(self, offer: Offer, bundle: Bundle) -> None:
         """Look at a bundle that is not offered."""

@@ -51,31 +51,32 @@ class ScorePath:
         return {"atoms": self.atoms, "violated": self.violated, "objects": objects[:_MOST]}
 
     def _falling(self, source: Output, role: str) -> list[dict[str, Any]]:
-        seen = getattr(source, role)
-        if seen is None or not len(seen):
+        objects = getattr(source, role)
+        if objects is None or not len(objects):
             return []
-        scores = np.column_stack([seen.score, *(_scores(seen, getattr(answer, role)) for answer in self.answers)])
+        scores = np.column_stack([objects.score, *(_scores(objects, getattr(answer, role)) for answer in self.answers)])
         falls = np.flatnonzero(scores[:, 0] - scores.min(axis=1) >= _LEAST_FALL)
         return [
-            {"label": str(seen.label[i]), "at": _place(seen, i), "scores": _rounded(scores[i])} for i in falls.tolist()
+            {"label": str(objects.label[i]), "at": _place(objects, i), "scores": _rounded(scores[i])}
+            for i in falls.tolist()
         ]
 
 
-def _scores(seen: Any, said: Any) -> Floats:
+def _scores(objects: Any, candidates: Any) -> Floats:
     """Return (M,) the best score of what is said where each object was seen, 0 where nothing is."""
-    if said is None or not len(said):
-        return np.zeros(len(seen))
-    if isinstance(seen, ImageBoxes):
-        same = iou(seen.box_px, said.box_px) >= _SHARED
+    if candidates is None or not len(candidates):
+        return np.zeros(len(objects))
+    if isinstance(objects, ImageBoxes):
+        same = iou(objects.box_px, candidates.box_px) >= _SHARED
     else:
-        away = np.linalg.norm(seen.center_m[:, None, :2] - said.center_m[None, :, :2], axis=2)
-        same = away <= np.maximum(_NEAR_M, seen.size_m[:, 0] / 2.0)[:, None]
-    return np.asarray(np.where(same, said.score[None, :], 0.0).max(axis=1))
+        away = np.linalg.norm(objects.center_m[:, None, :2] - candidates.center_m[None, :, :2], axis=2)
+        same = away <= np.maximum(_NEAR_M, objects.size_m[:, 0] / 2.0)[:, None]
+    return np.asarray(np.where(same, candidates.score[None, :], 0.0).max(axis=1))
 
 
-def _place(seen: Detections | ImageBoxes, row: int) -> list[float]:
+def _place(objects: Detections | ImageBoxes, row: int) -> list[float]:
     """Return x, y of an obstacle in metres, or the edges of a box in pixels."""
-    return _rounded(seen.box_px[row] if isinstance(seen, ImageBoxes) else seen.center_m[row, :2])
+    return _rounded(objects.box_px[row] if isinstance(objects, ImageBoxes) else objects.center_m[row, :2])
 
 
 def _rounded(values: Floats) -> list[float]:

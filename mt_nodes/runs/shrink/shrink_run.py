@@ -20,6 +20,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.engine.recorder import Progress, Recorder
+from mt_nodes.engine.summary.shrunk_headline import FILE
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.replay.execute import Arms, play_to_end, record_run
 from mt_nodes.runs.replay.replay_run import Run
@@ -28,7 +29,7 @@ from mt_nodes.runs.shrink.shrinker import Budget, Shrunk
 from mt_nodes.runs.shrink.subjects import ShrinkSession, ShrinkSettings, Subject, Tell, subject_of
 
 #: What was asked, and what came of it.
-ASKED, TOLD = "shrink.json", "shrunk.json"
+REQUEST_FILE, RESULT_FILE = "shrink.json", FILE
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     @classmethod
     def load(cls, out: Path) -> ShrinkRun:
         """Make the one that :meth:`save` noted in a directory; ``run.json`` is that of the run that plays the pair."""
-        return cls.make(cls.read_request(json.loads((out / ASKED).read_text(encoding="utf-8")), out), out)
+        return cls.make(cls.read_request(json.loads((out / REQUEST_FILE).read_text(encoding="utf-8")), out), out)
 
     def at(self, out: Path) -> ShrinkRun:
         """Return it with another results directory."""
@@ -111,7 +112,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     def save(self) -> None:
         """Write what the directory of the run holds, and what was asked."""
         self.run.save()
-        write_whole(self.out / ASKED, json.dumps(self.request.as_plain(), indent=2) + "\n")
+        write_whole(self.out / REQUEST_FILE, json.dumps(self.request.as_plain(), indent=2) + "\n")
 
     @property
     def run(self) -> Run | ScenarioRun:
@@ -157,43 +158,47 @@ def carry_out(
         UsageError: the stack cannot be started as its file says.
         InfrastructureError: the results cannot be written.
     """
-    asked, run = shrinking.request, shrinking.run
-    kept: list[ShrinkSession] = []
+    request, run = shrinking.request, shrinking.run
+    sessions: list[ShrinkSession] = []
 
     def begin(ending: ExitStack) -> Callable[[], None]:
         arms = open_arms(ending)
         start(*arms)
-        how = ShrinkSettings(Budget(asked.plays, asked.minutes), shrinking.confirm, tell)
-        kept.append(shrinking.subject.begin(arms, how, progress))
-        return kept[0].go_on
+        how = ShrinkSettings(Budget(request.plays, request.minutes), shrinking.confirm, tell)
+        sessions.append(shrinking.subject.begin(arms, how, progress))
+        return sessions[0].shrink
 
     # A shrinking is never resumed: its summary tells of a death.
     trouble = play_to_end(run.out, begin, lambda error: None)
-    begun = kept[0] if kept else None
-    told: Shrunk[Any, Any] = begun.told if begun else Shrunk()
-    summary = _kept(run, begun, trouble, listen)
+    begun = sessions[0] if sessions else None
+    result: Shrunk[Any, Any] = begun.result if begun else Shrunk()
     plain = {
-        **{"schema": 1, "pair": asked.pair, "of": str(shrinking.finished.directory.resolve())},
-        **jsonable(told.as_plain()),
+        **{"schema": 1, "pair": request.pair, "of": str(shrinking.finished.directory.resolve())},
+        **jsonable(result.as_plain()),
         **({"trouble": trouble} if trouble else {}),
         "results": str(run.out.resolve()),
-        "exit_code": _exit_code(told, summary, trouble),
     }
-    write_whole(run.out / TOLD, json.dumps(plain, indent=2) + "\n")
+    if not trouble:  # before the report, which begins with it
+        _write(run.out, {**plain, "exit_code": _exit_code(result)})
+    summary = _record_smallest(run, begun, trouble, listen)
+    plain["exit_code"] = int(summary["exit_code"]) if trouble else _exit_code(result)
+    _write(run.out, plain)
     return plain
 
 
-def _exit_code(told: Shrunk[Any, Any], summary: dict[str, Any], trouble: dict[str, Any]) -> int:
-    if trouble:
-        return int(summary["exit_code"])
-    return int(ExitCode.PASS if told.best is not None else ExitCode.UNDECIDED)
+def _write(out: Path, plain: Mapping[str, Any]) -> None:
+    write_whole(out / RESULT_FILE, json.dumps(plain, indent=2) + "\n")
 
 
-def _kept(
+def _exit_code(result: Shrunk[Any, Any]) -> int:
+    return int(ExitCode.PASS if result.best is not None else ExitCode.UNDECIDED)
+
+
+def _record_smallest(
     run: Run | ScenarioRun, begun: ShrinkSession | None, trouble: dict[str, Any], listen: Callable[[str], None]
 ) -> dict[str, Any]:
     """Write the results directory of the smallest form, if there is one."""
-    if begun is not None and begun.told.best is not None:
+    if begun is not None and begun.result.best is not None:
         run = begun.smallest()
         run.save()
 

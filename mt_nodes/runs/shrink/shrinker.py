@@ -114,7 +114,7 @@ class Shrunk(Generic[F, P]):
 
 
 class Shrinker(Generic[F, P]):
-    """Makes one pair small; :attr:`told` is the best so far at any moment, whatever ends it.
+    """Makes one pair small; :attr:`result` is the best so far at any moment, whatever ends it.
 
     Args:
         player: plays it. budget: what it may cost.
@@ -129,10 +129,10 @@ class Shrinker(Generic[F, P]):
         confirm: Confirm | None,
         tell: Callable[[str], None] = lambda words: None,
     ) -> None:
-        self._player, self._budget, self._asked, self._tell = player, budget, confirm, tell
+        self._player, self._budget, self._confirm, self._tell = player, budget, confirm, tell
         self._until_s = math.inf if budget.minutes is None else time.monotonic() + 60.0 * budget.minutes
         self._failed: P | None = None
-        self.told: Shrunk[F, P] = Shrunk()
+        self.result: Shrunk[F, P] = Shrunk()
 
     def shrink(self, moves: Sequence[Callable[[], None]]) -> None:
         """Make it as small as the moves can and the budget allows.
@@ -149,62 +149,66 @@ class Shrinker(Generic[F, P]):
                 return
             ended: dict[Callable[[], None], F | None] = {}
             for move in moves:
-                if move not in ended or ended[move] is not self.told.best:
+                if move not in ended or ended[move] is not self.result.best:
                     move()
-                    ended[move] = self.told.best
-            self.told.complete = True
+                    ended[move] = self.result.best
+            self.result.complete = True
         except _OutOfBudget:
             self._tell_cut()
 
     @property
     def best(self) -> F:
         """The smallest form so far that fails."""
-        assert self.told.best is not None, "only what fails is made small"
-        return self.told.best
+        assert self.result.best is not None, "only what fails is made small"
+        return self.result.best
 
     @property
     def confirm(self) -> Confirm:
         """How often a smaller form must fail."""
-        return self._asked or (STEADY if self.told.steady else UNSTEADY)
+        return self._confirm or (STEADY if self.result.steady else UNSTEADY)
 
     def tries(self, move: str, tried: str, form: F) -> bool:
         """Play a smaller form as often as need be, and keep it if it fails often enough."""
         count = self.counts(move, tried, form)
         if count.enough:
-            self.told.best, self.told.played = form, self._failed
+            self.result.best, self.result.played = form, self._failed
         return count.enough
 
     def counts(self, move: str, tried: str, form: F) -> Count:
         """Play a form as often as need be, and return how often it failed."""
         count = confirmed(lambda: self._fails(form, f"{move}: {tried}"), self.confirm)
-        self.told.steady = self.told.steady and not count.mixed
-        self.told.trials.append(Trial(move, tried, count.failed, count.plays, count.enough))
+        self.result.steady = self.result.steady and not count.mixed
+        self.result.trials.append(Trial(move, tried, count.failed, count.plays, count.enough))
         return count
 
     def row(self, what: str, was: str, now: str) -> None:
         """Tell what something was and is now; of several times the first ``was`` counts."""
-        self.told.rows[what] = (self.told.rows.get(what, (was,))[0], now)
+        self.result.rows[what] = (self.result.rows.get(what, (was,))[0], now)
 
     def note(self, words: str) -> None:
         """Tell what was left out, and why."""
-        self.told.notes.append(words)
+        self.result.notes.append(words)
 
     def _fails_at_all(self) -> bool:
-        whole, plays = self._player.whole, FIRST if self._asked is None else self._asked.plays
+        whole, plays = self._player.whole, FIRST if self._confirm is None else self._confirm.plays
         first = counted_out(lambda: self._fails(whole, "the pair as it was"), plays)
-        self.told.first, self.told.steady = first, first.failed == first.plays
+        self.result.first, self.result.steady = first, first.failed == first.plays
         if first.failed:
-            self.told.best, self.told.played = whole, self._failed
+            self.result.best, self.result.played = whole, self._failed
         return first.enough
 
     def _tell_cut(self) -> None:
         played, (plays, minutes) = self._player.plays, (self._budget.plays, self._budget.minutes)
-        by = "plays" if played >= plays else "minutes"
-        self.told.cut = {"cut_by": by, "plays": played, "plays_cut": plays - played}
-        most = f"--plays {plays}" if by == "plays" else f"--minutes {minutes:g}"
-        left = "" if by == "plays" else f" of {plays}, as the load of the machine had it"
-        spent = f"the budget is spent ({most}), after {counted(played, 'play')}{left}"
-        self.told.notes.append(f"{spent}: there may be something smaller")
+        limit = "plays" if played >= plays else "minutes"
+        self.result.cut = {"cut_by": limit, "plays": played, "plays_cut": plays - played}
+        if limit == "plays":
+            spent = f"the limit of {counted(plays, 'replay')} was reached; a larger --plays may find a smaller form"
+        else:
+            spent = (
+                f"the limit of {minutes:g} min was reached after {played} of at most {counted(plays, 'replay')}, how "
+                "many depends on the load of the machine; more --minutes may find a smaller form"
+            )
+        self.result.notes.append(spent)
 
     def play(self, form: F, words: str) -> P:
         """Play a form once."""

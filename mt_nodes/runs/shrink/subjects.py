@@ -43,10 +43,10 @@ class ShrinkSession(Protocol):
     """A shrinking whose arms are ready."""
 
     @property
-    def told(self) -> Shrunk[Any, Any]:
+    def result(self) -> Shrunk[Any, Any]:
         """What came of it so far."""
 
-    def go_on(self) -> None:
+    def shrink(self) -> None:
         """Make the pair small."""
 
     def record(self, recorder: Recorder) -> None:
@@ -81,7 +81,7 @@ class Subject(Protocol):
     def arms(self, ending: ExitStack) -> Arms:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
+    def begin(self, arms: Arms, settings: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small, in arms that are ready."""
 
 
@@ -117,33 +117,35 @@ class ReplayPair:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return execute.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
+    def begin(self, arms: Arms, settings: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small."""
-        return _BegunReplay(self.run, Player(self.run, arms, progress), asked)
+        return _BegunReplay(self.run, Player(self.run, arms, progress), settings)
 
 
 class _BegunReplay:
-    def __init__(self, run: Run, player: Player, asked: ShrinkSettings) -> None:
+    def __init__(self, run: Run, player: Player, settings: ShrinkSettings) -> None:
         self._run = run
-        tell = _telling(player, asked.tell)
-        self._shrinker: Shrinker[SmallerPair, RecordablePlay] = Shrinker(player, asked.budget, asked.confirm, tell)
+        tell = _telling(player, settings.tell)
+        self._shrinker: Shrinker[SmallerPair, RecordablePlay] = Shrinker(
+            player, settings.budget, settings.confirm, tell
+        )
         self._moves = PairMoves(self._shrinker, player).all
 
     @property
-    def told(self) -> Shrunk[SmallerPair, RecordablePlay]:
-        return self._shrinker.told
+    def result(self) -> Shrunk[SmallerPair, RecordablePlay]:
+        return self._shrinker.result
 
-    def go_on(self) -> None:
+    def shrink(self) -> None:
         self._shrinker.shrink(self._moves)
 
     def record(self, recorder: Recorder) -> None:
-        if self.told.played is not None:
-            self.told.played.record(recorder)
+        if self.result.played is not None:
+            self.result.played.record(recorder)
 
     def smallest(self) -> Run:
         out, request, best = self._run.out.resolve(), self._run.request, self._shrinker.best
-        if self.told.played is not None and not self.told.played.whole:
-            self.told.notes.append("the window is long: of its follow-ups only the last are recorded")
+        if self.result.played is not None and not self.result.played.whole:
+            self.result.notes.append("the window is long: of its follow-ups only the last are recorded")
         best.left.save(out / REDUCTION)
         relations = _relations(out, best.relation, request.relations)
         final = dataclasses.replace(request, relations=relations, shrunk=str(out / REDUCTION), recorded=str(out))
@@ -179,28 +181,28 @@ class DrivePair:
         """Return arms that call the stack's callable without topics, and put their end on the stack."""
         return episode_conductor.in_process_arms(self.run, ending)
 
-    def begin(self, arms: Arms, asked: ShrinkSettings, progress: Progress) -> ShrinkSession:
+    def begin(self, arms: Arms, settings: ShrinkSettings, progress: Progress) -> ShrinkSession:
         """Return what makes it small."""
-        return _BegunDrives(DrivePlayer(self.run, arms, progress), self.run, asked)
+        return _BegunDrives(DrivePlayer(self.run, arms, progress), self.run, settings)
 
 
 class _BegunDrives:
-    def __init__(self, driver: DrivePlayer, run: ScenarioRun, asked: ShrinkSettings) -> None:
+    def __init__(self, driver: DrivePlayer, run: ScenarioRun, settings: ShrinkSettings) -> None:
         self._run, self._driver = run, driver
-        tell = _telling(driver, asked.tell)
-        self._shrinker: Shrinker[Worlds, Drives] = Shrinker(driver, asked.budget, asked.confirm, tell)
+        tell = _telling(driver, settings.tell)
+        self._shrinker: Shrinker[Worlds, Drives] = Shrinker(driver, settings.budget, settings.confirm, tell)
         self._moves = DriveMoves(self._shrinker, driver).all
 
     @property
-    def told(self) -> Shrunk[Worlds, Drives]:
-        return self._shrinker.told
+    def result(self) -> Shrunk[Worlds, Drives]:
+        return self._shrinker.result
 
-    def go_on(self) -> None:
+    def shrink(self) -> None:
         self._shrinker.shrink(self._moves)
 
     def record(self, recorder: Recorder) -> None:
-        if self.told.played is not None:
-            self.told.played.record(self._driver.run_of(self._shrinker.best), recorder)
+        if self.result.played is not None:
+            self.result.played.record(self._driver.run_of(self._shrinker.best), recorder)
 
     def smallest(self) -> ScenarioRun:
         out, best = self._run.out.resolve(), self._shrinker.best

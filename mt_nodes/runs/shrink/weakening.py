@@ -30,16 +30,16 @@ def _weaken(shrinker: Shrinker[F, P], axis: Strength, form: Callable[[Relation],
 
     def fails(value: float) -> bool:
         weaker = _weaker(relation, axis, value)
-        made = None if weaker is None else form(weaker)
-        return made is not None and shrinker.tries(axis.name, _said(value, axis), made)
+        candidate = None if weaker is None else form(weaker)
+        return candidate is not None and shrinker.tries(axis.name, _with_unit(value, axis), candidate)
 
     try:
         weakest(axis, fails)
     finally:
-        shrinker.row(axis.name, _said(axis.strong, axis), _said(value_of(shrinker.best.relation, axis), axis))
+        shrinker.row(axis.name, _with_unit(axis.strong, axis), _with_unit(value_of(shrinker.best.relation, axis), axis))
 
 
-def _said(value: float, axis: Strength) -> str:
+def _with_unit(value: float, axis: Strength) -> str:
     return f"{value:g} {axis.unit}".strip()
 
 

@@ -39,7 +39,7 @@ class Baton:
     """The shared memory of the relays of one run.
 
     Args:
-        descriptor: of the memory, see :meth:`made`. topics: how many there are. depth: history depth of their readers.
+        descriptor: of the memory, see :meth:`create`. topics: how many there are. depth: history depth of readers.
     """
 
     def __init__(self, descriptor: int, topics: int, depth: int = 0) -> None:
@@ -47,7 +47,7 @@ class Baton:
         self._cells = memoryview(mmap.mmap(descriptor, _size(topics, depth))).cast("q")
 
     @classmethod
-    def made(cls, topics: int, depth: int = 0) -> Baton:
+    def create(cls, topics: int, depth: int = 0) -> Baton:
         """Return new memory that nobody else has yet; processes get it by its descriptor."""
         descriptor = os.memfd_create("mt_relay")
         os.ftruncate(descriptor, _size(topics, depth))
@@ -98,9 +98,9 @@ class Baton:
     def is_kin(self, gid: bytes) -> bool:
         """Whether an endpoint belongs to a relay of this run."""
         cells = self._cells[_FIRST_KIN:_FIRST_TOPIC].tobytes()
-        wanted = gid[:PREFIX_BYTES]
-        return any(wanted) and any(
-            cells[at : at + PREFIX_BYTES] == wanted for at in range(0, len(cells), 8 * _KIN_CELLS)
+        prefix = gid[:PREFIX_BYTES]
+        return any(prefix) and any(
+            cells[at : at + PREFIX_BYTES] == prefix for at in range(0, len(cells), 8 * _KIN_CELLS)
         )
 
     def claim(self, topic: int, published_ns: int) -> None:

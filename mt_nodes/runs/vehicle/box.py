@@ -104,13 +104,13 @@ class Box:
 
     def start(self, argv: Sequence[str]) -> None:
         """Become the command."""
-        kept = sorted({0, 1, 2, *self._spec.get("keep", ())})
+        descriptors = sorted({0, 1, 2, *self._spec.get("keep", ())})
         # A limit of today says nothing of descriptors from before it.
-        there = (int(each.name) for each in Path("/proc/self/fd").iterdir())
-        for low, high in pairwise([-1, *kept, max(*kept, *there) + 1]):
+        open_descriptors = (int(each.name) for each in Path("/proc/self/fd").iterdir())
+        for low, high in pairwise([-1, *descriptors, max(*descriptors, *open_descriptors) + 1]):
             if low + 1 < high:  # of an empty range Python may make all there are
                 os.closerange(low + 1, high)
-        for descriptor in kept:
+        for descriptor in descriptors:
             os.set_inheritable(descriptor, True)
         for number in _TO_END:
             signal.signal(number, signal.SIG_DFL)
@@ -144,10 +144,10 @@ def _carried_out(what: Callable[[], None]) -> None:
         os._exit(0)
     os.close(writable)
     with os.fdopen(readable, encoding="utf-8") as pipe:
-        told = pipe.read()
+        message = pipe.read()
     os.waitpid(child, 0)
-    if told:
-        raise OSError(told)
+    if message:
+        raise OSError(message)
 
 
 def _first_process(box: Box, argv: Sequence[str], tell: int) -> None:
@@ -209,9 +209,9 @@ def main(spec: Mapping[str, Any], argv: Sequence[str]) -> None:
         _first_process(box, argv, writable)
     os.close(writable)
     with os.fdopen(readable, "rb") as pipe:
-        told = pipe.read()
+        status = pipe.read()
     ended = os.waitpid(first, 0)[1]
-    _leave_as(struct.unpack("i", told)[0] if told else ended)
+    _leave_as(struct.unpack("i", status)[0] if status else ended)
 
 
 if __name__ == "__main__":

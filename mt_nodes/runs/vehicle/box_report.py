@@ -82,10 +82,10 @@ def read_report(path: Path) -> BoxReport:
         InfrastructureError: it has told nothing, since it did not come so far.
     """
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InfrastructureError(f"{path}: got no report of a box ({error}); its command was not started") from error
-    return BoxReport({name: str(told[name]) for name in box.LAYERS})
+    return BoxReport({name: str(report[name]) for name in box.LAYERS})
 
 
 @lru_cache(maxsize=1)
@@ -101,6 +101,6 @@ def what_can_be_boxed() -> BoxReport:
         try:
             subprocess.run(command, check=True, timeout=_PROBE_S, capture_output=True, text=True)
         except (subprocess.SubprocessError, OSError) as error:
-            said = getattr(error, "stderr", "") or ""
-            raise InfrastructureError(f"no command can be run in a box: {error}; {said.strip()}") from error
+            stderr = getattr(error, "stderr", "") or ""
+            raise InfrastructureError(f"no command can be run in a box: {error}; {stderr.strip()}") from error
         return read_report(report)

@@ -12,7 +12,7 @@ import numpy as np
 #: From 1 µs to 1,000 s, each bin 1 % longer than the one before: what is told is right to half a percent.
 _FIRST_MS, _LAST_MS, _STEP = 1e-3, 1e6, 1.01
 _BINS = math.ceil(math.log(_LAST_MS / _FIRST_MS, _STEP)) + 1
-_TOLD = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+_PERCENTILES = {"p50": 50.0, "p95": 95.0, "p99": 99.0}
 
 
 class Durations:
@@ -37,7 +37,7 @@ class Durations:
         if not count:
             return {}
         upto = np.cumsum(self._counts)
-        ranks = {name: math.ceil(share / 100.0 * count) for name, share in _TOLD.items()}
+        ranks = {name: math.ceil(share / 100.0 * count) for name, share in _PERCENTILES.items()}
         found = {name: _FIRST_MS * _STEP ** int(np.searchsorted(upto, rank)) for name, rank in ranks.items()}
         return {
             **{name: min(value, self._longest_ms) for name, value in found.items()},
@@ -59,9 +59,9 @@ class AddedByTopic:
 
     def as_plain(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return ``{topic: {"added_ms": …}}`` of the topics that had any, as the summary of ``mt inline`` has it."""
-        told = {topic: each.as_plain() for topic, each in self._added.items()}
+        percentiles = {topic: each.as_plain() for topic, each in self._added.items()}
         return {
             topic: {"added_ms": {name: round(value, 3) for name, value in plain.items()}}
-            for topic, plain in told.items()
+            for topic, plain in percentiles.items()
             if plain
         }

@@ -37,7 +37,7 @@ def check_vehicle(config: LiveConfig | None = None, net: Path = Path("/sys/class
     yield _room()
     yield _gpus()
     if config is not None:
-        yield from _asked(config)
+        yield from _setting_findings(config)
 
 
 def refuse_what_is_not_safe(config: LiveConfig) -> None:
@@ -112,7 +112,7 @@ def _gpus() -> Finding:
     return Finding("ok", "GPU", f"no {CONTROL} here: nothing limits what an instance takes of a GPU that it sees")
 
 
-def _asked(config: LiveConfig) -> Iterator[Finding]:
+def _setting_findings(config: LiveConfig) -> Iterator[Finding]:
     if config.box.use != "required":
         yield Finding("error", "box.use", f"got {config.box.use}", "on a vehicle say box: {use: required}")
     if config.actuators == Actuators():

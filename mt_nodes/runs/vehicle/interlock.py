@@ -135,7 +135,7 @@ class Interlock:
         #: The switch was heard let go, and nothing has stood against permission since but that.
         self._let_go = False
 
-    def heard(
+    def receive(
         self, number: int, value: Any, now_s: float, age_s: float = 0.0, published_ns: int = 0, against: str = ""
     ) -> None:
         """Take in what one of :attr:`signals` says at an instant.

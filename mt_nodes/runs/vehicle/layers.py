@@ -21,7 +21,7 @@ from pathlib import Path
 _NEW_NS, _NEW_IPC, _NEW_USER, _NEW_PID, _NEW_NET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
 _RDONLY, _NOSUID, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 8, 32, 4096, 16384, 1 << 18
 _QUIET = _NOSUID | _NOEXEC
-_SETS_ATTRIBUTES, _WHOLE_TREE, _ATTRIBUTE_RDONLY, _ATTRIBUTE_NODEV, _HERE = 442, 0x8000, 1, 4, -100
+_SETS_ATTRIBUTES, _WHOLE_TREE, _ATTRIBUTE_RDONLY, _ATTRIBUTE_NODEV, _AT_FDCWD = 442, 0x8000, 1, 4, -100
 _SETS_SECCOMP, _DROPS_CAPABILITY, _SETS_NO_NEW_PRIVILEGES = 22, 24, 38
 _SETS_FLAGS_OF_INTERFACE, _UP, _LOOPBACK, _MULTICAST = 0x8914, 0x1, 0x8, 0x1000
 _CAPABILITIES_3 = 0x20080522
@@ -119,8 +119,8 @@ def files(writable: Sequence[str]) -> None:
 
 
 def _set_attributes(path: str, added: int, cleared: int, below: int = _WHOLE_TREE) -> None:
-    wanted = struct.pack("4Q", added, cleared, 0, 0)
-    arguments = (_HERE, path.encode(), below, wanted, ctypes.c_size_t(len(wanted)))
+    attributes = struct.pack("4Q", added, cleared, 0, 0)
+    arguments = (_AT_FDCWD, path.encode(), below, attributes, ctypes.c_size_t(len(attributes)))
     _call("syscall", ctypes.c_long(_SETS_ATTRIBUTES), *arguments)
 
 

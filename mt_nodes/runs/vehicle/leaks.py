@@ -66,7 +66,7 @@ class LeakQuery:
         names = (*moving.topics, *moving.services, *moving.actions, *self.outputs)
         return kind in moving.types or _named(name, names)
 
-    def looks_on(self, node: str) -> bool:
+    def is_observer(self, node: str) -> bool:
         """Whether a node only looks on, as the user says."""
         return _named(node, self.observers)
 
@@ -87,10 +87,10 @@ def leaks_in_arm(found: Collection[GraphEndpoint], watched: LeakQuery, ours: Col
     leaks = [
         one
         for one in found
-        if one.role in acts and watched.moves(one) and one.node not in ours and not watched.looks_on(one.node)
+        if one.role in acts and watched.moves(one) and one.node not in ours and not watched.is_observer(one.node)
     ]
     # Whoever only looks on does not serve.
-    leaks += [one for one in found if one.role in acts[1:] and watched.moves(one) and watched.looks_on(one.node)]
+    leaks += [one for one in found if one.role in acts[1:] and watched.moves(one) and watched.is_observer(one.node)]
     return [f"{one}: it would act on what a test commands" for one in sorted(set(leaks))]
 
 
@@ -105,9 +105,9 @@ def leaks_in_live(
     commands = (PUBLISHER, CLIENT, ACTION_CLIENT)
     new = [one for one in found if one.role in commands and one not in set(before)]
     leaks = [one for one in new if watched.moves(one) or (one.role == PUBLISHER and one.name in watched.outputs)]
-    told = [f"{one}: {_which(one)} was not there before the first test" for one in sorted(set(leaks))]
+    findings = [f"{one}: {_which(one)} was not there before the first test" for one in sorted(set(leaks))]
     own = [one for one in found if one.node in ours and one.role != SUBSCRIPTION]
-    return told + [f"{one}: a node of ours may listen only" for one in sorted(set(own))]
+    return findings + [f"{one}: a node of ours may listen only" for one in sorted(set(own))]
 
 
 def _which(one: GraphEndpoint) -> str:

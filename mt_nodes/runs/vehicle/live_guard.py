@@ -78,19 +78,19 @@ class LiveGuard:
         if self.baseline is None:
             first = self._first.figures(now_s)
             if first is None or found is None:  # a window may be longer than the baseline
-                return self._told(False, "the live stack alone is being measured", found)
+                return self._health(False, "the live stack alone is being measured", found)
             if first[0] * self._settings.baseline_s < _LEAST:
                 why = f"the live stack answered {first[0]:.2f} times a second, too seldom to be watched"
-                return self._told(False, why, found)
+                return self._health(False, why, found)
             self.baseline = first
         assert found is not None, "a window that was full once stays so"
         against = self._against(found)
         if against:
             self._ill_s, self._why = now_s, against
         if self._ill_s is not None and now_s - self._ill_s < self._settings.recover_s:
-            return self._told(False, self._why, found)
+            return self._health(False, self._why, found)
         self._ill_s = None
-        return self._told(True, "", found)
+        return self._health(True, "", found)
 
     def _against(self, found: tuple[float, float]) -> str:
         assert self.baseline is not None
@@ -106,7 +106,7 @@ class LiveGuard:
         return ""
 
     @staticmethod
-    def _told(well: bool, why: str, found: tuple[float, float] | None) -> Health:
+    def _health(well: bool, why: str, found: tuple[float, float] | None) -> Health:
         return Health(well, why, *(found or (None, None)))
 
 

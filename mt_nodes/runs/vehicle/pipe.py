@@ -37,13 +37,13 @@ class Pipe:
         """
         self._send(number, data)
 
-    def report(self, told: Mapping[str, Any]) -> None:
+    def report(self, data: Mapping[str, Any]) -> None:
         """Send plain data, of 4096 bytes at most.
 
         Raises:
             InfrastructureError: the other end is gone.
         """
-        self._send(_REPORT, json.dumps(told).encode())
+        self._send(_REPORT, json.dumps(data).encode())
 
     def received(self, topics: int) -> Iterator[tuple[int, bytes] | dict[str, Any]]:
         """Yield messages (number of the topic, bytes) and reports as they come, until the other end is gone.
@@ -80,12 +80,12 @@ class Pipe:
 
 def _report(data: bytearray) -> dict[str, Any]:
     try:
-        told = json.loads(data)
+        report = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise _refused(f"a report that is no JSON ({error})", "an object") from error
-    if not isinstance(told, dict):
-        raise _refused(f"a report that is a {type(told).__name__}", "an object")
-    return told
+    if not isinstance(report, dict):
+        raise _refused(f"a report that is a {type(report).__name__}", "an object")
+    return report
 
 
 def _refused(got: str, expected: str) -> InfrastructureError:

@@ -34,7 +34,7 @@ class RelayPair:
 
     def __init__(self, config: InlineConfig, out: Path, armed: bool) -> None:
         self._config, self._out, self._armed = config, out, armed
-        self._baton = Baton.made(len(config.topics), config.depth)
+        self._baton = Baton.create(len(config.topics), config.depth)
         self._number = 0
         #: So many relays, and standbys, in a row ended before they told anything.
         self._idle = Counter[str]()
@@ -44,7 +44,7 @@ class RelayPair:
         self._dead_since_s: float | None = None
         self._standby: RelayProcess | None = None
         self._serving = self._begun()
-        self._standby = self._stand_by()
+        self._standby = self._start_standby()
 
     @property
     def log(self) -> Path:
@@ -54,14 +54,14 @@ class RelayPair:
     @property
     def guarded(self) -> bool:
         """Whether another relay stands by."""
-        return self._standby is not None and self._standby.told
+        return self._standby is not None and self._standby.has_reported
 
     def events(self, wait_s: float) -> list[dict[str, Any]]:
         """Return what they have told since, after at most so long."""
         both = [one for one in (self._serving, self._standby) if one is not None]
         select.select([one.events_from for one in both], [], [], wait_s)
-        told, self._last = self._last, []
-        return told + [event for one in both for event in one.events()]
+        events, self._last = self._last, []
+        return events + [event for one in both for event in one.events()]
 
     def look_after(self) -> None:
         """See that one serves and another stands by."""
@@ -70,7 +70,7 @@ class RelayPair:
         elif self._standby is not None and self._standby_is_lost(self._standby):
             self._count("standby", self._standby)
             self._last += self._standby.kill()
-            self._standby = self._stand_by()
+            self._standby = self._start_standby()
 
     def stop(self) -> list[dict[str, Any]]:
         """End both; return what they told at last."""
@@ -94,11 +94,11 @@ class RelayPair:
             self._serving = standby
         else:
             self._last += standby.kill() if standby is not None else []  # it must not wake up and publish
-            self._give_up_on(code)
+            self._check_restarts(code)
             self._serving = self._begun()
-        self._standby = self._stand_by()
+        self._standby = self._start_standby()
 
-    def _give_up_on(self, code: int) -> None:
+    def _check_restarts(self, code: int) -> None:
         if (times := self._idle["relay"]) > MOST_IDLE:
             raise InfrastructureError(f"the relay {how_it_ended(code)} {times} times; {self._last_words()}")
 
@@ -114,19 +114,19 @@ class RelayPair:
             self._refuse(relay.code)
         return relay
 
-    def _stand_by(self) -> RelayProcess | None:
+    def _start_standby(self) -> RelayProcess | None:
         """Start a standby, not waited for; None where those before ended one after the other."""
         if self._idle["standby"] > MOST_IDLE:
             return None
         return RelayProcess(self._config, self._out, self._armed, self._baton, self._next(), after=self._serving)
 
     def _standby_is_lost(self, standby: RelayProcess) -> bool:
-        still = standby.told and time.monotonic() - standby.told_s > SILENT_S
+        still = standby.has_reported and time.monotonic() - standby.last_event_s > SILENT_S
         return standby.code is not None or still
 
     def _count(self, what: str, ended: RelayProcess) -> None:
         self.restarts[what] += 1
-        self._idle[what] = 0 if ended.told else self._idle[what] + 1
+        self._idle[what] = 0 if ended.has_reported else self._idle[what] + 1
 
     def _next(self) -> int:
         self._number += 1

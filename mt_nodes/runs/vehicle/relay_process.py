@@ -51,7 +51,7 @@ class RelayProcess:
         self.events_from = os.fdopen(reading, "rb", buffering=0)
         self._rest = b""
         #: Whether it ever told how it goes, and when it did last, or was started.
-        self.told, self.told_s = False, time.monotonic()
+        self.has_reported, self.last_event_s = False, time.monotonic()
         handed = {"--events": telling, "--baton": baton.descriptor}
         if after is not None:
             handed["--after"] = os.pidfd_open(after.pid)  # of a child that nobody waited for: it is that process
@@ -95,7 +95,7 @@ class RelayProcess:
             self._rest += self.events_from.read(_PIPE_BYTES) or b""
         *lines, self._rest = self._rest.split(b"\n")
         if lines:
-            self.told, self.told_s = True, time.monotonic()
+            self.has_reported, self.last_event_s = True, time.monotonic()
         return [json.loads(line) for line in lines]
 
     def stop(self) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ class StandingIn:
         self._relay = 0
         self._takeovers: list[dict[str, Any]] = []
         self._guarded = False
-        self._told_s = time.monotonic()
+        self._last_event_s = time.monotonic()
 
     def run(self, over: Callable[[], bool]) -> dict[str, Any]:
         """Stand in until ``over()``; return the summary, which is in the directory, too.
@@ -86,14 +86,14 @@ class StandingIn:
                 self._relay, self._before = event["relay"], self._counts.copy()  # a new one counts from nothing
                 self._takeovers += [event["took_over"]] if event["took_over"] else []
             now_s = time.monotonic()
-            self._granted[cause(event["why"]) or "granted"] += now_s - self._told_s  # type: ignore[assignment]
-            self._told_s = now_s
-            for topic, told in event["topics"].items():
-                for stamp_ns in told.pop("replaced_ns"):
+            self._granted[cause(event["why"]) or "granted"] += now_s - self._last_event_s  # type: ignore[assignment]
+            self._last_event_s = now_s
+            for topic, counts in event["topics"].items():
+                for stamp_ns in counts.pop("replaced_ns"):
                     record.append({"topic": topic, "stamp_ns": stamp_ns})
-                self._added[topic] = told.pop("added_ms")
+                self._added[topic] = counts.pop("added_ms")
                 before = self._before.get(topic, {})
-                self._counts[topic] = {name: count + before.get(name, 0) for name, count in told.items()}
+                self._counts[topic] = {name: count + before.get(name, 0) for name, count in counts.items()}
             self._show({**event, "guarded": self._guarded})
 
     def _summary(self) -> dict[str, Any]:

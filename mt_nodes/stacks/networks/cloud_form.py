@@ -85,14 +85,14 @@ class CloudForm:
         # The last of each cell is its highest.
         order = np.lexsort((points[:, 3], points[:, 2], cell))
         last = order[np.flatnonzero(np.diff(cell[order], append=-1))]
-        made = {name: np.zeros(size, dtype=np.float32) for name in ("height", "intensity", "density")}
+        maps = {name: np.zeros(size, dtype=np.float32) for name in ("height", "intensity", "density")}
         low, high = self.z_m
-        made["height"][cell[last]] = (points[last, 2] - low) / (high - low)
-        made["intensity"][cell[last]] = points[last, 3]
-        made["density"][:] = np.minimum(np.log1p(np.bincount(cell, minlength=size)) / np.log(_DENSE), 1.0)
-        if unknown := [name for name in self.maps if name not in made]:
-            raise UsageError(f"cloud.maps: got {unknown[0]!r}, expected some of {', '.join(made)}")
-        return np.stack([made[name] for name in self.maps]).reshape(-1, rows, columns)
+        maps["height"][cell[last]] = (points[last, 2] - low) / (high - low)
+        maps["intensity"][cell[last]] = points[last, 3]
+        maps["density"][:] = np.minimum(np.log1p(np.bincount(cell, minlength=size)) / np.log(_DENSE), 1.0)
+        if unknown := [name for name in self.maps if name not in maps]:
+            raise UsageError(f"cloud.maps: got {unknown[0]!r}, expected some of {', '.join(maps)}")
+        return np.stack([maps[name] for name in self.maps]).reshape(-1, rows, columns)
 
     def _pillars(self, points: Points) -> list[Tensor]:
         row, column = self._cells(points)
@@ -103,19 +103,19 @@ class CloudForm:
         near = np.argsort(np.hypot(points[first, 0], points[first, 1]), kind="stable")[: self.max_pillars]
         rank = np.full(len(pillar), -1, dtype=np.int64)
         rank[near] = np.arange(len(near))
-        kept = (place < self.max_points) & (rank[member[order]] >= 0)
+        valid = (place < self.max_points) & (rank[member[order]] >= 0)
         voxels = np.zeros((len(near), self.max_points, 4), dtype=np.float32)
-        voxels[rank[member[order]][kept], place[kept]] = points[order][kept]
+        voxels[rank[member[order]][valid], place[valid]] = points[order][valid]
         counts = np.minimum(np.bincount(member, minlength=len(pillar)), self.max_points)[near]
         places = np.zeros((len(near), 4), dtype=np.int64)
         places[:, 2], places[:, 3] = np.divmod(pillar[near], self.shape[1])
         return [voxels, counts.astype(np.int64), places]
 
-    def _fitting(self, made: list[Tensor], ports: Sequence[TensorPort]) -> list[Tensor]:
-        if ports and len(ports) != len(made):
+    def _fitting(self, tensors: list[Tensor], ports: Sequence[TensorPort]) -> list[Tensor]:
+        if ports and len(ports) != len(tensors):
             names = ", ".join(port.name for port in ports)
-            raise UsageError(f"cloud.layout {self.layout} makes {len(made)} input, but the network takes {names}")
-        return made
+            raise UsageError(f"cloud.layout {self.layout} makes {len(tensors)} input, but the network takes {names}")
+        return tensors
 
 
 def _in_order(points: Points) -> Points:
@@ -123,11 +123,11 @@ def _in_order(points: Points) -> Points:
     return points[np.lexsort((intensity, z, y, x))]
 
 
-def _by_port(made: list[Tensor], ports: Sequence[TensorPort]) -> list[Tensor]:
+def _by_port(tensors: list[Tensor], ports: Sequence[TensorPort]) -> list[Tensor]:
     """Return pillars, counts and places in a network's order, told apart by their numbers of dimensions."""
     if not ports:
-        return made
-    by_dimensions = {3: made[0], 1: made[1], 2: made[2]}
+        return tensors
+    by_dimensions = {3: tensors[0], 1: tensors[1], 2: tensors[2]}
     if sorted(len(port.shape) for port in ports) != [1, 2, 3]:
         got = ", ".join(f"{port.name} {port.shape}" for port in ports)
         raise UsageError(f"cloud.layout pillars: the network takes {got}, expected pillars, counts and places")

@@ -55,16 +55,16 @@ class NetworkFile(ABC):
         """
         shapes = ", ".join(str(tensor.shape) for tensor in given)
         try:
-            said = self._computed(given)
+            outputs = self._computed(given)
         except Exception as error:
             what = str(error).strip().splitlines()
-            told = f"{type(error).__name__}: {what[-1] if what else ''}"
-            raise InfrastructureError(f"network {self.path}: given {shapes} it fails: {told:.400}") from error
-        for name, tensor in said.items():
+            reason = f"{type(error).__name__}: {what[-1] if what else ''}"
+            raise InfrastructureError(f"network {self.path}: given {shapes} it fails: {reason:.400}") from error
+        for name, tensor in outputs.items():
             # Boxes that are no numbers would be dropped, and a network that fails would have seen nothing.
             if tensor.dtype.kind == "f" and (bad := int(np.isnan(tensor).sum())):
                 raise InfrastructureError(f"network {self.path}: {bad} of {tensor.size} numbers of '{name}' are NaN")
-        return said
+        return outputs
 
     @abstractmethod
     def _computed(self, given: Sequence[Tensor]) -> dict[str, Tensor]: ...
@@ -115,8 +115,8 @@ class TorchScriptFile(NetworkFile):
     def _computed(self, given: Sequence[Tensor]) -> dict[str, Tensor]:
         torch = self._torch
         with torch.inference_mode():
-            said = self._network(*(torch.from_numpy(np.ascontiguousarray(tensor)) for tensor in given))
-        return _named(said)
+            outputs = self._network(*(torch.from_numpy(np.ascontiguousarray(tensor)) for tensor in given))
+        return _named(outputs)
 
 
 def _cast(tensor: Tensor, port: TensorPort) -> Tensor:
@@ -131,11 +131,13 @@ def _cast(tensor: Tensor, port: TensorPort) -> Tensor:
     return cast
 
 
-def _named(said: Any, prefix: str = "output") -> dict[str, Tensor]:
+def _named(outputs: Any, prefix: str = "output") -> dict[str, Tensor]:
     """Return tensors by name, however deep they lie in tuples, lists and mappings; two of one name are one too many."""
-    if hasattr(said, "detach"):
-        return {prefix: said.detach().cpu().numpy()}
-    inside = said.items() if isinstance(said, Mapping) else ((f"{prefix}{i}", part) for i, part in enumerate(said))
+    if hasattr(outputs, "detach"):
+        return {prefix: outputs.detach().cpu().numpy()}
+    inside = (
+        outputs.items() if isinstance(outputs, Mapping) else ((f"{prefix}{i}", part) for i, part in enumerate(outputs))
+    )
     found = [named for key, part in inside for named in _named(part, str(key)).items()]
     if len(named := dict(found)) < len(found):
         raise ValueError(f"several of its outputs have one name: {', '.join(name for name, _ in found)}")

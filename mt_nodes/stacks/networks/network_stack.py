@@ -79,17 +79,17 @@ class NetworkStack:
         if labels and (beyond := kind[(kind < 0) | (kind >= len(labels))]).size:
             text = f"got the class {beyond[0]}, expected 0 to {len(labels) - 1}, as labels name {len(labels)}"
             hint = "name all of its classes, and where it counts from 1 begin with background"
-            raise self._said_wrong(UsageError(f"{text}: {hint}"))
+            raise self._output_error(UsageError(f"{text}: {hint}"))
         return [labels[i] if labels else str(i) for i in kind.tolist()]
 
     def _probable(self, score: Floats) -> Floats:
         """Return scores (M,) up to 1, without what rounding has put beyond."""
         if score.size and score.max() > 1.0 + _ROUNDING:
             text = f"got the score {score.max():g}, expected 0 to 1: it is of another family, or says logits"
-            raise self._said_wrong(UsageError(text))
+            raise self._output_error(UsageError(text))
         return np.asarray(score.clip(0.0, 1.0))
 
-    def _said_wrong(self, error: UsageError) -> InfrastructureError:
+    def _output_error(self, error: UsageError) -> InfrastructureError:
         return InfrastructureError(f"network {self.file}, read as {self.output}: {error}")
 
 
@@ -111,7 +111,7 @@ class CameraNetwork(NetworkStack):
         try:
             edges, score, kind = decode(self._network([tensor]), size, len(self.labels))
         except UsageError as error:
-            raise self._said_wrong(error) from error
+            raise self._output_error(error) from error
         return self._boxes(placed.back(edges), score, kind, image.shape[:2])
 
     def _boxes(self, edges: Floats, score: Floats, kind: npt.NDArray[np.int64], shape: tuple[int, ...]) -> ImageBoxes:
@@ -119,9 +119,9 @@ class CameraNetwork(NetworkStack):
         edges = np.clip(edges, -0.5, np.array([width, height, width, height]) - 0.5)
         good = np.isfinite(edges).all(axis=1) & (score >= self.score) & (edges[:, 2:] > edges[:, :2]).all(axis=1)
         edges, score, kind = edges[good], self._probable(score[good]), kind[good]
-        kept = _suppressed(edges, score, kind, self.score, self.overlap)
-        names = self._names(kind[kept], self.labels)
-        return ImageBoxes.make("", None, edges[kept], names, np.round(score[kept], _DECIMALS))
+        rows = _suppressed(edges, score, kind, self.score, self.overlap)
+        names = self._names(kind[rows], self.labels)
+        return ImageBoxes.make("", None, edges[rows], names, np.round(score[rows], _DECIMALS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,15 +148,15 @@ class LidarNetwork(NetworkStack):
             outputs = self._network(self.cloud.tensors(points, self._network.inputs))
             boxes, score, kind = CLOUD_DECODERS[self.output](outputs, self.cloud, self.anchors)
         except UsageError as error:
-            raise self._said_wrong(error) from error
+            raise self._output_error(error) from error
         if self.sizes == "wlh":
             boxes = np.column_stack([boxes[:, [0, 1, 2, 4, 3, 5]], -np.pi / 2 - boxes[:, 6]])
         good = np.isfinite(boxes).all(axis=1) & (score >= self.score) & (boxes[:, 3:6] > 0.0).all(axis=1)
         boxes, score, kind = boxes[good], self._probable(score[good]), kind[good]
-        kept = _suppressed_from_above(boxes, score, self.overlap)
-        boxes, names = boxes[kept], self._names(kind[kept], self.labels)
+        rows = _suppressed_from_above(boxes, score, self.overlap)
+        boxes, names = boxes[rows], self._names(kind[rows], self.labels)
         return Detections.make(
-            "", None, boxes[:, :3], boxes[:, 3:6], boxes[:, 6], names, np.round(score[kept], _DECIMALS)
+            "", None, boxes[:, :3], boxes[:, 3:6], boxes[:, 6], names, np.round(score[rows], _DECIMALS)
         )
 
 
@@ -172,14 +172,14 @@ class SteeringNetwork(NetworkStack):
         port, form = next(iter(self._network.inputs), None), self.steering
         size = self.picture.size_of(port, (image.shape[1], image.shape[0]), f"network {self.file}")
         tensor, _ = self.picture.tensor(image, size)
-        said = np.concatenate([np.ravel(part) for part in self._network([tensor]).values()]).astype(np.float64)
-        if max(form.steering, form.speed) >= len(said):
+        numbers = np.concatenate([np.ravel(part) for part in self._network([tensor]).values()]).astype(np.float64)
+        if max(form.steering, form.speed) >= len(numbers):
             raise InfrastructureError(
-                f"network {self.file}: says {len(said)} numbers, expected that of steering and speed"
+                f"network {self.file}: says {len(numbers)} numbers, expected that of steering and speed"
             )
         scale = {"rad": 1.0, "deg": radians(1.0), "share": radians(form.full_lock_deg)}[form.unit] / form.ratio
-        angle = float(said[form.steering]) * scale * (1.0 if form.positive == "left" else -1.0)
-        speed = float(said[form.speed]) if form.speed >= 0 else float("nan")
+        angle = float(numbers[form.steering]) * scale * (1.0 if form.positive == "left" else -1.0)
+        speed = float(numbers[form.speed]) if form.speed >= 0 else float("nan")
         return Output(control=Control(None, round(angle, _DECIMALS), round(speed, _DECIMALS)))
 
 
@@ -238,8 +238,8 @@ def _suppressed(
         return np.empty(0, dtype=np.int64)
     corner_and_size = np.concatenate([edges[:, :2], edges[:, 2:] - edges[:, :2]], axis=1)
     rows = cv2.dnn.NMSBoxesBatched(corner_and_size.tolist(), score.tolist(), kind.tolist(), 0.0, overlap)
-    kept = np.asarray(rows, dtype=np.int64).reshape(-1)
-    return kept[np.lexsort((kept, -score[kept]))]
+    best = np.asarray(rows, dtype=np.int64).reshape(-1)
+    return best[np.lexsort((best, -score[best]))]
 
 
 def _suppressed_from_above(boxes: Floats, score: Floats, overlap: float) -> npt.NDArray[np.int64]:
@@ -248,5 +248,5 @@ def _suppressed_from_above(boxes: Floats, score: Floats, overlap: float) -> npt.
         return np.empty(0, dtype=np.int64)
     turned = [((x, y), (length, width), np.degrees(yaw)) for x, y, _, length, width, _, yaw in boxes.tolist()]
     rows = cv2.dnn.NMSBoxesRotated(turned, score.tolist(), 0.0, overlap)
-    kept = np.asarray(rows, dtype=np.int64).reshape(-1)
-    return kept[np.lexsort((kept, -score[kept]))]
+    best = np.asarray(rows, dtype=np.int64).reshape(-1)
+    return best[np.lexsort((best, -score[best]))]

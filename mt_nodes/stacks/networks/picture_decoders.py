@@ -51,9 +51,9 @@ def _best(edges: Floats, likely: Floats) -> Found:
     return edges, likely[np.arange(len(likely)), kind], kind
 
 
-def _sized(columns: int, classes: int, beside: int, what: str) -> None:
-    if columns <= beside or (classes and columns != beside + classes):
-        expected = f"{beside} + {classes} classes" if classes else f"more than {beside}"
+def _sized(columns: int, classes: int, other_columns: int, what: str) -> None:
+    if columns <= other_columns or (classes and columns != other_columns + classes):
+        expected = f"{other_columns} + {classes} classes" if classes else f"more than {other_columns}"
         raise UsageError(f"the output has {columns} numbers a box, expected {expected}: {what}")
 
 

@@ -65,13 +65,15 @@ class PictureForm:
         Raises:
             UsageError: both say something, and not the same.
         """
-        told = _told_size(port, self.layout, where)
+        file_size = _file_size(port, self.layout, where)
         given = tuple(self.size)
         if given and len(given) != 2:
             raise UsageError(f"{where}: picture.size: got {list(given)}, expected [width, height]")
-        if given and any(a is not None and a != b for a, b in zip(told, given, strict=True)):
-            raise UsageError(f"{where}: picture.size: got {list(given)}, but its file says width and height {told}")
-        width, height = given or told
+        if given and any(a is not None and a != b for a, b in zip(file_size, given, strict=True)):
+            raise UsageError(
+                f"{where}: picture.size: got {list(given)}, but its file says width and height {file_size}"
+            )
+        width, height = given or file_size
         return width or picture[0], height or picture[1]
 
     def _cropped(self, image: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], tuple[int, int]]:
@@ -118,7 +120,7 @@ class Placement:
         return np.asarray((edges - offset) / scale + np.tile(self.corner, 2) - 0.5)
 
 
-def _told_size(port: TensorPort | None, layout: str, where: str) -> tuple[int | None, int | None]:
+def _file_size(port: TensorPort | None, layout: str, where: str) -> tuple[int | None, int | None]:
     if port is None:
         return None, None
     if len(port.shape) != 4:

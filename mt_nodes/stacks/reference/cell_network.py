@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segmentation networks in files: ours in ONNX, Apollo's in Caffe's two files; OpenCV computes both."""
+"""Segmentation networks from files: ours as ONNX, Apollo's as a pair of Caffe files; OpenCV evaluates both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAFFE = {
 
 
 class CellNetwork:
-    """Says (12, cells, cells) of the features of a cloud, in the channels of :mod:`cell_objects`."""
+    """Maps the features of a cloud to (12, cells, cells), with the channels of :mod:`cell_objects`."""
 
     def __init__(self, weights: str, grid: CellGrid) -> None:
         """Load a network.
@@ -49,15 +49,15 @@ class CellNetwork:
                 self._network, self._outputs = _caffe(path)
             else:
                 self._network = cv2.dnn.readNetFromONNX(str(path))
-            said = self(np.zeros((FEATURES, grid.cells, grid.cells), dtype=np.float32))
+            output = self(np.zeros((FEATURES, grid.cells, grid.cells), dtype=np.float32))
         except (cv2.error, ValueError) as error:
             what = getattr(error, "err", "") or error
             raise UsageError(f"weights {path}: no network can be read from it: {what}") from error
-        if not np.isfinite(said).all():
+        if not np.isfinite(output).all():
             raise UsageError(f"weights {path}: says numbers that are not finite; the training failed, or it is damaged")
 
     def __call__(self, features: Floats) -> Floats:
-        """Return what is said of features (8, cells, cells).
+        """Return the network's output for features (8, cells, cells).
 
         Raises:
             UsageError: it is no segmentation network of such a grid.
@@ -67,34 +67,34 @@ class CellNetwork:
             return self._fitting(self._network.forward()[0], CHANNELS)
         layers = [layer for layer, _ in self._outputs.values()]
         out = np.zeros((CHANNELS, self._grid.cells, self._grid.cells), dtype=np.float32)
-        said = self._network.forwardAndRetrieve(layers)
-        for (name, (_, place)), blobs in zip(self._outputs.items(), said, strict=True):
+        blobs_by_layer = self._network.forwardAndRetrieve(layers)
+        for (name, (_, place)), blobs in zip(self._outputs.items(), blobs_by_layer, strict=True):
             channels = _CAFFE[name]
             out[channels] = self._fitting(blobs[place][0], channels.stop - channels.start)
         return out
 
-    def _fitting(self, said: Floats, channels: int) -> Floats:
+    def _fitting(self, output: Floats, channels: int) -> Floats:
         expected = (channels, self._grid.cells, self._grid.cells)
-        if said.shape != expected:
-            raise UsageError(f"weights {self._where}: got an output of shape {said.shape}, expected {expected}")
-        return said
+        if output.shape != expected:
+            raise UsageError(f"weights {self._where}: got an output of shape {output.shape}, expected {expected}")
+        return output
 
 
 def _caffe(path: Path) -> tuple[cv2.dnn.Net, dict[str, tuple[str, int]]]:
-    """Return a network, and of each output that is needed its layer and its place among the layer's."""
+    """Return a network and, for each required output, its layer and the index of the output in it."""
     model = path.with_suffix(".caffemodel")
     if not model.is_file():
         raise UsageError(f"weights {path}: expected its weights in {model}, which is not there")
     network = cv2.dnn.readNetFromCaffe(str(path), str(model))
-    made = _makers(path.read_text(encoding="utf-8", errors="replace"), network.getLayerNames())
-    lacking = [name for name in _CAFFE if name not in made]
+    makers = _makers(path.read_text(encoding="utf-8", errors="replace"), network.getLayerNames())
+    lacking = [name for name in _CAFFE if name not in makers]
     if lacking:
         raise UsageError(f"weights {path}: got no output {lacking[0]}, expected {', '.join(_CAFFE)}")
-    return network, {name: made[name] for name in _CAFFE}
+    return network, {name: makers[name] for name in _CAFFE}
 
 
 def _makers(text: str, layers: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Return which layer makes each blob, and in which place: OpenCV knows layers only."""
+    """Return for each blob the layer that produces it and its index there: OpenCV only knows layers."""
     blocks = [block for block in re.split(r"\blayers?\s*\{", text)[1:] if not re.search(r'\btype\s*:\s*"Input"', block)]
     return {
         blob: (layer, place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obstacles out of what a segmentation network says of cells.
+"""Obstacles from the cell output of a segmentation network.
 
 After the steps that Apollo documents for its own (ApolloAuto/apollo, ``docs/specs/3d_obstacle_perception.md``): each
 cell that is likely to be of an object points at the cell of that object's middle; cells whose paths end in the same
@@ -29,7 +29,7 @@ CLASSES = ("unknown", "car", "truck", "cyclist", "pedestrian")
 
 @dataclass(frozen=True, eq=False)
 class CellObjects:
-    """Candidates for obstacles.
+    """Candidate obstacles.
 
     Attributes:
         number: (cells²,) which candidate a cell is of, −1 for none.
@@ -42,14 +42,14 @@ class CellObjects:
     kind: Cells
 
 
-def objects_of(said: Floats, grid: CellGrid, objectness: float, apart_cells: int = 0) -> CellObjects:
-    """Bring cells together.
+def objects_of(output: Floats, grid: CellGrid, objectness: float, apart_cells: int = 0) -> CellObjects:
+    """Group the cells of each object.
 
     Args:
-        said: (12, cells, cells); probabilities are between 0 and 1 already. objectness: least of a cell of an object.
+        output: (12, cells, cells); probabilities are between 0 and 1 already. objectness: least of a cell of an object.
         apart_cells: places in which paths end are of one object with up to so many cells between them.
     """
-    flat = said.reshape(CHANNELS, -1)
+    flat = output.reshape(CHANNELS, -1)
     cell = np.flatnonzero(flat[CATEGORY] >= objectness)
     number = np.full(grid.cells**2, -1, dtype=np.int64)
     if not len(cell):
@@ -64,13 +64,13 @@ def objects_of(said: Floats, grid: CellGrid, objectness: float, apart_cells: int
 
 
 def _roots(flat: Floats, cell: Cells, grid: CellGrid) -> Cells:
-    """Return the cell (K,) in which the path of each ends: one that is no object's, or the least of a circle.
+    """Return the cell (K,) where each cell's path ends: outside all objects, or the smallest cell of a cycle.
 
     Paths are followed in leaps that double, so that the longest one takes as many steps as its length has bits.
     """
     row, column = np.divmod(cell, grid.cells)
     step = np.rint(flat[OFFSET][:, cell] / grid.cell_m).astype(np.int64)
-    row, column = (np.clip(at + by, 0, grid.cells - 1) for at, by in ((row, step[0]), (column, step[1])))
+    row, column = (np.clip(at + delta, 0, grid.cells - 1) for at, delta in ((row, step[0]), (column, step[1])))
     leap = np.arange(grid.cells**2)
     leap[cell] = row * grid.cells + column
     for _ in range(int(np.ceil(np.log2(grid.cells)))):
@@ -79,11 +79,11 @@ def _roots(flat: Floats, cell: Cells, grid: CellGrid) -> Cells:
 
 
 def _joined(root: Cells, grid: CellGrid, apart_cells: int) -> Cells:
-    """Return the number (K,) of the patch that each root is in; roots that touch, at a corner too, are one patch."""
-    there = np.zeros((grid.cells, grid.cells), dtype=np.uint8)
-    there.reshape(-1)[root] = 1
+    """Return the patch number (K,) of each root; roots that touch, also at a corner, are one patch."""
+    mask = np.zeros((grid.cells, grid.cells), dtype=np.uint8)
+    mask.reshape(-1)[root] = 1
     # Half of the cells between two are added to each of them, and the odd one to the one above or to the left.
     side = apart_cells + 1
-    wide = cv2.dilate(there, np.ones((side, side), np.uint8)) if apart_cells else there
+    wide = cv2.dilate(mask, np.ones((side, side), np.uint8)) if apart_cells else mask
     patches = cv2.connectedComponents(wide, connectivity=8)[1]
     return np.asarray(patches.reshape(-1)[root], dtype=np.int64)

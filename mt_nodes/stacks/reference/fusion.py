@@ -40,7 +40,7 @@ _DECIMALS = 6
 
 @dataclass(frozen=True, eq=False)
 class FusionStack:
-    """Finds obstacles in the cloud and people in the picture, and drives by both; remembers nothing."""
+    """Finds obstacles in the cloud and people in the picture, and drives by both; it has no memory."""
 
     beside_m: float = param(1.3, low=0.0, high=5.0, unit="m", help="obstacles so near the lane's middle are in the way")
     faults: tuple[Any, ...] = param(
@@ -50,7 +50,7 @@ class FusionStack:
     )
 
     def __call__(self, given: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; nothing where a fault silences a part.
+        """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; empty if a fault silences a part.
 
         Args:
             given: of one instant ``points`` as for the detector, ``image`` and ``camera_info`` as for the camera stack.
@@ -60,13 +60,18 @@ class FusionStack:
             ValueError: a cloud or a picture has another shape than its part of the stack takes.
         """
         found = self._detector(given["points"], stamp_ns, now_ns)
-        seen = self._camera(given, stamp_ns)
+        camera_output = self._camera(given, stamp_ns)
         if found is None:
             return Output()
-        assert seen.boxes is not None and seen.path is not None and seen.control is not None
+        assert camera_output.boxes is not None and camera_output.path is not None and camera_output.control is not None
         camera = self._camera.camera_of(given["camera_info"], given["image"].shape[:2])
-        boxes = self._placed(seen.boxes, found, camera)
-        return replace(seen, detections=found, boxes=boxes, control=self._careful(seen.control, seen.path, found))
+        boxes = self._placed(camera_output.boxes, found, camera)
+        return replace(
+            camera_output,
+            detections=found,
+            boxes=boxes,
+            control=self._careful(camera_output.control, camera_output.path, found),
+        )
 
     @cached_property
     def _detector(self) -> Detector:
@@ -85,17 +90,17 @@ class FusionStack:
         return tuple(fault for fault in self.faults if fault.stack == stack)
 
     def _placed(self, people: ImageBoxes, found: Detections, camera: CameraModel) -> ImageBoxes:
-        """Return the people, those whom the LiDAR found, too, with the box that its cluster fills in the picture."""
+        """Return the people; those that the LiDAR found, too, get the box of their cluster in the picture."""
         standing = found.take(np.isin(found.label, ("pedestrian", "cyclist")))
         optical = pose_matrix((self._camera.forward_m, 0.0, self._camera.height_m), _OPTICAL_XYZW)
-        there = in_picture(standing, np.asarray(np.linalg.inv(self._steps.mount(optical))), camera)
-        rows, columns = alike(there, people.box_px)
+        lidar_boxes = in_picture(standing, np.asarray(np.linalg.inv(self._steps.mount(optical))), camera)
+        rows, columns = alike(lidar_boxes, people.box_px)
         placed = people.box_px.copy()
-        placed[columns] = there[rows]
+        placed[columns] = lidar_boxes[rows]
         return replace(people, box_px=placed)
 
     def _careful(self, control: Control, path: Path, found: Detections) -> Control:
-        """Return the command, slower where an obstacle of the LiDAR's is in the way (straight ahead without a lane)."""
+        """Return the command, slower if a LiDAR obstacle is in the path (straight ahead without a lane)."""
         x, left, _ = found.center_m.T
         middle = np.interp(x, *path.pose.T[:2]) if len(path.pose) else np.zeros(len(x))
         near = x - found.size_m[:, 0] / 2.0
@@ -107,7 +112,7 @@ class FusionStack:
 
 
 def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Floats:
-    """Return the boxes (M, 4) in px around obstacles in the picture; NaN for what is not wholly before the camera.
+    """Return the boxes (M, 4) in px around obstacles in the picture; NaN if not wholly in front of the camera.
 
     Args:
         to_camera: 4×4 from the obstacles' frame to the camera's optical one.
@@ -119,9 +124,9 @@ def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Flo
     return np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
 
 
-def alike(there: Floats, people: Floats) -> tuple[Rows, Rows]:
-    """Return the rows of two lists of boxes (M, 4), (K, 4) that show one thing: beside each other, as high, nearest."""
-    x0, y0, x1, y1 = there.T[..., None]
+def alike(lidar_boxes: Floats, people: Floats) -> tuple[Rows, Rows]:
+    """Return the rows of boxes (M, 4), (K, 4) that show the same object: adjacent, of equal height, nearest."""
+    x0, y0, x1, y1 = lidar_boxes.T[..., None]
     u0, v0, u1, v1 = people.T[:, None]
     apart = np.abs(x0 + x1 - u0 - u1) / np.maximum(x1 - x0 + u1 - u0, 1e-9)
     as_high = np.maximum(y1 - y0, v1 - v0) <= _HIGHER * np.minimum(y1 - y0, v1 - v0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes beside one's own that go on beside it for long enough to be driven on."""
+"""Adjacent lanes that continue beside the vehicle's own for long enough to be used."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _GAP_M = 6.0
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A lane beside the way: how far to its left the middle lies, and how people drive there."""
+class AdjacentLane:
+    """An adjacent lane: the offset of its middle to the left, and its direction of traffic."""
 
     left_m: float
     direction: str
 
 
-def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[Beside]:
-    """Return the lanes that lie beside a way all along from one station to another."""
+def adjacent_lanes(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[AdjacentLane]:
+    """Return the lanes that run beside a path all the way from one station to another."""
     known = np.isfinite(lanes.point_m).all(axis=1)
     station, left = way.place(lanes.point_m[known])
     near = (station > begin_m - _GAP_M) & (station < end_m + _GAP_M)
@@ -39,11 +39,11 @@ def lanes_beside(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> l
             along = np.concatenate([[begin_m], np.sort(stations[rows]), [end_m]])
             middle = lefts[rows]
             if len(rows) and np.diff(along).max() <= _GAP_M and middle[-1] - middle[0] < APART_M:
-                found.append(Beside(float(np.median(middle)), direction))
+                found.append(AdjacentLane(float(np.median(middle)), direction))
     return found
 
 
 def room_in(lanes: Lanes, width_m: float) -> float:
-    """Return how far off the middle of its lane a vehicle of a width may go inside; infinite where none is told."""
+    """Return how far a vehicle of a width can move from the middle of its lane; infinite if no lane is known."""
     own = lanes.width_m[lanes.direction == OWN]
     return max(0.0, float(own.min(initial=inf)) - width_m) / 2.0

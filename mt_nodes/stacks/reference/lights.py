@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which traffic lights one stops."""
+"""Traffic lights at which the vehicle stops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
 
 #: A light is for this way where its stop line crosses it: so near to it, in about its direction.
-_BESIDE_M, _ASKEW_RAD = 1.5, 0.6
+_OWN_LANE_M, _ASKEW_RAD = 1.5, 0.6
 #: One stops so far before the line; who is past it by less may still stand there.
 _BEFORE_M, _PAST_M = 0.7, 1.0
 #: For yellow one stops where that takes no more than this, for red where it can be done at all. That a yellow light may
@@ -21,7 +21,7 @@ _HARDEST_MPS2 = {"yellow": 3.0, "red": 7.0}
 def stop_ahead(
     signals: SignalStates, way: LanePath, front_m: float, speed_mps: float, standstill_m: float
 ) -> Lead | None:
-    """Return the nearest stop line to stop at as if somebody stood behind it, None where the way is free.
+    """Return the nearest stop line to stop at, as a standing lead vehicle; None if the way is free.
 
     Args:
         signals: in the frame of the way. front_m, speed_mps: of the vehicle along the way.
@@ -29,7 +29,7 @@ def stop_ahead(
     """
     station, left = way.place(signals.stop[:, :2])
     askew = np.angle(np.exp(1j * (signals.stop[:, 2] - way.heading_at(station))))
-    ours = (np.abs(left) < _BESIDE_M) & (np.abs(askew) < _ASKEW_RAD) & (station > front_m - _PAST_M)
+    ours = (np.abs(left) < _OWN_LANE_M) & (np.abs(askew) < _ASKEW_RAD) & (station > front_m - _PAST_M)
     gaps = []
     for row in np.flatnonzero(ours).tolist():
         gap = float(station[row]) - front_m

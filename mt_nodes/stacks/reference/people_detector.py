@@ -23,7 +23,7 @@ _SCALE_STEP, _SAME_IOU = 1.12, 0.5
 def find_people(
     grey: npt.NDArray[np.uint8], rows: tuple[int, int], least_px: float, threshold: float, frame_id: str = ""
 ) -> ImageBoxes:
-    """Return a box around each person, surest first.
+    """Return a box around each person, highest score first.
 
     The picture and its mirror image are searched, so that no side of the street is preferred by where windows lie.
 
@@ -38,9 +38,9 @@ def find_people(
     if min(scale * (end - first) - _WINDOW_PX, scale * grey.shape[1] - _WINDOW_PX // 2) < 0:
         return ImageBoxes.none(frame_id, None)
     searched = cv2.resize(grey[first:end], None, fx=scale, fy=scale, interpolation=cv2.INTER_LINEAR)
-    seen = _windows(searched), _windows(np.ascontiguousarray(searched[:, ::-1]))
-    seen[1][:, 0] = searched.shape[1] - seen[1][:, 0] - seen[1][:, 2]
-    found = np.concatenate(seen)
+    windows = _windows(searched), _windows(np.ascontiguousarray(searched[:, ::-1]))
+    windows[1][:, 0] = searched.shape[1] - windows[1][:, 0] - windows[1][:, 2]
+    found = np.concatenate(windows)
     found = found[found[:, 4] >= threshold]
     x, y, wide, high = found[:, :4].T / scale
     inside = np.column_stack(
@@ -53,7 +53,7 @@ def find_people(
 
 
 def _windows(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the windows (M, 5) with a person: left, top, width, height, distance from the classifier's plane."""
+    """Return the windows (M, 5) with people: left, top, width, height, distance from the classifier's plane."""
     found, distance = _detector().detectMultiScale(
         grey, hitThreshold=0.0, winStride=(8, 8), padding=(16, 16), scale=_SCALE_STEP
     )
@@ -62,17 +62,17 @@ def _windows(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 
 
 def _surest(boxes: ImageBoxes) -> ImageBoxes:
-    """Keep of boxes (surest first) that overlap by half or more the surest."""
-    kept: list[int] = []
+    """Of boxes that overlap by half or more, keep the one with the highest score."""
+    rows: list[int] = []
     overlap = iou(boxes.box_px, boxes.box_px)
     for row in range(len(boxes)):
-        if (overlap[row, kept] < _SAME_IOU).all():
-            kept.append(row)
-    return boxes.take(np.array(kept, dtype=np.intp))
+        if (overlap[row, rows] < _SAME_IOU).all():
+            rows.append(row)
+    return boxes.take(np.array(rows, dtype=np.intp))
 
 
 @lru_cache
 def _detector() -> Any:
-    made = cv2.HOGDescriptor()
-    made.setSVMDetector(cv2.HOGDescriptor.getDefaultPeopleDetector())
-    return made
+    detector = cv2.HOGDescriptor()
+    detector.setSVMDetector(cv2.HOGDescriptor.getDefaultPeopleDetector())
+    return detector

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the closed loop that sees for itself: a LiDAR tracker in place of told objects, then the planner."""
+"""The closed-loop driver with its own perception: a LiDAR tracker in place of the world's objects, then the planner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROADSIDE_M = 4.5
 
 @dataclass(frozen=True, eq=False)
 class GroundTracker(Tracker):
-    """The reference tracker on ground that does not move: tracks in the frame of odometry, not in the vehicle's."""
+    """The reference tracker with tracks in the odometry frame, which does not move, instead of the vehicle's."""
 
     def follow(
         self, points: Points, odometry: Odometry, stamp_ns: int | None = None, now_ns: int | None = None
@@ -45,24 +45,24 @@ class GroundTracker(Tracker):
         Velocities are over the ground, along the axes of the vehicle; whoever is not sure to move, stands. None, and
         ``now_ns``, are for faults; see :meth:`~mt_nodes.stacks.reference.detector.Detector.__call__`.
         """
-        wanted = self._steps.in_time(stamp_ns, now_ns)
-        seen = self._followed(points, odometry, stamp_ns) if wanted else Detections.none(self.frame_id, stamp_ns)
-        return self._steps.report(seen)
+        in_time = self._steps.in_time(stamp_ns, now_ns)
+        tracks = self._followed(points, odometry, stamp_ns) if in_time else Detections.none(self.frame_id, stamp_ns)
+        return self._steps.report(tracks)
 
     def _followed(self, points: Points, odometry: Odometry, stamp_ns: int | None) -> Detections:
-        here = pose_of(odometry)
+        ego = pose_of(odometry)
         elapsed_s = self._elapsed_s(stamp_ns)
-        self._update(_on_ground(self.detect(points, stamp_ns), here), elapsed_s)
+        self._update(_on_ground(self.detect(points, stamp_ns), ego), elapsed_s)
         confirmed = [track for track in self._memory.tracks if self._confirmed(track) and _lasts(track)]
         found = self._published(confirmed, stamp_ns)
         known = np.array([track.hits >= _KNOWN_HITS for track in confirmed], dtype=bool)
         found.velocity_mps[~known | ~_moves(found)] = 0.0
-        return _seen(found, here)
+        return _in_vehicle_frame(found, ego)
 
 
 @dataclass(frozen=True, eq=False)
 class Pilot(Planner):
-    """Drives by its own eyes: what the tracker finds in clouds is where a world would tell objects.
+    """Drives by the objects that its tracker finds in clouds, instead of those that a world publishes.
 
     Route, odometry and lights are told; the rest is the planner's.
     """
@@ -78,20 +78,20 @@ class Pilot(Planner):
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
-    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``control`` and ``path``; nothing where a fault makes its eyes silent.
+    def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
+        """Return ``detections``, ``control`` and ``path``; an empty output if a fault silences the tracker.
 
         Args:
-            told: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
+            inputs: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
                 lights, ``signals``. stamp_ns: of the cloud. now_ns: only some faults of the tracker look at it.
         """
-        odometry: Odometry = told["odometry"]
-        objects = self._tracker.follow(told["points"], odometry, stamp_ns, now_ns)
+        odometry: Odometry = inputs["odometry"]
+        objects = self._tracker.follow(inputs["points"], odometry, stamp_ns, now_ns)
         if objects is None:
             return Output()
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
-        objects = _roadside(objects, odometry, told["route"])
-        situation = Situation(objects, odometry, told["route"], told.get("signals", dark))
+        objects = _roadside(objects, odometry, inputs["route"])
+        situation = Situation(objects, odometry, inputs["route"], inputs.get("signals", dark))
         return replace(self.drive(situation, stamp_ns), detections=objects)
 
     def reset(self) -> None:
@@ -105,37 +105,37 @@ class Pilot(Planner):
         return params.build(GroundTracker, {**self.sees, "frame_id": self.frame_id, "faults": planted}, "sees")
 
 
-def _on_ground(seen: Detections, here: EgoPose) -> Detections:
-    """Return what the vehicle sees where it is on the ground."""
-    xy = here.turned(seen.center_m[:, :2]) + np.array([here.x_m, here.y_m])
-    center = np.column_stack([xy, seen.center_m[:, 2]])
-    return replace(seen, center_m=center, yaw_rad=seen.yaw_rad + here.yaw_rad)
+def _on_ground(detections: Detections, ego: EgoPose) -> Detections:
+    """Return detections of the vehicle's frame in the odometry frame."""
+    xy = ego.turned(detections.center_m[:, :2]) + np.array([ego.x_m, ego.y_m])
+    center = np.column_stack([xy, detections.center_m[:, 2]])
+    return replace(detections, center_m=center, yaw_rad=detections.yaw_rad + ego.yaw_rad)
 
 
-def _seen(tracks: Detections, here: EgoPose) -> Detections:
-    """Return the reverse: tracks on the ground as the vehicle sees them."""
-    turned_back = EgoPose(0.0, 0.0, here.yaw_rad, 0.0, 0.0)
-    center = np.column_stack([here.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
+def _in_vehicle_frame(tracks: Detections, ego: EgoPose) -> Detections:
+    """Return tracks of the odometry frame in the vehicle's frame."""
+    turned_back = EgoPose(0.0, 0.0, ego.yaw_rad, 0.0, 0.0)
+    center = np.column_stack([ego.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
     velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
-    return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - here.yaw_rad, velocity_mps=velocity)
+    return replace(tracks, center_m=center, yaw_rad=tracks.yaw_rad - ego.yaw_rad, velocity_mps=velocity)
 
 
 def _lasts(track: Track) -> bool:
-    """Tell whether a track is good for something now: of those that are not seen any more only people's are."""
+    """Tell whether a track is still used: of tracks without a current detection, only people's are."""
     return track.misses == 0 or str(track.box.label[0]) == "pedestrian"
 
 
 def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
-    """Return objects of which those stand that are long and far beside the way."""
-    way, here = LanePath.of(route), pose_of(odometry)
+    """Return the objects; long ones far beside the road get zero velocity."""
+    way, ego = LanePath.of(route), pose_of(odometry)
     if way is None or not len(objects):
         return objects
-    _, left = way.place(here.turned(objects.center_m[:, :2]) + np.array([here.x_m, here.y_m]))
+    _, left = way.place(ego.turned(objects.center_m[:, :2]) + np.array([ego.x_m, ego.y_m]))
     moves = (objects.size_m[:, 0] <= _LONG_M) | (np.abs(left) < _ROADSIDE_M)
     return replace(objects, velocity_mps=objects.velocity_mps * moves[:, None])
 
 
 def _moves(tracks: Detections) -> npt.NDArray[np.bool_]:
-    """Tell which of them (M,) are fast enough to be taken to move, and slow enough."""
+    """Tell which of them (M,) are fast enough to count as moving, and slow enough to be plausible."""
     speed, long = np.hypot(*tracks.velocity_mps[:, :2].T), tracks.size_m[:, 0] > _LONG_M
     return np.asarray(np.where(long, speed > _LONG_STANDS_MPS, (speed > _SHORT_STANDS_MPS) & (speed < _SHORT_MOST_MPS)))

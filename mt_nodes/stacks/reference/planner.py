@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the closed loop: keeps to its route, follows, stops for people and red lights, evades if it must."""
+"""The closed-loop driver: follows its route and vehicles, stops for people and red lights, evades if necessary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mt_nodes.stacks.reference.car_following import Following, eased
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
-from mt_nodes.stacks.reference.lanes_beside import APART_M, lanes_beside, room_in
+from mt_nodes.stacks.reference.lanes_beside import APART_M, adjacent_lanes, room_in
 from mt_nodes.stacks.reference.least_harm import early, harm_of, least_harmful
 from mt_nodes.stacks.reference.lights import stop_ahead
 from mt_nodes.stacks.reference.planner_memory import Memory
@@ -45,7 +45,7 @@ _AT_ONCE_M = 0.1
 
 @dataclass(frozen=True)
 class _Decision:
-    """How to accelerate, how far left of the lane's middle to drive, and whether it is an emergency."""
+    """The target acceleration, the offset to the left of the lane's middle, and whether it is an emergency."""
 
     acceleration_mps2: float
     aside_m: float = 0.0
@@ -111,25 +111,26 @@ class Planner:
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
-    def __call__(self, told: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
+    def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``control`` and ``path``, where it is about to drive, in ``base_link``.
 
         Args:
-            told: ``objects``, ``odometry``, ``route`` and, where there are lights and lanes to evade over, ``signals``
-                and ``lanes``. stamp_ns: of the instant; without one it is taken to follow 0.1 s after the one before.
+            inputs: ``objects``, ``odometry``, ``route`` and, where there are lights and lanes to evade over,
+                ``signals`` and ``lanes``. stamp_ns: of the instant; without one it is taken to follow 0.1 s after the
+                one before.
         """
-        odometry: Odometry = told["odometry"]
+        odometry: Odometry = inputs["odometry"]
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
-        more = (told.get("signals", dark), told.get("lanes", Lanes.make(odometry.frame_id, stamp_ns)))
-        return self.drive(Situation(told["objects"], odometry, told["route"], *more), stamp_ns)
+        more = (inputs.get("signals", dark), inputs.get("lanes", Lanes.make(odometry.frame_id, stamp_ns)))
+        return self.drive(Situation(inputs["objects"], odometry, inputs["route"], *more), stamp_ns)
 
     def drive(self, situation: Situation, stamp_ns: int | None) -> Output:
-        """Return what is said of a situation."""
+        """Return the output for a situation."""
         elapsed_s = self._memory.elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new
             known = replace(situation, objects=situation.objects.take(situation.objects.finite))
-            self._memory.said = self._decided(self._steps.look(known), elapsed_s)
-        return self._memory.said
+            self._memory.output = self._decided(self._steps.look(known), elapsed_s)
+        return self._memory.output
 
     def reset(self) -> None:
         """Forget everything."""
@@ -148,7 +149,7 @@ class Planner:
 
     @property
     def _across_mps2(self) -> float:
-        """What it asks across the road while it evades."""
+        """The lateral acceleration that it commands while it evades."""
         grip = self._memory.grip.most_mps2
         return _GRIP_USED * grip if isfinite(grip) else self.evades_mps2
 
@@ -176,31 +177,31 @@ class Planner:
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def _decided(self, situation: Situation, elapsed_s: float) -> Output:
-        way, here = LanePath.of(situation.route), pose_of(situation.odometry)
-        if way is None or not here.known:  # nowhere to go, or lost: stand, wheels straight
+        way, ego = LanePath.of(situation.route), pose_of(situation.odometry)
+        if way is None or not ego.known:  # nowhere to go, or lost: stand, wheels straight
             stand = _Decision(-self.braking_mps2)
             return Output(
                 control=self._command(situation, stand, 0.0, elapsed_s), path=Path.make("base_link", None, [])
             )
-        decision = self._decision(situation, here, way, elapsed_s)
-        curvature = self._pursuit.curvature_1pm(way, here.later(self.late_s), decision.aside_m)
+        decision = self._decision(situation, ego, way, elapsed_s)
+        curvature = self._pursuit.curvature_1pm(way, ego.later(self.late_s), decision.aside_m)
         control = self._command(situation, decision, curvature, elapsed_s)
-        return Output(control=control, path=self._pursuit.path(way, here, decision.aside_m))
+        return Output(control=control, path=self._pursuit.path(way, ego, decision.aside_m))
 
-    def _decision(self, situation: Situation, here: EgoPose, way: LanePath, elapsed_s: float) -> _Decision:
+    def _decision(self, situation: Situation, ego: EgoPose, way: LanePath, elapsed_s: float) -> _Decision:
         """Return what to do: drive on, follow, stop, evade."""
-        traffic = Traffic.predicted(situation.objects, here, way, self.horizon_s, self.drifts_mps, self.full)
-        (station,), (left,) = (column.tolist() for column in way.place(np.array([[here.x_m, here.y_m]])))
+        traffic = Traffic.predicted(situation.objects, ego, way, self.horizon_s, self.drifts_mps, self.full)
+        (station,), (left,) = (column.tolist() for column in way.place(np.array([[ego.x_m, ego.y_m]])))
         slowing = self._memory.acceleration_mps2 or 0.0
-        across = here.speed_mps * sin(here.yaw_rad - float(way.heading_at(np.array([station]))[0]))
+        across = ego.speed_mps * sin(ego.yaw_rad - float(way.heading_at(np.array([station]))[0]))
         ends = (station + self.front_m, station - self.rear_m)
-        body = EgoBody(*ends, left, here.speed_mps, slowing, self.width_m, across)
-        self._memory.grip.felt(here.speed_mps, slowing, self._memory.escape is not None, elapsed_s)
+        body = EgoBody(*ends, left, ego.speed_mps, slowing, self.width_m, across)
+        self._memory.grip.update(ego.speed_mps, slowing, self._memory.escape is not None, elapsed_s)
         aside = self._aside_m(situation, elapsed_s)
-        settles_m = self._pursuit.ahead_m(here.speed_mps)
+        settles_m = self._pursuit.ahead_m(ego.speed_mps)
         if self._has_struck(body, traffic):
-            there = self._memory.escape.aim_m if self._memory.escape else aside
-            return _Decision(-self.emergency_mps2, there, True)
+            aim_m = self._memory.escape.aim_m if self._memory.escape else aside
+            return _Decision(-self.emergency_mps2, aim_m, True)
         conflicts = body.conflicts(traffic, aside, settles_m, self.spare_m, self.yields_s)
         late = self._late(self._steps.reckon(situation, conflicts), body)
         ways = self._ways(situation, way, traffic, body, late)
@@ -218,20 +219,20 @@ class Planner:
             conflicts = body.conflicts(traffic, aside, _AT_ONCE_M, 0.0, self.yields_s)
         self._memory.escape = escape
         leads = [c.lead for c in self._steps.reckon(situation, conflicts) if c.lead.row != passed]
-        if light := stop_ahead(situation.signals, way, body.front_m, here.speed_mps, self.standstill_m):
+        if light := stop_ahead(situation.signals, way, body.front_m, ego.speed_mps, self.standstill_m):
             leads.append(light)
         law, cruise = self._following, self._steps.cruise_mps(situation, self.cruise_mps)
-        allowed = way.allowed_mps(station + here.speed_mps * self.late_s, self.across_mps2, self.braking_mps2)
-        wanted = [law.wanted_mps2(here.speed_mps, cruise, lead) for lead in (None, *leads)]
-        wanted.append(max((allowed - here.speed_mps) / _BENDS_S, -_BENDS_MPS2))
+        allowed = way.allowed_mps(station + ego.speed_mps * self.late_s, self.across_mps2, self.braking_mps2)
+        accelerations = [law.wanted_mps2(ego.speed_mps, cruise, lead) for lead in (None, *leads)]
+        accelerations.append(max((allowed - ego.speed_mps) / _BENDS_S, -_BENDS_MPS2))
         if escape is not None and escape.hits:  # tyres that brake do not steer: first there, then all brakes
-            wanted = [-self.emergency_mps2 if abs(left - aside) < APART_M else -self.braking_mps2]
+            accelerations = [-self.emergency_mps2 if abs(left - aside) < APART_M else -self.braking_mps2]
         elif escape is not None and escape.slows:
-            wanted.append(-self.braking_mps2 if escape.towards else -self.evades_braking_mps2)
-        return _Decision(min(wanted), aside, any(map(law.emergency, leads)))
+            accelerations.append(-self.braking_mps2 if escape.towards else -self.evades_braking_mps2)
+        return _Decision(min(accelerations), aside, any(map(law.emergency, leads)))
 
     def _has_struck(self, body: EgoBody, traffic: Traffic) -> bool:
-        """Tell whether the vehicle has hit whom it could not but hit."""
+        """Tell whether the vehicle has hit somebody that it could not avoid."""
         memory = self._memory
         memory.struck |= memory.harmful and body.touched(traffic)
         return memory.struck
@@ -239,7 +240,7 @@ class Planner:
     def _least_harmful(
         self, situation: Situation, traffic: Traffic, body: EgoBody, ways: Sequence[Escape]
     ) -> Escape | None:
-        """Return the way over a lane beside on which least harm is done, None where that is in the vehicle's own."""
+        """Return the adjacent lane's path that does least harm, None if the vehicle's own lane does."""
         memory, lanes = self._memory, [way for way in ways if way.lane == ALONG]
         stay = self._evasion.stay(body, traffic, max((way.past_m for way in lanes), default=0.0))
         memory.harmful = bool(stay.hits)
@@ -253,14 +254,14 @@ class Planner:
         return None if chosen is stay else chosen
 
     def _late(self, conflicts: Sequence[Conflict], body: EgoBody) -> Conflict | None:
-        """Return the first of those for whom brakes alone do not help any more."""
+        """Return the first conflict for which braking alone is not enough."""
         late = [conflict for conflict in conflicts if self._evasion.too_late(conflict.lead, body.speed_mps)]
         return min(late, key=lambda conflict: conflict.lead.gap_m) if late else None
 
     def _ways(
         self, situation: Situation, way: LanePath, traffic: Traffic, body: EgoBody, late: Conflict | None
     ) -> Sequence[Escape]:
-        """Return the ways past somebody, over the lane of the vehicle and those beside it."""
+        """Return the paths past somebody, in the vehicle's lane and in adjacent ones."""
         if late is None:
             return ()
         evasion = self._evasion
@@ -268,25 +269,25 @@ class Planner:
         if not (self.takes_lanes and evasion.hopeless(late.lead, body.speed_mps)):
             return evasion.ways(body, traffic, late)
         to_m = body.front_m + late.lead.gap_m + body.front_m - body.rear_m
-        return evasion.ways(body, traffic, late, lanes_beside(situation.lanes, way, body.rear_m, to_m))
+        return evasion.ways(body, traffic, late, adjacent_lanes(situation.lanes, way, body.rear_m, to_m))
 
     def _escape(
         self, late: Conflict | None, ways: Sequence[Escape], body: EgoBody, elapsed_s: float
     ) -> tuple[Escape | None, int | None]:
-        """Return the way past somebody that is taken until he is behind, and the row of whom it passes for certain.
+        """Return the evasive path until the obstacle is behind, and the row of the obstacle that it certainly avoids.
 
         None while brakes do, and None where nobody is passed so.
         """
         former = self._memory.escape
         if former is not None and not former.past:
-            escape = former.went_on(ways, body.speed_mps * elapsed_s)
+            escape = former.advanced(ways, body.speed_mps * elapsed_s)
         else:
             escape = None if late is None else self._steps.escape(ways, body.left_m)
         certain = late is not None and escape in ways and not (escape and escape.hits)
         return escape, late.lead.row if late is not None and certain else None
 
     def _aside_m(self, situation: Situation, elapsed_s: float) -> float:
-        """Return how far left of the lane's middle to drive, without haste."""
+        """Return the offset to the left of the lane's middle, in normal driving."""
         memory, most = self._memory, _SWAYS_MPS * elapsed_s
         memory.aside_m = eased(self._steps.aside_m(situation), memory.aside_m, most)
         return memory.aside_m
@@ -298,11 +299,11 @@ class Planner:
         return Pursuit(self.look_ahead_s, *self.look_ahead_m, _MARGIN * self.across_mps2)
 
     def _command(self, situation: Situation, decision: _Decision, curvature_1pm: float, elapsed_s: float) -> Control:
-        """Return what is told of an acceleration, eased, and a curvature."""
-        memory, wanted = self._memory, decision.acceleration_mps2
+        """Return the command for an acceleration, with limited jerk, and a curvature."""
+        memory, target_mps2 = self._memory, decision.acceleration_mps2
         before = memory.acceleration_mps2
         jerk = self.emergency_jerk_mps3 if decision.emergency or memory.escape else self.jerk_mps3
-        acceleration = wanted if before is None else eased(wanted, before, jerk * elapsed_s)
+        acceleration = target_mps2 if before is None else eased(target_mps2, before, jerk * elapsed_s)
         present = situation.odometry.speed_mps if isfinite(situation.odometry.speed_mps) else 0.0
         # Who stands brakes no longer.
         memory.acceleration_mps2 = acceleration if present > 0.0 else max(0.0, acceleration)

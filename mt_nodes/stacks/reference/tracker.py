@@ -25,7 +25,7 @@ ALPHA, BETA = 0.6, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """One followed obstacle: its number, its latest box, velocity (3,) in m/s, updates, and updates missed in a row."""
+    """One tracked obstacle: its number, latest box, velocity (3,) in m/s, updates, and updates missed in a row."""
 
     number: int
     box: Detections
@@ -37,16 +37,16 @@ class Track:
         """Return the centre (3,) after a time at constant velocity."""
         return np.asarray(self.box.center_m[0] + self.velocity_mps * dt_s)
 
-    def updated(self, seen: Detections, dt_s: float) -> Track:
+    def updated(self, detection: Detections, dt_s: float) -> Track:
         """Return the track after a matching detection."""
         expected = self.predicted(dt_s)
-        surprise = seen.center_m[0] - expected
+        surprise = detection.center_m[0] - expected
         velocity = self.velocity_mps + (BETA / dt_s * surprise if dt_s > 0 else 0.0)
-        box = replace(seen, center_m=(expected + ALPHA * surprise)[None])
+        box = replace(detection, center_m=(expected + ALPHA * surprise)[None])
         return Track(self.number, box, velocity, self.hits + 1)
 
     def coasted(self, dt_s: float, confidence: float) -> Track:
-        """Return the track after an update without it: moved on, and less sure."""
+        """Return the track after an update without a detection: moved on, with a lower score."""
         box = replace(self.box, center_m=self.predicted(dt_s)[None], score=self.box.score * confidence)
         return replace(self, box=box, misses=self.misses + 1)
 
@@ -60,7 +60,7 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class Tracking(LidarDetector):
-    """Follows a detector's obstacles from cloud to cloud and publishes those it has seen often enough.
+    """Tracks a detector's obstacles from cloud to cloud and publishes those it has detected often enough.
 
     Positions and velocities are relative to the moving vehicle. The same clouds in the same order give the same
     answers; after a jump of time (backwards, or ahead by more than ``max_gap_s``) it starts anew.
@@ -102,25 +102,25 @@ class Tracking(LidarDetector):
         self._memory.stamp_ns = stamp_ns
         return self._steps.elapsed_s(elapsed)
 
-    def _update(self, seen: Detections, dt_s: float) -> None:
+    def _update(self, detections: Detections, dt_s: float) -> None:
         tracks = self._memory.tracks
-        match = self._assign(np.array([t.predicted(dt_s) for t in tracks]).reshape(-1, 3), seen.center_m)
-        kept = [
-            track.updated(seen.take(np.array([match[i]])), dt_s)
+        match = self._assign(np.array([t.predicted(dt_s) for t in tracks]).reshape(-1, 3), detections.center_m)
+        updated = [
+            track.updated(detections.take(np.array([match[i]])), dt_s)
             if i in match
             else track.coasted(dt_s, self.coasting_confidence)
             for i, track in enumerate(tracks)
         ]
         # An unconfirmed track gets no second chance: clutter seldom appears twice in a row.
-        allowed = [self.max_misses if track.hits >= self.confirm_hits else 0 for track in kept]
-        self._memory.tracks = [track for track, most in zip(kept, allowed, strict=True) if track.misses <= most]
-        for row in sorted(set(range(len(seen))) - set(match.values())):
-            self._memory.tracks.append(Track(self._memory.next_number, seen.take(np.array([row])), np.zeros(3)))
+        allowed = [self.max_misses if track.hits >= self.confirm_hits else 0 for track in updated]
+        self._memory.tracks = [track for track, most in zip(updated, allowed, strict=True) if track.misses <= most]
+        for row in sorted(set(range(len(detections))) - set(match.values())):
+            self._memory.tracks.append(Track(self._memory.next_number, detections.take(np.array([row])), np.zeros(3)))
             self._memory.next_number += 1
 
-    def _assign(self, expected: Floats, seen: Floats) -> dict[int, int]:
-        """Return detection by track: the pairing of least total distance among those within the gate."""
-        distance = np.linalg.norm(expected[:, None, :2] - seen[None, :, :2], axis=2)
+    def _assign(self, expected: Floats, detected: Floats) -> dict[int, int]:
+        """Return detection by track: the assignment of least total distance within the gate."""
+        distance = np.linalg.norm(expected[:, None, :2] - detected[None, :, :2], axis=2)
         rows, columns = linear_sum_assignment(np.minimum(distance, self.gate_m))
         return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if distance[i, j] < self.gate_m}
 

@@ -103,10 +103,10 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
     above = row < top
-    goes_on = np.take_along_axis(on_top, top, axis=0)
+    continues = np.take_along_axis(on_top, top, axis=0)
     farthest = np.float32(np.quantile(range_m[measured], 0.99))
-    filled[above & ~goes_on] = farthest
-    filled[above & _sky(coarse_light(decode(image), shape, step), above, top, goes_on)] = np.inf
+    filled[above & ~continues] = farthest
+    filled[above & _sky(coarse_light(decode(image), shape, step), above, top, continues)] = np.inf
     ground = _ground_m(bundle, image, camera, step)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
@@ -153,9 +153,9 @@ def _before_camera(
 ) -> npt.NDArray[np.int64]:
     """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
     x, y, z = xyz.T
-    here = -to_camera[:3, :3].T @ to_camera[:3, 3]
+    eye = -to_camera[:3, :3].T @ to_camera[:3, 3]
     with np.errstate(invalid="ignore", over="ignore"):
-        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), here, strict=True))
+        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), eye, strict=True))
         a, b, c = to_camera[2, :3].tolist()
         ahead = dx * a + dy * b + dz * c
         within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
@@ -192,7 +192,7 @@ def _closed(range_m: Singles) -> Singles:
         return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)
 
 
-def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
+def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     """Return which cells above all returns look like sky: as bright as its brightest part, not red.
 
     A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
@@ -202,7 +202,7 @@ def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
         light: (h, w, 3) of the cells, red, green, blue.
         above: (h, w) the cells in question.
         top: (1, w) each column's topmost measured row.
-        goes_on: (1, w) whether the surface hit there may continue upward.
+        continues: (1, w) whether the surface hit there may continue upward.
     """
     if not above.any():
         return above
@@ -213,7 +213,7 @@ def _sky(light: Singles, above: Cells, top: Grid, goes_on: Cells) -> Cells:
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
     similar = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
-    like_sky &= ~(goes_on & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & similar)
+    like_sky &= ~(continues & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & similar)
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 

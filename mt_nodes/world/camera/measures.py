@@ -101,9 +101,9 @@ def mean_difference(old: Picture, new: Picture, where: Mask | None = None) -> fl
     return float(np.mean(mean[: 1 if old.order == "mono" else 3])) / old.full_scale
 
 
-def share_changed(old: Picture, new: Picture, by: float, where: Mask | None = None) -> float:
-    """Return the share of pixels that differ by more than ``by`` of full scale."""
-    return _share(np.asarray(cv2.compare(difference(old, new), by * old.full_scale, cv2.CMP_GT)), where)
+def share_changed(old: Picture, new: Picture, threshold: float, where: Mask | None = None) -> float:
+    """Return the share of pixels that differ by more than ``threshold`` of full scale."""
+    return _share(np.asarray(cv2.compare(difference(old, new), threshold * old.full_scale, cv2.CMP_GT)), where)
 
 
 def blockiness(picture: Picture) -> float:

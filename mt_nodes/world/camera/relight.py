@@ -122,10 +122,10 @@ def _blending(other: Singles) -> tuple[Pixels, list[Pixels]]:
     so_far = np.concatenate([[0.0], np.cumsum(matters)]) * (255.0 / matters.sum())
     level_of = np.repeat(np.rint(np.interp((np.arange(4096) + 0.5) / 4096.0, fine, so_far)).astype(np.uint8), 16)
     share = np.interp(np.arange(256), so_far, fine).astype(np.float32)[:, None]
-    seen = _light_table(np.dtype(np.uint8)) * share
+    scaled = _light_table(np.dtype(np.uint8)) * share
     rest = np.float32(1.0) - share
     different = other if np.ptp(other) > 0.0 else other[:1]
-    return level_of, [cv2.LUT(_whole(seen + rest * light), _byte_table()).reshape(-1) for light in different]
+    return level_of, [cv2.LUT(_whole(scaled + rest * light), _byte_table()).reshape(-1) for light in different]
 
 
 def light_in(pixels: Pixels) -> Singles:

@@ -60,7 +60,7 @@ class Contacts:
         reach = [radius + float(np.hypot(*body.corners_m.T).max()) for body in self.bodies]
         self._reach2 = np.array(reach) ** 2
         self._touched: set[int] = set()
-        self._there: dict[int, tuple[tuple[float, ...], shapely.Polygon]] = {}
+        self._placed_bodies: dict[int, tuple[tuple[float, ...], shapely.Polygon]] = {}
 
     def found(self, time_s: float, ego: EgoState, actors: Floats) -> list[Collision]:
         """Return the contacts that begin at an instant.
@@ -86,11 +86,11 @@ class Contacts:
 
     def _placed(self, i: int, pose: tuple[float, ...]) -> shapely.Polygon:
         """Return the polygon of a body; standing ones are cached."""
-        before, there = self._there.get(i, ((), None))
-        if there is None or before != pose:
-            there = shapes.placed(self.bodies[i].corners_m, *pose)
-            self._there[i] = pose, there
-        return there
+        before, polygon = self._placed_bodies.get(i, ((), None))
+        if polygon is None or before != pose:
+            polygon = shapes.placed(self.bodies[i].corners_m, *pose)
+            self._placed_bodies[i] = pose, polygon
+        return polygon
 
     def _collision(self, time_s: float, ego: EgoState, body: Body, row: Floats, shared: shapely.Geometry) -> Collision:
         contact = shared.centroid

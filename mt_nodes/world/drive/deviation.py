@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 ALIGNMENTS = ("frechet", "dtw", "time")
 
 
-def apart_m(one: Floats, other: Floats, by: str, within_rows: int) -> float:
+def apart_m(one: Floats, other: Floats, alignment: str, within_rows: int) -> float:
     """Return the distance of two ways, (N, 2) and (M, 2) places at even times, in metres.
 
     ``time``: the largest distance at one time. ``frechet``: the least possible largest distance when both ways are
@@ -25,13 +25,13 @@ def apart_m(one: Floats, other: Floats, by: str, within_rows: int) -> float:
     """
     if abs(len(one) - len(other)) > within_rows:
         return float("inf")
-    if by == "time":
+    if alignment == "time":
         rows = min(len(one), len(other))
         return float(np.linalg.norm(one[:rows] - other[:rows], axis=1).max())
     cost = np.linalg.norm(one[:, None] - other[None], axis=-1)
     off = np.arange(len(one))[:, None] - np.arange(len(other))[None]
     cost[np.abs(off) > within_rows] = np.inf
-    if by == "frechet":
+    if alignment == "frechet":
         return float(_ends(_walked(cost, np.maximum, 1.0)).min())
     steps = np.add.outer(np.arange(1, len(one) + 1), np.arange(1, len(other) + 1))
     return float(_ends(_walked(cost, np.add, 2.0) / steps).min())
@@ -48,9 +48,9 @@ def _walked(cost: Floats, join: Callable[[Floats, Floats], Floats], diagonal: fl
     for total in range(2, rows + columns + 1):
         i = np.arange(max(1, total - columns), min(rows, total - 1) + 1)
         j = total - i
-        here = cost[i - 1, j - 1]
-        beside = join(np.minimum(best[i - 1, j], best[i, j - 1]), here)
-        best[i, j] = np.minimum(beside, join(best[i - 1, j - 1], diagonal * here))
+        cell_cost = cost[i - 1, j - 1]
+        straight = join(np.minimum(best[i - 1, j], best[i, j - 1]), cell_cost)
+        best[i, j] = np.minimum(straight, join(best[i - 1, j - 1], diagonal * cell_cost))
     return best[1:, 1:]
 
 

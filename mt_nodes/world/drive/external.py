@@ -109,7 +109,7 @@ class Origin:
 
 
 #: Both frames are the same.
-HERE = Origin()
+SAME_ORIGIN = Origin()
 
 
 class ExternalWorld(World):

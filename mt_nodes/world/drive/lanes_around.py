@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 #: Spacing of points along lanes; the way is sampled at twice that.
 _STEP_M = 2.0
 #: Lanes farther beside the way, or with a larger angle to it, are no neighbours.
-_BESIDE_M, _TURN_RAD = 9.0, 0.5
+_NEIGHBOUR_M, _TURN_RAD = 9.0, 0.5
 
 
 class LanesAround:
@@ -37,19 +37,19 @@ class LanesAround:
         poses = self._poses[rows]
         off = poses[:, None, :2] - sampled[:, :2]
         nearest = np.argmin(np.einsum("nki,nki->nk", off, off), axis=1)
-        there, off = sampled[nearest], off[np.arange(len(off)), nearest]
-        c, s = np.cos(there[:, 2]), np.sin(there[:, 2])
+        poses_near, off = sampled[nearest], off[np.arange(len(off)), nearest]
+        c, s = np.cos(poses_near[:, 2]), np.sin(poses_near[:, 2])
         ahead, left = c * off[:, 0] + s * off[:, 1], c * off[:, 1] - s * off[:, 0]
-        turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - there[:, 2]))))
+        turn = np.abs(np.angle(np.exp(1j * (poses[:, 2] - poses_near[:, 2]))))
         same = turn < _TURN_RAD
-        near = (np.abs(ahead) <= 2 * _STEP_M) & (np.abs(left) < _BESIDE_M) & (same | (turn > np.pi - _TURN_RAD))
+        near = (np.abs(ahead) <= 2 * _STEP_M) & (np.abs(left) < _NEIGHBOUR_M) & (same | (turn > np.pi - _TURN_RAD))
         own = same & (np.abs(left) < np.take(self._widths, self._lane[rows]) / 2.0)
         direction = np.where(own, 0, np.where(same, 1, 2))
         return list(self._strips(rows[near], direction[near]))
 
     def _around(self, sampled: Floats) -> npt.NDArray[np.intp]:
         """Return the rows that may be near a way, which excludes most of a map."""
-        beyond = _BESIDE_M + 2 * _STEP_M
+        beyond = _NEIGHBOUR_M + 2 * _STEP_M
         low, high = sampled[:, :2].min(axis=0) - beyond, sampled[:, :2].max(axis=0) + beyond
         return np.flatnonzero(((self._poses[:, :2] >= low) & (self._poses[:, :2] <= high)).all(axis=1))
 

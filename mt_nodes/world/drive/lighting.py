@@ -81,8 +81,8 @@ def light_of(environment: Environment) -> Light:
     left = 2.0 ** (-_STOPS * darkness) * np.power(_NIGHT_TINT, darkness)
     sky = left * _NIGHT_SKY**darkness
 
-    def mixed(clear: tuple[float, ...], grey: tuple[float, ...], by: npt.NDArray[np.float64]) -> Singles:
-        return np.asarray(((1.0 - covered) * np.array(clear) + covered * np.array(grey)) * by, np.float32)
+    def mixed(clear: tuple[float, ...], grey: tuple[float, ...], scale: npt.NDArray[np.float64]) -> Singles:
+        return np.asarray(((1.0 - covered) * np.array(clear) + covered * np.array(grey)) * scale, np.float32)
 
     return Light(
         to_sun.astype(np.float32),

@@ -118,8 +118,8 @@ def _body_of(kind: str, size_m: Size | None, tone: float, skin: int | None, step
     centred = _scaled(replace(mesh, vertices_m=mesh.vertices_m - middle), scale)
     if size_m is None and not middle.any():
         return BodyShape(centred, paint)
-    by, shift = scale.astype(np.float32), middle.astype(np.float32)
-    return BodyShape(centred, lambda surface: paint(replace(surface, xyz_m=surface.xyz_m / by + shift)))
+    factor, shift = scale.astype(np.float32), middle.astype(np.float32)
+    return BodyShape(centred, lambda surface: paint(replace(surface, xyz_m=surface.xyz_m / factor + shift)))
 
 
 def _repainted(paint: Paint, colours: Mapping[Rgb, Rgb]) -> Paint:

@@ -103,14 +103,14 @@ def _circle(most: float) -> Iterator[tuple[str, list[Phase]]]:
 def _swerves(vehicle: Vehicle, most: float) -> Iterator[tuple[str, list[Phase]]]:
     """Yield steering and then braking; braking and then steering; to one side and back."""
     hard = -vehicle.brake_mps2
-    brake, roll_on = (inf, hard, nan), [(_ROLL_S, 0.0, nan), (inf, hard, nan)]
+    brake, rolling = (inf, hard, nan), [(_ROLL_S, 0.0, nan), (inf, hard, nan)]
     for side, sign in _SIDES:
         for k in _TIMES_S:
             yield f"{side} {k:g} s, brake", [(k, 0.0, sign * most), brake]
             yield f"{side} in haste {k:g} s, brake", [(k, 0.0, 3.0 * sign * most), brake]
             yield f"brake {k:g} s, {side}", [(k, hard, 0.0), (1.0, 0.0, sign * most), brake]
-            yield f"roll {k:g} s, {side}", [(k, 0.0, 0.0), (0.5, 0.0, sign * most), *roll_on]
+            yield f"roll {k:g} s, {side}", [(k, 0.0, 0.0), (0.5, 0.0, sign * most), *rolling]
             for how, along, across in (("", 0.0, 1.0), (" gently", 0.0, 0.5), (" braking", -0.5, 0.87)):
                 out, back = (k, along * most, sign * across * most), (k, along * most, -sign * across * most)
                 yield f"{side}{how} {k:g} s and back, brake", [out, back, brake]
-                yield f"{side}{how} {k:g} s and back, roll on", [out, back, *roll_on]
+                yield f"{side}{how} {k:g} s and back, roll on", [out, back, *rolling]

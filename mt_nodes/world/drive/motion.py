@@ -31,7 +31,7 @@ _YELLOW_MPS2 = 1.2 * _GENTLE_MPS2
 #: Pedestrians: nearly at once, within a step or two.
 _AT_ONCE_MPS2, _ABOUT_RADPS = 100.0, 8.0
 #: Distances: behind a standing vehicle, time gap behind a moving one, lateral, look-ahead, before a stop line.
-_BEHIND_M, _BEHIND_S, _BESIDE_M, _AHEAD_M, _BEFORE_LINE_M = 2.0, 1.0, 0.3, 60.0, 0.3
+_BEHIND_M, _BEHIND_S, _SIDE_M, _AHEAD_M, _BEFORE_LINE_M = 2.0, 1.0, 0.3, 60.0, 0.3
 
 
 class Motion:
@@ -109,7 +109,7 @@ class Motion:
         along, across = np.abs(np.cos(turned)), np.abs(np.sin(turned))
         lateral -= (across * others[:, 4] + along * others[:, 5] + self._width_m[own, None]) / 2.0
         gap = ahead - (along * others[:, 4] + across * others[:, 5] + self._length_m[own, None]) / 2.0
-        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (lateral < _BESIDE_M)
+        in_way = (ahead > 0.0) & (gap < _AHEAD_M) & (lateral < _SIDE_M)
         in_way[np.arange(len(own)), own] = False
         onward = np.maximum(others[:, 3] * np.cos(turned), 0.0)
         stops_m = gap - _BEHIND_M + onward * (onward / (2.0 * _GENTLE_MPS2) - _BEHIND_S)

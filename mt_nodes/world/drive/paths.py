@@ -69,10 +69,10 @@ class Paths:
             (D, M) each: distance ahead, lateral distance there, the piece.
         """
         left = np.maximum(station_m[:, None] - self.station_m[actors], 0.0)
-        here = places_m[None, :, None] - self.begin_m[actors][:, None]
-        onward = np.einsum("dmki,dki->dmk", here, self.along[actors])
+        offset_m = places_m[None, :, None] - self.begin_m[actors][:, None]
+        onward = np.einsum("dmki,dki->dmk", offset_m, self.along[actors])
         onward = np.clip(onward, left[:, None], np.maximum(left, self.length_m[actors])[:, None])
-        away = here - onward[..., None] * self.along[actors][:, None]
+        away = offset_m - onward[..., None] * self.along[actors][:, None]
         lateral = np.where((left < self.length_m[actors])[:, None], np.hypot(away[..., 0], away[..., 1]), np.inf)
         piece = lateral.argmin(axis=2)
         rows = np.arange(len(actors))[:, None]
@@ -114,7 +114,7 @@ def stops_on_foot(actor: Actor, road: RoadMap) -> list[tuple[float, str]]:
     return stops
 
 
-def stops_on_wheels(actor: Actor, road: RoadMap, beside_m: float = 1.5) -> list[tuple[float, str]]:
+def stops_on_wheels(actor: Actor, road: RoadMap, reach_m: float = 1.5) -> list[tuple[float, str]]:
     """Return where a vehicle's way passes a stop line in its direction, along the way, and its light."""
     line, stops = line_of(actor), []
     for signal in road.signals:
@@ -123,7 +123,7 @@ def stops_on_wheels(actor: Actor, road: RoadMap, beside_m: float = 1.5) -> list[
         stop = road.lanes[signal.lane].pose_at(signal.stop_m)
         station = line.project(shapely.Point(stop.x_m, stop.y_m))
         near, ahead = line.interpolate(station), line.interpolate(station + 0.5)
-        if near.distance(shapely.Point(stop.x_m, stop.y_m)) > beside_m:
+        if near.distance(shapely.Point(stop.x_m, stop.y_m)) > reach_m:
             continue
         along = (ahead.x - near.x) * np.cos(stop.yaw_rad) + (ahead.y - near.y) * np.sin(stop.yaw_rad)
         if along > 0.35:

@@ -104,7 +104,7 @@ class Reach:
         if touched.intersects(self.places):
             self.places = self.places.difference(touched)
 
-    def stay_on(self, ground: shapely.Geometry) -> None:
+    def clip_to(self, ground: shapely.Geometry) -> None:
         """Remove the places at which the centre of the car is surely outside of an area."""
         forward = (self._vehicle.front_m - self._vehicle.rear_m) / 2.0
         shifted = shapely.transform(ground, lambda xy: xy - forward * self.ahead)
@@ -166,7 +166,7 @@ def nowhere_left_s(
         for body in bodies:
             reach.keep_off(body.corners_at(k))
         if ground is not None:
-            reach.stay_on(ground)
+            reach.clip_to(ground)
             reach.places = reach.places.intersection(inner) if whole else reach.places
         if reach.places.is_empty:
             return reach.time_s

@@ -63,11 +63,11 @@ class Lane:
 
     def station_of(self, x_m: float, y_m: float) -> tuple[float, float]:
         """Return the station of a place on the lane, and its distance to the left of the centre line."""
-        here, begin = np.array([x_m, y_m]), self.line_m[:-1]
+        place, begin = np.array([x_m, y_m]), self.line_m[:-1]
         along = np.diff(self.line_m, axis=0)
         squared = np.einsum("ij,ij->i", along, along)
-        share = np.clip(np.einsum("ij,ij->i", here - begin, along) / squared, 0.0, 1.0)
-        away = here - (begin + share[:, None] * along)
+        share = np.clip(np.einsum("ij,ij->i", place - begin, along) / squared, 0.0, 1.0)
+        away = place - (begin + share[:, None] * along)
         k = int(np.argmin(np.einsum("ij,ij->i", away, away)))
         length = float(np.sqrt(squared[k]))
         left = float(along[k, 0] * away[k, 1] - along[k, 1] * away[k, 0]) / length

@@ -55,13 +55,13 @@ class Route:
                 limit[begin:] = one.limit_mps
         self.pose, self.limit_mps = pose, limit
 
-    def onward(self, here: Pose) -> Floats:
+    def onward(self, pose: Pose) -> Floats:
         """Return poses (n, 3) from a place to the end, one per metre."""
-        return self.pose[_nearest(self.pose, here) :]
+        return self.pose[_nearest(self.pose, pose) :]
 
-    def ahead(self, here: Pose) -> tuple[Floats, Floats]:
+    def ahead(self, pose: Pose) -> tuple[Floats, Floats]:
         """Return poses (n, 3) and limits (n,) from a little behind a place to the published length ahead."""
-        at = _nearest(self.pose, here)
+        at = _nearest(self.pose, pose)
         part = slice(max(0, at - round(_BEHIND_M / _STEP_M)), at + round(_AHEAD_M / _STEP_M) + 1)
         return self.pose[part], self.limit_mps[part]
 
@@ -84,9 +84,9 @@ def _off_m(distance_m: Any, turn_rad: Any) -> Any:
     return distance_m + _PER_RADIAN_M * np.abs(np.angle(np.exp(1j * turn_rad)))
 
 
-def _nearest(poses: Floats, here: Pose) -> int:
-    away = np.hypot(poses[:, 0] - here.x_m, poses[:, 1] - here.y_m)
-    return int(np.argmin(_off_m(away, poses[:, 2] - here.yaw_rad)))
+def _nearest(poses: Floats, pose: Pose) -> int:
+    away = np.hypot(poses[:, 0] - pose.x_m, poses[:, 1] - pose.y_m)
+    return int(np.argmin(_off_m(away, poses[:, 2] - pose.yaw_rad)))
 
 
 def _onward(road: RoadMap, lane: Lane) -> Iterator[Lane]:

@@ -20,7 +20,7 @@ from typing import Any
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.world.drive import traffic_messages as api
-from mt_nodes.world.drive.external import HERE, Origin, SimulatedObject, ego_of
+from mt_nodes.world.drive.external import SAME_ORIGIN, Origin, SimulatedObject, ego_of
 from mt_nodes.world.drive.scenario import Ego, Environment, Pose, Vehicle
 from mt_nodes.world.drive.trace import EgoState
 
@@ -53,7 +53,7 @@ class TrafficSettings:
     step_s: float = 0.02
     timeout_s: float = 30.0
     map_path: str = ""
-    origin: Origin = HERE
+    origin: Origin = SAME_ORIGIN
     assets: Mapping[str, str] = field(default_factory=dict)
     lights: Mapping[str, int] = field(default_factory=dict)
 
@@ -168,8 +168,8 @@ class TrafficSimulator:
 
     def _store_state(self, status: Any) -> None:
         """Store the simulator's state of the ego, and send it back: the simulator moves it."""
-        at, by, twist = status.pose.position, status.pose.orientation, status.action_status.twist
-        yaw = atan2(2.0 * (by.w * by.z + by.x * by.y), by.w**2 + by.x**2 - by.y**2 - by.z**2)
+        at, q, twist = status.pose.position, status.pose.orientation, status.action_status.twist
+        yaw = atan2(2.0 * (q.w * q.z + q.x * q.y), q.w**2 + q.x**2 - q.y**2 - q.z**2)
         pose = self.settings.origin.from_simulator(Pose(at.x, at.y, yaw))
         self._ego = ego_of(pose, twist.linear.x, twist.angular.z, self._vehicle.wheelbase_m)
         self._things[EGO_NAME] |= {"pose": status.pose, "action_status": status.action_status}

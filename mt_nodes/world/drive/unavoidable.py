@@ -75,11 +75,11 @@ class Avoidance:
     """Whether a collision is avoidable, and whom each manoeuvre hits.
 
     Attributes:
-        by: the first manoeuvre that avoids everybody, empty if there is none. reason: in words.
+        manoeuvre: the first manoeuvre that avoids everybody, empty if there is none. reason: in words.
     """
 
     answer: Avoidability
-    by: str
+    manoeuvre: str
     reason: str
     tried: tuple[ManoeuvreResult, ...]
 

@@ -25,7 +25,7 @@ Place = tuple[float, float, float]
 """Where an object stands and which way it looks: x, y in metres, yaw in radians."""
 
 #: Half the width of the ego's path, and lateral range of "beside".
-PATH_HALF_WIDTH_M, BESIDE_M = 0.8, (2.2, 6.0)
+PATH_HALF_WIDTH_M, LATERAL_M = 0.8, (2.2, 6.0)
 _INLIER_M, _BUMP_M, _OVERHEAD_M = 0.15, 0.3, 0.3
 _ENOUGH = 1000  # points for a plane
 _GROUND_POINTS, _OCCUPANTS = 5, 2
@@ -72,7 +72,7 @@ class Wish:
             bearing = rng.uniform(*self.bearing_rad)
             x, y = range_m * np.cos(bearing), range_m * np.sin(bearing)
         else:
-            low, high = (0.0, PATH_HALF_WIDTH_M) if self.where == "path" else BESIDE_M
+            low, high = (0.0, PATH_HALF_WIDTH_M) if self.where == "path" else LATERAL_M
             y = min(rng.uniform(low, high), range_m) * rng.choice([-1.0, 1.0])
             x = np.sqrt(range_m**2 - y**2)
         yaw = rng.uniform(-np.pi, np.pi) if self.yaw_rad is None else self.yaw_rad

@@ -98,12 +98,12 @@ def _faced(
         albedo = np.empty((len(x), 3), np.float32)
         albedo[:] = rest
         albedo[np.abs(surface.reflectivity - STEEL) < 1e-4] = _STEEL
-        on = x < front_m
-        albedo[on] = _interpolated(face, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        on_face = x < front_m
+        albedo[on_face] = _interpolated(face, y[on_face], z[on_face] - middle_m, size_m, surface.pixel_m)
         if glow is None:
             return SurfaceColours(albedo)
         shining = np.zeros_like(albedo)
-        shining[on] = _interpolated(glow, y[on], z[on] - middle_m, size_m, surface.pixel_m)
+        shining[on_face] = _interpolated(glow, y[on_face], z[on_face] - middle_m, size_m, surface.pixel_m)
         return SurfaceColours(albedo, shining)
 
     return paint

@@ -43,7 +43,7 @@ class Hits:
     brightness: Floats
 
     @property
-    def seen(self) -> npt.NDArray[np.bool_]:
+    def visible(self) -> npt.NDArray[np.bool_]:
         """Whether the object is nearer than the cloud's return (n,)."""
         return np.asarray(self.range_m < self.own_m)
 

@@ -24,7 +24,7 @@ _GAP_STEPS = 1.6
 #: How far beside the window neighbours are searched.
 _ASIDE_RAD = 0.2
 #: Most rings have a return this close to an end of the window; the others are searched all around.
-_BESIDE_RAD = 0.05
+_END_RAD = 0.05
 #: Returns of a ring closer to each other than this are on one ray (a second echo).
 _SAME_RAD = 1e-5
 #: Largest difference in elevation between neighbours of a ring: noise, and tilt by azimuth.
@@ -96,7 +96,7 @@ KnownReturns = tuple[Floats, Rows, Rows, Floats, Floats]
 
 def _end(cloud: Cloud, beams: Beams, bearing: float, side: float) -> KnownReturns:
     """Close every ring at one end of the window with the nearest return there; beyond, nothing is in the way."""
-    rows, off = beams.within(bearing + side, _BESIDE_RAD)
+    rows, off = beams.within(bearing + side, _END_RAD)
     elsewhere = np.setdiff1d(beams.rings, beams.ring[rows])
     if len(elsewhere):
         more = np.flatnonzero(beams.of_rings(elsewhere))

@@ -92,7 +92,7 @@ class ImageInstructed(Edited):
 
     AutoMT's "replaces". It is not proven that the picture shows what was requested: look at it.
 
-    Guaranteed: samples differ by 1 % of full scale or more on average; size, stamp and encoding stay.
+    Guaranteed: samples differ by 1 % of full scale or more on average; size, stamp and encoding do not change.
     """
 
     instruction: str = param("make it a snowy day", help="what is to be done to the picture")
@@ -112,12 +112,12 @@ _LEAST_PX = 16
 
 @dataclass(frozen=True)
 class ImageInpainted(Edited):
-    """Paints the object that a sentence names, where it would stand, with a model like FLUX.1-Fill.
+    """Paints the object that a sentence names where it would stand, with a model like FLUX.1-Fill.
 
     AutoMT's "adds". The place is a box on flat ground, given by range and offset from the vehicle's path; the model
     paints freely within it. Camera only: no cloud shows the object.
 
-    Guaranteed: within the box samples differ by 1 % of full scale or more on average, outside of it every pixel stayed.
+    Guaranteed: inside the box, samples differ by 1 % of full scale or more on average; outside it, no pixel changes.
     """
 
     prompt: str = param("a pedestrian crossing the road", help="what is to be seen in the place")

@@ -210,8 +210,8 @@ class EachImage(ChangesImages):
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
         own = {image.topic for image in source.images} | {info.topic for info in source.camera_infos}
-        if strangers := followup.first.changed_topics(source) - own:
-            return f"{', '.join(sorted(strangers))} changed, too"
+        if others := followup.first.changed_topics(source) - own:
+            return f"{', '.join(sorted(others))} changed, too"
         return self.prove_images(source, followup.first, draw)
 
 
@@ -257,5 +257,5 @@ def _outside(where: Mask, margin_px: int) -> Mask:
 
 def _loss(view: View, outside: Mask) -> float:
     """Return the largest change of a pixel by re-encoding the unchanged picture, as a share of full scale."""
-    again = decode(encode(view.picture, view.image))
-    return measures.largest_difference(view.picture, again, outside)
+    encoded = decode(encode(view.picture, view.image))
+    return measures.largest_difference(view.picture, encoded, outside)

@@ -33,7 +33,8 @@ class ImageDefocused(EachImage):
     The disc of radius r is approximated by two successive box filters with its variance, r²/4 on each axis, in whole
     pixels: the cost does not depend on the radius.
 
-    Guaranteed: detail (standard deviation of the Laplacian) fell, and mean brightness stayed within 1 % of full scale.
+    Guaranteed: detail (standard deviation of the Laplacian) falls, and the mean brightness stays within 1 % of full
+    scale.
     """
 
     radius_px: float = param(
@@ -88,13 +89,13 @@ _LONGEST_PX = 40.0
 
 @dataclass(frozen=True)
 class ImageMotionBlurred(EachImage):
-    """Blurs as the vehicle moves while the shutter is open: near objects and the picture's edges most, far ahead least.
+    """Blurs the picture as motion during the exposure does: near objects and edges most, far ahead least.
 
     Each pixel, at the range from the clouds, is projected from the camera's pose when the shutter opened; the picture
     is averaged along that path by halving: n steps average 2ⁿ pictures. Moving objects are blurred as if they stood.
 
-    Guaranteed: detail (standard deviation of the Laplacian) fell, most where the path is long, and the mean brightness
-    stayed within 2 % of full scale.
+    Guaranteed: detail (standard deviation of the Laplacian) falls, most where the motion path is long, and the mean
+    brightness stays within 2 % of full scale.
     """
 
     exposure_ms: float = param(20.0, low=0.1, high=200.0, unit="ms", neutral=0.1, help="time that the shutter is open")

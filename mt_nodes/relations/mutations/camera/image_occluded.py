@@ -28,7 +28,7 @@ class ImageOccluded(EachImage):
     """Covers part of the picture with something dark and opaque, such as a leaf or tape, throughout a segment.
 
     Guaranteed: the covered share of the picture is as requested, within a tenth of it or what the picture's edges cut
-    off; it is uniformly dark; outside of it every pixel stays.
+    off; the covered part is uniformly dark; outside it, no pixel changes.
     """
 
     share: float = param(0.1, low=0.005, high=0.6, neutral=0.005, help="share of the picture that is covered")

@@ -80,8 +80,8 @@ class BrightnessChanged(Pointwise):
 class ContrastChanged(Pointwise):
     """Multiplies every sample's distance from a mid grey, clipped at black and white.
 
-    Guaranteed: the standard deviation of the brightness fell with a gain below 1, to at most 2 % more than gain times
-    its old value, or rose with one above 1, to no more than that.
+    Guaranteed: with a gain below 1 the standard deviation of the brightness falls, to at most 2 % more than gain times
+    its old value; with one above 1 it rises, to no more than that.
     """
 
     gain: float = param(
@@ -109,7 +109,8 @@ class ExposureChanged(Pointwise):
     Light follows the sRGB transfer function (IEC 61966-2-1), because the camera's own curve is unknown. White stays
     white in a darkened picture: the picture does not tell how bright it was.
 
-    Guaranteed: the mean brightness rises or falls as requested, and overexposed pictures have no less white.
+    Guaranteed: the mean brightness rises or falls as requested, and an overexposed picture has no less white than
+    before.
     """
 
     stops: float = param(1.5, low=-6.0, high=6.0, unit="EV", neutral=0.0, help="power of two; below 0: under-exposed")
@@ -130,10 +131,10 @@ class ExposureChanged(Pointwise):
 
 @dataclass(frozen=True)
 class GammaChanged(Pointwise):
-    """Raises every sample to a power: black and white stay, values between darken (above 1) or brighten.
+    """Raises every sample to a power: midtones darken above 1 and brighten below it; black and white stay.
 
-    Guaranteed: the mean brightness falls for a gamma above 1 and rises below it; black and white areas stay so, within
-    a tenth of full scale.
+    Guaranteed: the mean brightness falls for a gamma above 1 and rises for one below it; black and white areas stay
+    black and white, within a tenth of full scale.
     """
 
     gamma: float = param(1.5, low=0.2, high=5.0, neutral=1.0, help="the power; above 1: darker between black and white")
@@ -165,7 +166,7 @@ class WhiteBalanceShifted(Pointwise):
     The red, green and blue light is multiplied by the ratio of a black body of that temperature to one of 6,504 K,
     normalised to green. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
 
-    Guaranteed: red over blue rose for a lower temperature and fell for a higher one.
+    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one.
     """
 
     temperature_k: float = param(
@@ -208,8 +209,8 @@ def _times(gain: float) -> Curve:
 class SaturationChanged(EachImage):
     """Multiplies every colour's distance from the grey of its brightness (BT.601); 0 removes all colour.
 
-    Guaranteed: the spread of red, green and blue changed by the factor where it falls, and rose where it is to rise;
-    the mean brightness stayed, within 2 % of full scale where colours are cut off.
+    Guaranteed: the spread of red, green and blue changes by the factor if it is to fall, and rises if it is to rise;
+    the mean brightness stays, within 2 % of full scale where colours are cut off.
     """
 
     factor: float = param(0.3, low=0.0, high=3.0, neutral=1.0, help="factor of the distance from grey; below 1: paler")

@@ -134,5 +134,5 @@ def _loss(view: View) -> float:
     if not (lossy(view.image) or spread_px(view.image)):
         return 0.0
     shifted = view.picture.with_pixels(np.roll(view.picture.pixels, (3, 5), (0, 1)))
-    again = decode(encode(shifted, view.image))
-    return float(np.abs(_averaged(again) - _averaged(shifted)).mean())
+    encoded = decode(encode(shifted, view.image))
+    return float(np.abs(_averaged(encoded) - _averaged(shifted)).mean())

@@ -26,7 +26,7 @@ class ImageMirrored(ImageWarped):
     camera's mount is unchanged, so this holds only for a camera in the middle of the vehicle that looks straight ahead.
     Text and signs are mirrored, too.
 
-    Guaranteed: every pixel has the value of the one on the other side, within the precision of the encoding.
+    Guaranteed: every pixel has the value of its mirror image, within the precision of the encoding.
     """
 
     intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is mirrored, too")
@@ -56,7 +56,8 @@ class ImageRotated(ImageWarped):
     CameraInfo stays: a roll is part of the mount, not of the intrinsics. If the principal point is the centre and
     pixels are square, this is exactly the picture of the rolled camera with an uncorrected transform.
 
-    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
+    Guaranteed: every place has the brightness of the place it came from, within half of what a shift by one pixel
+    changes.
     """
 
     angle_deg: float = param(
@@ -88,7 +89,8 @@ class ImageTranslated(ImageWarped):
     picture of a camera with a shifted sensor, in which a stack that reads CameraInfo finds everything at its place.
     With ``kept`` the calibration is wrong, as after a knock.
 
-    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
+    Guaranteed: every place has the brightness of the place it came from, within half of what a shift by one pixel
+    changes.
     """
 
     right: float = param(0.02, low=-0.5, high=0.5, neutral=0.0, help="shift to the right, as a share of the width")
@@ -141,7 +143,8 @@ class ImageScaled(ImageWarped):
     point is adapted: exactly the picture of a longer or shorter lens (of the same distortion). With ``kept`` everything
     appears nearer or farther by the factor.
 
-    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
+    Guaranteed: every place has the brightness of the place it came from, within half of what a shift by one pixel
+    changes.
     """
 
     factor: float = param(1.05, low=0.5, high=2.0, neutral=1.0, help="above 1: larger")
@@ -203,7 +206,8 @@ class ImageSheared(ImageWarped):
     x' = x - shear · (y - m): the top moves to the right. Shear is one of the affine changes of DeepTest (Tian et al.,
     ICSE 2018). CameraInfo stays: its intrinsics have no skew, and that of today's cameras is negligible.
 
-    Guaranteed: places have the brightness of their original places, within half of the effect of a shift by one pixel.
+    Guaranteed: every place has the brightness of the place it came from, within half of what a shift by one pixel
+    changes.
     """
 
     shear: float = param(
@@ -229,8 +233,8 @@ class ImageSheared(ImageWarped):
         new, samples = np.empty_like(pixels), pixels[0, 0].size
         begin, length = ((first + reach) * samples).tolist(), width * samples
         for old, row, at, share in zip(wide, new.reshape(height, 1, -1), begin, (came - first).tolist(), strict=True):
-            here, neighbour = old[:, at : at + length], old[:, at + samples : at + samples + length]
-            cv2.addWeighted(here, 1.0 - share, neighbour, share, 0.0, dst=row)
+            left_pixels, right_pixels = old[:, at : at + length], old[:, at + samples : at + samples + length]
+            cv2.addWeighted(left_pixels, 1.0 - share, right_pixels, share, 0.0, dst=row)
         return new
 
     def origin(self, new_px: Floats, size: tuple[int, int]) -> Floats:

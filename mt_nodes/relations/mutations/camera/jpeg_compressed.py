@@ -21,8 +21,8 @@ from mt_nodes.world.camera import measures
 class JpegCompressed(EachImage):
     """Encodes every picture as a JPEG and decodes it again, as over a slow link to the camera.
 
-    Guaranteed: the picture lost detail, or shows the edges of blocks more than before; its brightness stayed within
-    2 % of full scale, and on average no sample is off by more than a fifth of full scale.
+    Guaranteed: the picture loses detail or shows block edges more than before; its mean brightness stays within 2 % of
+    full scale, and samples change by at most a fifth of full scale on average.
     """
 
     quality: float = param(20.0, low=1.0, high=95.0, neutral=95.0, help="libjpeg's quality; lower: more loss")

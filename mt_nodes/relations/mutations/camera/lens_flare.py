@@ -39,7 +39,7 @@ class LensFlare(EachImage):
     The veil falls with the distance from the light; the ghosts, reflections between the lens's surfaces, lie on the
     line through the picture's centre. Their places, sizes and colours are invented: every lens has its own.
 
-    Guaranteed: the picture is brighter on average, and no 8 x 8 pixels of it are darker by 2 % of full scale.
+    Guaranteed: the picture gets brighter on average, and no block of 8 x 8 pixels gets darker by 2 % of full scale.
     """
 
     strength: float = param(

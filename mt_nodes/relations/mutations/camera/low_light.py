@@ -67,7 +67,7 @@ class Dusk(LowLight):
     Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K;
     afterglow and switched-on lamps are left out, shadows of the day stay. Camera only: a LiDAR brings its own light.
 
-    Guaranteed: the mean brightness fell.
+    Guaranteed: the mean brightness falls.
     """
 
     stops: float = param(
@@ -86,8 +86,8 @@ class Dusk(LowLight):
 
     def light(self, view: View) -> tuple[Singles, Singles, int]:
         """Return one gain for all."""
-        here, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
-        gain = (2.0**-self.stops * here / white).astype(np.float32)
+        lamp, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
+        gain = (2.0**-self.stops * lamp / white).astype(np.float32)
         height, width = (-(-side // _CELL_PX) for side in view.picture.size)
         everywhere = np.broadcast_to(gain, (height, width, 3))
         return np.ascontiguousarray(everywhere), np.zeros((height, width, 3), np.float32), _CELL_PX
@@ -101,7 +101,7 @@ _LAMP, _BLOOM = 0.85, 0.35
 
 @dataclass(frozen=True)
 class Night(LowLight):
-    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise are left.
+    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise remain.
 
     Light is multiplied by 2^(−``stops``), more so in red; the sky gets six times less. Headlights add to each cell's
     daylight reflection: a beam of two Gaussians of the angle, falling with the square of the range from the clouds.
@@ -109,7 +109,7 @@ class Night(LowLight):
     the sun in cars. Shadows of the day stay. Shape, colour and strength of headlights and moon are assumptions. Camera
     only: a LiDAR brings its own light.
 
-    Guaranteed: the mean brightness fell.
+    Guaranteed: the mean brightness falls.
     """
 
     stops: float = param(

@@ -32,13 +32,13 @@ _LEAST_SHADOW = 0.002
 
 @dataclass(frozen=True)
 class LowSun(EachImage):
-    """Lowers the sun: its light is warmer, and whatever clouds measured above the ground casts long shadows.
+    """Lowers the sun: its light is warmer, and everything that clouds show above the ground casts long shadows.
 
     Every cell above the ground darkens the square of ground behind it as seen from the sun; gaps between squares are
     closed. Only sides visible to LiDAR and camera cast shadows, objects do not shade each other, and original shadows
     stay. A LiDAR is not affected.
 
-    Guaranteed: red over blue rises, and the ground in the new shadows gets darker.
+    Guaranteed: the ratio of red to blue rises, and the ground in the new shadows gets darker.
     """
 
     azimuth_rad: float = param(
@@ -65,8 +65,8 @@ class LowSun(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Warm the light, and remove sunlight in the shadows."""
-        here, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
-        warm = (here / white / (here / white)[1]).astype(np.float32)
+        sun, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
+        warm = (sun / white / (sun / white)[1]).astype(np.float32)
         lit = 1.0 - np.float32(1.0 - _SKY_SHARE) * self._shadow(view)
         # Areas lit by the sky alone stay bluer.
         gain = lit[..., None] * (1.0 + (warm - 1.0) * lit[..., None])

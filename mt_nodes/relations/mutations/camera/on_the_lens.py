@@ -122,8 +122,8 @@ class LensDirt(OnTheLens):
 
     Number, size and opacity are the user's; the softness (half of the radius) and the colour are assumptions.
 
-    Guaranteed: within the blots contrast fell, or samples moved by 2 % of full scale on average; outside of them every
-    pixel stayed.
+    Guaranteed: inside the blots, contrast falls or samples change by 2 % of full scale on average; outside them, no
+    pixel changes.
     """
 
     blots: int = param(12, low=1, high=200, neutral=1, help="how many")
@@ -175,8 +175,8 @@ class LensDrops(OnTheLens):
     blurred, and darker at its rim. Places, sizes and appearance are assumptions, not measured optics; drops stay in
     place throughout a segment.
 
-    Guaranteed: within the drops samples differ by 1 % of full scale or more on average, outside of them every pixel
-    stayed.
+    Guaranteed: inside the drops, samples differ by 1 % of full scale or more on average; outside them, no pixel
+    changes.
     """
 
     drops: int = param(25, low=1, high=300, neutral=1, help="how many")

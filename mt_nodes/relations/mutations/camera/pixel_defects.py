@@ -23,7 +23,7 @@ from mt_nodes.world.camera.measures import Mask
 class ImpulseNoise(EachImage):
     """Turns single pixels white or black, other ones in every frame: bit errors between sensor and stack.
 
-    Guaranteed: the pixels drawn and no others changed, each to black or white (but for what a lossy encoding does).
+    Guaranteed: exactly the drawn pixels change, each to black or white (except for what a lossy encoding does).
     """
 
     share: float = param(0.002, low=0.00001, high=0.2, neutral=1e-05, help="share of the pixels that are hit")
@@ -77,7 +77,7 @@ def _places(view: View, draw: Draw) -> npt.NDArray[np.int64]:
 class PixelsDead(EachImage):
     """Turns pixels and whole rows black, and other pixels white, the same ones in every frame of a segment.
 
-    Guaranteed: those pixels and no others changed, each is black or white now (but for what a lossy encoding does).
+    Guaranteed: exactly those pixels change, each to black or white (except for what a lossy encoding does).
     """
 
     dead: int = param(50, low=0, high=100000, neutral=0, help="single pixels that stay black")

@@ -38,8 +38,8 @@ class PixelsDithered(EachImage):
     the scale stay. A JPEG is re-encoded at the best quality, because at its original quality one step could become a
     larger one.
 
-    Guaranteed: no sample differs by more than one step (four if pixels share samples; six, and one on average, for a
-    JPEG).
+    Guaranteed: no sample changes by more than one step (four if pixels share samples; for a JPEG six, and one on
+    average).
     """
 
     role = "sham"

@@ -42,7 +42,7 @@ class RoadPainted(EachImage):
     are 0.12 m wide: usual sizes on German roads. Bicycle, carpool, shared and left-turn lanes have the symbols of
     Californian roads, by eye. The LiDAR is unaffected here, although real paint reflects more of its light, too.
 
-    Guaranteed: painted pixels are brighter than they were, outside of the paint every pixel stayed.
+    Guaranteed: painted pixels get brighter; outside the paint, no pixel changes.
     """
 
     kind: str = param("crosswalk", choices=tuple(MARKS), help="what is painted")

@@ -30,7 +30,7 @@ _UNIT = 32.0
 _FINE = 64.0
 #: An estimate of noise from n samples is off by about 1 / sqrt(n) of itself, and by more if the existing noise is not
 #: normal: a rise by this share, and by so many times the former, is detectable.
-_TOLD, _TOLD_APART = 0.05, 4.0
+_RISE, _RISE_SIGMA = 0.05, 4.0
 #: Luma's share of the noise of three independent channels (ITU-R BT.601's weights).
 _OF_LUMA = float(np.sqrt(0.299**2 + 0.587**2 + 0.114**2))
 #: Side of the square, in pixels, from which noise is estimated.
@@ -39,15 +39,15 @@ _ENOUGH_PX = 256
 
 @dataclass(frozen=True)
 class SensorNoise(EachImage):
-    """Adds the noise of counted electrons (shot noise) and of reading them out, different in every frame.
+    """Adds shot noise and read-out noise, different in every frame.
 
     The count of a sample that stands for e electrons is off by sqrt(e + read²) (Poisson's variance, taken as normal,
     and a normal read noise: EMVA 1288's linear camera model); electrons are proportional to the light of the sRGB
     transfer function. Channels are independent. Stripes of 32 rows take their noise from one field of normal numbers,
     each at its own position: repetitions do not line up.
 
-    Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rose, and the mean
-    brightness stayed within 2 % of full scale but for what black and white cut off.
+    Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rises, and the mean
+    brightness stays within 2 % of full scale except for what black and white cut off.
     """
 
     full_well_e: float = param(
@@ -75,7 +75,7 @@ class SensorNoise(EachImage):
         middle = view.picture.with_pixels(_middle(view.picture.pixels))
         before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))
         added *= 1.0 if view.picture.order == "mono" else _OF_LUMA
-        if np.hypot(before, added) <= before * (1.0 + _TOLD + _TOLD_APART / np.sqrt(np.prod(view.picture.size))):
+        if np.hypot(before, added) <= before * (1.0 + _RISE + _RISE_SIGMA / np.sqrt(np.prod(view.picture.size))):
             found = f"its noise of {before:.3f} of full scale hides noise of {added:.3f}"
             raise NotApplicable(f"{view.image.topic}: {found}; expected a larger picture or a less noisy one")
         stripes = -(-view.picture.size[0] // _STRIPE)

@@ -31,7 +31,7 @@ _BROWN = (0.27, 0.16, 0.055)
 
 @dataclass(frozen=True)
 class BlownLeaves(Precipitation):
-    """Shows a strong wind by leaves and leaf fragments that blow across the road and sink slowly.
+    """Adds leaves and leaf fragments that a strong wind blows across the road.
 
     The wind itself is nothing that a sensor shows, nor is what it does to the vehicle; trees, wires and masts, which
     it moves, too, stay as they are. The default, 15 m/s from the right, is a near gale, 7 on Beaufort's scale (28 to 33
@@ -43,9 +43,9 @@ class BlownLeaves(Precipitation):
 
     Pictures get no veil: the air stays clear.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays; in
-    pictures, pixels change where a leaf is seen and nowhere else, towards the colour of leaves.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes; in pictures, exactly the pixels that show a leaf change, towards the colour of leaves.
     """
 
     shutter_ms: float = param(

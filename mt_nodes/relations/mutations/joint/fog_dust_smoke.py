@@ -12,7 +12,7 @@ from mt_nodes.world.camera.light import Colour
 
 @dataclass(frozen=True)
 class Fog(HazyAir):
-    """Fills the air with fog of a visibility: returns weaken and vanish, thick fog echoes itself.
+    """Fills the air with fog of a given visibility: returns weaken or vanish, and thick fog adds false ones.
 
     α = ln 20 / visibility (meteorological optical range, WMO) and β = 0.046 / visibility (M. Hahner et al., "Fog
     Simulation on Real LiDAR Point Clouds", ICCV 2021), alike at 905 nm: droplets are larger than the wavelength.
@@ -20,8 +20,9 @@ class Fog(HazyAir):
     peak of the fog's own echo on the same beam where that is stronger. Clouds without intensities: one
     reflectivity for all is assumed.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes.
     """
 
     visibility_m: float = param(
@@ -46,7 +47,7 @@ class Fog(HazyAir):
 
 @dataclass(frozen=True)
 class Dust(HazyAir):
-    """Fills the air with mineral dust of a visibility: returns weaken and vanish, thick dust echoes itself.
+    """Fills the air with mineral dust of a given visibility: returns weaken or vanish, and thick dust adds false ones.
 
     α = ln 20 / visibility, the same at 905 nm as in the visible: coarse dust has an Ångström exponent below 0.4; and
     β = α / S with a lidar ratio S of 35 to 70 sr (S.-K. Shin et al., "On the spectral depolarisation and lidar ratio of
@@ -54,8 +55,9 @@ class Dust(HazyAir):
     The rest is as of fog: weakening by e^(−2αr), noise floor of LISA (V. Kilic et al., 2021), soft return of M. Hahner
     et al. (ICCV 2021), one assumed reflectivity for clouds without intensities.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes.
     """
 
     patchiness: float = param(
@@ -90,7 +92,7 @@ _SEEN_NM, _LIDAR_NM = 550.0, 905.0
 
 @dataclass(frozen=True)
 class Smoke(HazyAir):
-    """Fills the air with smoke of a visibility, which affects cameras more than LiDARs.
+    """Fills the air with smoke of a given visibility, which affects cameras more than LiDARs.
 
     α = ln 20 / visibility for what is seen. Smoke's particles are smaller than the wavelength: α falls with it as
     (550 / 905)^a for a LiDAR, and β = α / S. Backscatter of forest-fire smoke fell with exponents of 0.9 to 1.1 between
@@ -98,9 +100,9 @@ class Smoke(HazyAir):
     two-wavelength Mie-scattering lidars and a high-spectral-resolution lidar over Japan", 2008); extinction is assumed
     to fall alike. How dark thick smoke is, is an assumption. The rest is as of fog.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays; in
-    pictures contrast falls over range by the law.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes; in pictures, contrast falls with range by the law.
     """
 
     patchiness: float = param(

@@ -14,7 +14,7 @@ SYNC_NS = 50_000_000
 def refuse_out_of_sync(bundle: Bundle, bound_ns: int = SYNC_NS) -> None:
     """Refuse a bundle in which any two sensors are further apart in time than a bound.
 
-    Clouds that serve as additional input only (``bundle.beside``) count, too.
+    Clouds that serve as additional input only (``bundle.extra_clouds``) count, too.
 
     Raises:
         NotApplicable: naming both topics, how far apart they are, and the bound.

@@ -29,8 +29,9 @@ class Rain(Precipitation):
     ADAS", Electronics 8(1), 2019: σ = 0.02 r (1 − e^−R)². Drops are those of a segment and are carried along by fall,
     wind and the ego's speed. Clouds without intensities: one reflectivity for all is assumed.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes.
     """
 
     focus_m: float = param(
@@ -87,8 +88,9 @@ class Snow(Precipitation):
     so that heavier snow takes more returns, but not all of those that lighter snow takes: whatever flakes the two
     share, the law leaves some of the small ones out.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes.
     """
 
     reach_m: float = param(
@@ -133,7 +135,7 @@ _OF_1_CM_MPS = 13.9
 
 @dataclass(frozen=True)
 class Hail(Precipitation):
-    """Lets it hail: lumps of ice, fewer and larger than drops, near the sensor hide what is behind them.
+    """Lets it hail: lumps of ice near the sensor, fewer and larger than drops, hide what is behind them.
 
     Stones fall at 13.9 √(D / 1 cm) m/s (Munich Re, 1984, as quoted by the Physics Factbook's "Speed of a Falling
     Hailstone"; speeds that go with the square root were measured by R. Matson, A. Huggins, "The Direct Measurement of
@@ -143,8 +145,9 @@ class Hail(Precipitation):
     ice. All else is as of rain: V. Kilic et al., LISA, 2021. Stones are those of a segment and are carried along by
     fall, wind and the ego's speed. What has fallen lies on the ground unseen.
 
-    Guaranteed: exactly the returns below the noise floor are gone or replaced, nothing leaves its beam or lies beyond
-    the hard return but for range noise, intensities fall by the law and stay in scale, every other byte stays.
+    Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
+    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
+    changes.
     """
 
     stones_per_m3: float = param(

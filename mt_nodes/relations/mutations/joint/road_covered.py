@@ -55,8 +55,8 @@ class RoadCovered(CoveredRoadInPictures):
     patches, which rest in ``base_link``'s axes: in a sequence they go along with the ego. What covers
     the road covers what is as flat beside it, too. Grip is no matter of sensors.
 
-    Guaranteed: nothing but ground is touched and no point moves; intensities follow the formula, and exactly the
-    returns below the floor are lost; in pictures nothing but ground changes, and it comes nearer to that colour.
+    Guaranteed: only the ground changes and no point moves; intensities follow the formula, and exactly the returns
+    below the floor are lost; in pictures, only the ground changes, towards that colour.
     """
 
     random = False

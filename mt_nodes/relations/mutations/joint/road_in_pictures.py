@@ -148,8 +148,8 @@ class CoveredRoadInPictures(RoadInPictures):
         changed = relit(part, np.float32(1.0) - share, offset, 1)
         untouched = share == 0.0
         new = view.picture.pixels.copy()
-        seen = untouched if changed.ndim == 2 else untouched[..., None]
-        new[first * step :] = np.where(seen, part.pixels, changed)
+        mask = untouched if changed.ndim == 2 else untouched[..., None]
+        new[first * step :] = np.where(mask, part.pixels, changed)
         return new
 
     def _mirror(self, view: View, around: Surroundings, colours: list[Singles], share: Singles, first: int) -> None:

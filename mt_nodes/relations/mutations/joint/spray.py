@@ -57,7 +57,7 @@ _NOTICED = 0.999
 
 @dataclass(frozen=True)
 class Spray(EachCloud):
-    """Puts a plume of spray behind the nearest vehicle ahead: false returns from it, weaker and lost ones behind it.
+    """Adds a plume of spray behind the nearest vehicle ahead: false returns from it, weaker or lost ones behind it.
 
     Spray behind vehicles makes returns of its own and hides others (SemanticSpray, A. Piroli et al., RA-L 2023;
     J. R. Vargas Rivero et al., Sensors 21, 2021). Tyres lift the share ``airborne_share`` of the film they roll over,
@@ -78,9 +78,9 @@ class Spray(EachCloud):
     default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes are 3 to 3.75 m
     wide).
 
-    Guaranteed: only beams through the plume change; false returns are on their beams, within the plume, nearer than
-    the return before, no stronger than the densest patch allows; the others weaken by the integral of α, by another
-    quadrature, and those are lost that fall below the floor.
+    Guaranteed: only beams through the plume change; false returns are on their beams, inside the plume, nearer than the
+    return before and no stronger than the densest patch allows; the others weaken by the integral of α, computed by
+    another quadrature, and those that fall below the floor are lost.
     """
 
     water_mm: float = param(

@@ -64,8 +64,8 @@ class SunGlare(SunInPictures):
 
     Assumptions, for want of published curves: the Gaussian fall of stray light with the angle, its strength, and
     that a return that is there at all had 3 dB to spare. Beams without a return stay silent. The sun stands still in
-    ``frame_id`` for an episode. Guaranteed: nothing far from the sun changes, no return at all but those below the
-    raised floor is lost, and each false one is on its beam, nearer than the return it takes the place of.
+    ``frame_id`` for an episode. Guaranteed: nothing far from the sun changes; only returns below the raised floor are
+    lost; each false return is on its beam, nearer than the return it replaces.
     """
 
     azimuth_rad: float | None = param(

@@ -40,7 +40,7 @@ _PIECE = 8192
 
 @dataclass(frozen=True)
 class WetGround(WetRoadInPictures):
-    """Weakens the ground's returns by a film of water, and loses those that fall below the noise.
+    """Weakens the ground's returns by a film of water, and loses those that fall below the noise floor.
 
     A film of depth w covers the share f = clip(w / 1.2 mm, 0, 1) of the pavement's texture. Where it does, light goes
     through the surface twice and in part to and fro beneath it, so that a ground of reflectivity ρ returns
@@ -53,8 +53,8 @@ class WetGround(WetRoadInPictures):
     there at all is assumed to have had 3 dB to spare. Mirror images below the road are left out: no published model of
     them was found.
 
-    Guaranteed: nothing but ground is touched and no point moves; intensities follow the formula, written in the
-    angles of incidence and refraction; exactly the returns below the floor are lost.
+    Guaranteed: only the ground changes and no point moves; intensities follow the formula, written in the angles of
+    incidence and refraction; exactly the returns below the floor are lost.
     """
 
     random = False

@@ -38,7 +38,7 @@ class Crosstalk(EachCloud):
     (G. Kim, J. Eom, Y. Park, "Alien Pulse Rejection in Concurrent Firing LIDAR", Remote Sensing 14(5), 2022). It comes
     at any time, so the false range R = c t / 2 is uniform between the sensor's least range and the beam's own return
     (a physical argument: the two sensors' clocks know nothing of each other). Intensities are uniform over the frame's
-    own. Guaranteed: only the drawn returns change, each is nearer than it was, not nearer than ``min_range_m``, and
+    own. Guaranteed: only the drawn returns change; each is nearer than before, but not nearer than ``min_range_m``, and
     still on its beam.
     """
 

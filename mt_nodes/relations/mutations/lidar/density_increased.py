@@ -43,8 +43,8 @@ class DensityIncreased(EachCloud):
     neighbour. An organised cloud has room only for an empty return right after the earlier neighbour, at its share of
     the way to the later one. Rings come from :func:`mt_nodes.world.scene.beams.beams_of`.
 
-    Guaranteed: each new return lies between two old ones of a ring, on the line that joins them, across no depth jump;
-    every old point is there byte for byte, in order.
+    Guaranteed: each new return lies on the line between two neighbouring old ones of a ring, across no depth jump;
+    every old point remains byte for byte, in order.
     """
 
     share: float = param(

@@ -76,7 +76,7 @@ class PointsDropped(RowsLost):
     or a filter in the driver. It is assumed that real drop-out of spinning LiDARs is some per cent, and depends on the
     surface.
 
-    Guaranteed: exactly so many returns are gone; the rest is there byte for byte, in order.
+    Guaranteed: exactly the requested number of returns is lost; the rest remains byte for byte, in order.
     """
 
     share: float = param(
@@ -108,8 +108,8 @@ class FarPointsDropped(RowsLost):
     before it. That is the law of Bouguer and Lambert for the way out and back, ``exp(-2 a (r - from_m))`` with
     ``a = ln 2 / (2 half_m)``, read as the share of echoes that still pass the receiver's threshold.
 
-    Guaranteed: nothing nearer than ``from_m`` is gone, the number lost fits the formula within six standard
-    deviations, and the rest is there byte for byte, in its order.
+    Guaranteed: no return nearer than ``from_m`` is lost, the number of lost returns fits the formula within six
+    standard deviations, and the rest remains byte for byte, in order.
     """
 
     from_m: float = param(20.0, low=0.0, high=300.0, unit="m", neutral=300.0, help="nothing is lost up to this range")
@@ -152,8 +152,8 @@ class SectorDropped(RowsLost):
     all, of a Velodyne VLP-16 (its manual, UDP data packets); one that is lost on the network is lost for good. What
     is in a sector cannot be demanded any more (``effects.occluded``).
 
-    Guaranteed: no return is left within ``width_deg / 2`` of a drawn azimuth and none outside is gone; the rest is
-    there byte for byte, in its order.
+    Guaranteed: no return within ``width_deg / 2`` of a drawn azimuth remains, and none outside is lost; the rest is
+    unchanged byte for byte, in order.
     """
 
     sectors: int = param(3, low=1, high=360, neutral=1, help="sectors that are lost; they may overlap")
@@ -199,7 +199,7 @@ class PointsDuplicated(EachCloud):
     and so do drivers that assemble overlapping packets. A copy carries no new information. An organised cloud has one
     place per beam and no room for copies.
 
-    Guaranteed: so many returns have a copy; all old points are there in order.
+    Guaranteed: the requested number of returns have a copy; all old points remain, in order.
     """
 
     share: float = param(

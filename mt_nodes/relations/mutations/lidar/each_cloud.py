@@ -74,8 +74,8 @@ class EachCloud(Mutation):
         """Prove the promise for every cloud, and that nothing else changed."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        if strangers := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
-            return f"{', '.join(sorted(strangers))} changed, too"
+        if others := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(others))} changed, too"
         for old in source.clouds:
             new = followup.first.cloud(old.topic)
             broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))

@@ -35,7 +35,7 @@ _SLACK_M, _SLACK = 1e-5, 1e-6
 
 @dataclass(frozen=True)
 class ExtrinsicShifted(EachCloud):
-    """Rotates and moves all returns as a rigid body: an error of the mount that the calibration does not know.
+    """Rotates and moves all returns as a rigid body, as an uncalibrated error of the sensor's mount does.
 
     p' = R p + t in the sensor's frame, R = Rz(yaw) Ry(pitch) Rx(roll), for the true pose of the sensor relative to the
     calibrated one. Transforms stay, which is the error. The viewpoint is taken as unchanged: for centimetres, newly

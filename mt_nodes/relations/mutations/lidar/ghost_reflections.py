@@ -55,8 +55,8 @@ class GhostReflections(EachCloud):
     several on one beam the nearest is seen. A ghost has its beam's direction, the image's range and the object's
     intensity times ``strength`` (two reflections; a material property, assumed). A dual-return sensor reports it as a
     second return of the beam, after which it is put with that return's other fields. An organised cloud has one place
-    a beam: it has no honest ghost. Guaranteed: every old return stays, and each ghost is on the beam of a return on
-    the surface, behind it, where the mirror image of a return of the cloud is, and weaker than that.
+    a beam: it has no honest ghost. Guaranteed: every old return remains; each ghost is on the beam of a return on the
+    surface and behind it, where the mirror image of another return lies, and is weaker than that one.
     """
 
     ghosts: int = param(50, low=1, high=100_000, neutral=1, help="ghosts in each cloud")

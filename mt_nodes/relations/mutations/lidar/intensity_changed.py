@@ -31,7 +31,7 @@ class IntensityChanged(EachCloud):
     intensity reads S. Gain ages and differs between units, an offset is what calibration leaves, and receivers clip:
     one formula for what one sensor differs from another by. Fields of whole numbers are rounded.
 
-    Guaranteed: coordinates and all other fields stay, intensities are within 0 … S and follow the formula.
+    Guaranteed: intensities are within 0 … S and follow the formula; coordinates and all other fields do not change.
     """
 
     scale: float = param(1.0, low=0.0, high=10.0, neutral=1.0, help="gain")

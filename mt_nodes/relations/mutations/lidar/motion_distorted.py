@@ -42,13 +42,13 @@ Columns = tuple[npt.NDArray[np.floating[Any]], ...]
 
 @dataclass(frozen=True)
 class MotionDistorted(EachCloud):
-    """Puts every return where the moving sensor measured it: a sweep without de-skewing, by speed and yaw rate.
+    """Puts every return where the moving sensor would have measured it, as in a sweep without de-skewing.
 
     At time t of the sweep, relative to its middle, the vehicle is at E(t) = (v t cos(ω t / 2), v t sin(ω t / 2)),
     rotated by ω t: an arc of constant speed and yaw rate, to second order. A point p of a cloud that is valid for the
     middle of the sweep was measured at E(t)⁻¹ p. t comes from the cloud's time field (in the unit that the span of a
     sweep implies), else from the azimuth of a clockwise sweep that begins and ends behind, so that t = 0 straight ahead
-    (as in KITTI's clouds: A. Geiger et al., "Vision meets Robotics", IJRR 2013). Guaranteed: de-skewed again, every
+    (as in KITTI's clouds: A. Geiger et al., "Vision meets Robotics", IJRR 2013). Guaranteed: after de-skewing, every
     return is at its old place, within rounding. Obstacles move by up to v T / 2, and may be torn where the sweep
     begins.
     """

@@ -37,8 +37,8 @@ class NoiseClusteredOutsideRoi(EachCloud):
     inserted at random places of the scan; every old point stays, in order. Fields other than coordinates, intensity and
     range are those of the previous point. An organised cloud takes the points in its empty returns.
 
-    Guaranteed: every noise point is within ``radius_m`` of its centre, outside region and margin, within the sensor's
-    range; all else stays.
+    Guaranteed: every noise point is within ``radius_m`` of its centre, outside region and margin, and within the
+    sensor's range; everything else is unchanged.
     """
 
     clusters: int = param(20, low=1, high=10_000, neutral=1, help="clumps in each cloud")

@@ -44,8 +44,8 @@ class NoiseInsideRoi(EachCloud):
     of Zhou and Sun (CACM 62(3), 2019), who kept noise out of the region: inside it noise may legitimately matter, so
     that a stack can be required to ignore only little of it.
 
-    Guaranteed: so many returns get nearer, on their beams, inside the region (and its heights, if it has limits),
-    beyond ``ego_radius_m``; all else stays.
+    Guaranteed: the requested number of returns get nearer, on their beams, inside the region (and its height limits, if
+    any) and beyond ``ego_radius_m``; everything else is unchanged.
     """
 
     points: int = param(20, low=1, high=100_000, neutral=1, help="noise points in each cloud")

@@ -47,7 +47,8 @@ class NoiseOutsideRoi(Mutation):
     ``on_ray``: as many returns outside the region and its margin are replaced by nearer ones on the same beam, as by
     an insect, a rain drop or dust: physically possible. Rays start at the origin of the cloud's frame.
 
-    Guaranteed: every noise point is outside region and margin, within the sensor's range; all else stays.
+    Guaranteed: every noise point is outside region and margin, and within the sensor's range; everything else is
+    unchanged.
     """
 
     sensors = ("lidar",)

@@ -56,7 +56,8 @@ class PointsJittered(EachCloud):
     Hendrycks and Dietterich (Dong et al., 3D_Corruptions_AD, CVPR 2023), which no sensor produces; a move beyond the
     limits is left out.
 
-    Guaranteed: moves are within the bound, along the beam where promised; range fields follow, nothing else changed.
+    Guaranteed: moves are within the bound, and along the beam where promised; range fields follow; nothing else
+    changes.
     """
 
     distribution: str = param("gaussian", choices=("gaussian", "uniform", "impulse"), help="of the offsets")

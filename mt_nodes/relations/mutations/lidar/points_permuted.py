@@ -23,8 +23,8 @@ class PointsPermuted(Mutation):
     """Reorders the points; in an organised cloud moves each along its ray, far below sensor noise.
 
     The order of an organised cloud defines neighbours, so it stays. In an unorganised one ring and time are fields and
-    move with their point. The jitter is normal, cut at five standard deviations. Guaranteed: the same points byte for
-    byte, or each moved along its ray within that bound.
+    move with their point. The jitter is normal, cut at five standard deviations. Guaranteed: the points are the same
+    byte for byte, or each is moved along its ray within that bound.
     """
 
     sensors = ("lidar",)

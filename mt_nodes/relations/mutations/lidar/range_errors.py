@@ -35,7 +35,7 @@ class RangeBiased(EachCloud):
     (Velodyne HDL-64E: below 2 cm). A range is limited to ``min_range_m`` to ``max_range_m`` (one that was beyond, to
     its old value).
 
-    Guaranteed: every return is on its beam at that range, range fields follow, nothing else changed.
+    Guaranteed: every return is on its beam at that range; range fields follow; nothing else changes.
     """
 
     random = False
@@ -91,8 +91,8 @@ class RangeQuantised(EachCloud):
     (Velodyne's HDL-32E manual), finer or coarser for other sensors; it is assumed that compression for logging uses
     coarser ones.
 
-    Guaranteed: every return is on its beam at a whole number of steps and moved by half a step at most (from within
-    half a step of the sensor: by one), range fields follow, nothing else changed.
+    Guaranteed: every return is on its beam at a whole number of steps, moved by at most half a step (within half a step
+    of the sensor, by at most one); range fields follow; nothing else changes.
     """
 
     random = False

@@ -36,7 +36,7 @@ class RegionCutOut(RowsLost):
     Nothing replaces them and nothing behind changes, so an object in the region vanishes without its shadow. Obstacles
     that touch the region are not demanded (``effects.removed``).
 
-    Guaranteed: no return is left in the region and none outside it is gone; the rest is there byte for byte.
+    Guaranteed: no return in the region remains, and none outside it is lost; the rest is unchanged byte for byte.
     """
 
     random = False

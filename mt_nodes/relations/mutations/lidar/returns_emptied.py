@@ -30,7 +30,8 @@ class ReturnsEmptied(EachCloud):
     false`` for points that are not finite (PCL drops those), others write the origin (Ouster's driver does). A stack
     must ignore both. Intensity and range fields of an empty return are 0.
 
-    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; all else stays.
+    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; everything else is
+    unchanged.
     """
 
     share: float = param(

@@ -34,7 +34,7 @@ class BeamsLost(LostReturns):
 
     A failed laser stays dark: the drawn ones last a whole segment, and a larger number includes those of a smaller one.
     Rings come from :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its rows, or by search.
-    Guaranteed: no return of a lost beam is left, and none of another one is changed.
+    Guaranteed: no return of a lost beam remains, and no other return changes.
     """
 
     count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
@@ -75,7 +75,7 @@ class VerticalResolutionReduced(LostReturns):
     """Keeps the returns of every k-th beam, counted from the lowest elevation up.
 
     A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are found and sorted by elevation
-    by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: every k-th of the rings is complete and no other has a
+    by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: every k-th ring is complete, and no other ring has a
     return.
     """
 
@@ -109,7 +109,7 @@ class DensityDecreased(LostReturns):
     degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings come from
     :func:`mt_nodes.world.scene.beams.beams_of`; returns of unknown ring are thinned as one ring.
 
-    Guaranteed: of each ring every k-th return is there byte for byte, and no other.
+    Guaranteed: exactly every k-th return of each ring remains, byte for byte.
     """
 
     keep_every: int = param(2, low=2, high=100, neutral=2, help="one return of so many is kept in each ring")
@@ -142,8 +142,8 @@ class RangeReduced(LostReturns):
     """Loses every return beyond a distance from the sensor.
 
     As with a weaker laser, an ageing detector or a sensor of shorter range: the rest is what such a sensor reports,
-    because time of flight alone, 2 R / c, decides. Guaranteed: no return beyond ``max_range_m`` is left and none within
-    it is changed. Effects: everything farther away is occluded.
+    because time of flight alone, 2 R / c, decides. Guaranteed: no return beyond ``max_range_m`` remains, and none
+    within it changes. Effects: everything farther away is occluded.
     """
 
     max_range_m: float = param(60.0, low=1.0, high=300.0, unit="m", neutral=300.0, help="returns farther away are lost")
@@ -171,9 +171,9 @@ class FieldOfViewLimited(LostReturns):
     """Loses every return outside of an azimuth window or outside of two elevation limits.
 
     As with a sensor behind a grille or a bumper, or one with a smaller field of view. Angles are the sensor's own:
-    azimuth atan2(y, x), elevation atan2(z, √(x² + y²)). Guaranteed: no return outside the window is left and none
-    inside it is changed. Effects: the sectors outside the azimuth window are occluded; what the elevation limits hide
-    is not reported.
+    azimuth atan2(y, x), elevation atan2(z, √(x² + y²)). Guaranteed: no return outside the window remains, and none
+    inside it changes. Effects: the sectors outside the azimuth window are occluded; what the elevation limits hide is
+    not reported.
     """
 
     centre_deg: float = param(

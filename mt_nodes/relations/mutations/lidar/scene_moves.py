@@ -50,7 +50,7 @@ class CloudRotated(SceneMoved):
     the input as in LiRTest, Guo et al., ISSTA 2022). It is the cloud of the same sensor mounted at an angle of -a:
     possible for a sensor on the axis with 360 degrees of azimuth; the azimuths are off its grid by part of a step.
 
-    Guaranteed: every return keeps height and distance from the axis, and its bearing grows by a.
+    Guaranteed: every return keeps its height and its distance from the axis, and its bearing grows by a.
     """
 
     yaw_rad: float = param(0.1, low=-np.pi, high=np.pi, unit="rad", neutral=0.0, help="turn to the left")
@@ -83,7 +83,7 @@ class CloudScaled(SceneMoved):
     LiRTest, Guo et al., ISSTA 2022; a range-scale error of the sensor has the same effect). For s > 1 the ground sinks
     by (s - 1) times the mounting height. Several clouds without a common origin have no single scale.
 
-    Guaranteed: every return is on its ray, at s times its range, except those out of the sensor's range, which are
+    Guaranteed: every return is on its beam at s times its range, except those beyond the sensor's range, which are
     lost.
     """
 
@@ -110,13 +110,13 @@ class CloudScaled(SceneMoved):
 
 @dataclass(frozen=True)
 class CloudTranslated(SceneMoved):
-    """Moves the scene by a vector of the ego's frame: the same world, the ego standing elsewhere.
+    """Moves the scene by a vector of the ego's frame, as if the ego stood elsewhere in the same world.
 
     p' = p + t with t uniform in (``x_m``, ``y_m``) ± ``spread_m`` each, and ``z_m`` (translation of the input as in
     LiRTest, Guo et al., ISSTA 2022). No sensor would sample the surfaces exactly like this from there: density does not
     follow range, and hidden parts stay hidden. Hence small steps, and expected relations.
 
-    Guaranteed: every return moves by that vector, except those out of the sensor's range, which are lost.
+    Guaranteed: every return moves by that vector, except those that leave the sensor's range, which are lost.
     """
 
     x_m: float = param(1.0, low=-50.0, high=50.0, unit="m", neutral=0.0, help="ahead")

@@ -36,8 +36,8 @@ class SectorBlocked(LostReturns):
     With ``attenuation`` 1 all of them. With less, a share a of the light is lost on the way out and again on the way
     back, so that intensities fall by (1 − a)², and a return is lost when (1 − a)² ρ < 0.9 (R / R_max)²: the received
     power goes with ρ / R², and a target of 90 % is just seen at R_max (noise floor of LISA: V. Kilic et al., Lidar
-    Light Scattering Augmentation, 2021). ρ is the intensity over its full scale. Guaranteed: outside the sector every
-    byte stays; inside, exactly the returns below the floor are lost. Effects: the sector is occluded.
+    Light Scattering Augmentation, 2021). ρ is the intensity over its full scale. Guaranteed: outside the sector, no
+    byte changes; inside, exactly the returns below the floor are lost. Effects: the sector is occluded.
     """
 
     centre_deg: float = param(

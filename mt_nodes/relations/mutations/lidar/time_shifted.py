@@ -21,8 +21,7 @@ class TimeShifted(Mutation):
 
     t' = t + offset, as from clocks that are not synchronised (no PTP or PPS), or a driver that stamps at the end of the
     sweep instead of its beginning. Points and other messages stay, with their own stamps; if a cloud leads the bundle,
-    answers are expected with the new stamp. Guaranteed: nothing but the stamps of the clouds differs, by exactly the
-    offset.
+    answers are expected with the new stamp. Guaranteed: only the stamps of the clouds change, by exactly the offset.
     """
 
     sensors = ("lidar",)
@@ -63,8 +62,8 @@ class TimeShifted(Mutation):
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
         changed = followup.first
-        if strangers := changed.changed_topics(source) - {c.topic for c in source.clouds}:
-            return f"{', '.join(sorted(strangers))} changed, too"
+        if others := changed.changed_topics(source) - {c.topic for c in source.clouds}:
+            return f"{', '.join(sorted(others))} changed, too"
         if changed.stamp_ns - source.stamp_ns != (self._offset_ns if _leads(source) else 0):
             return f"the bundle's stamp moved by {changed.stamp_ns - source.stamp_ns} ns"
         for old, new in zip(source.clouds, changed.clouds, strict=True):

@@ -53,16 +53,16 @@ def changed(cloud: Cloud, draw: Draw) -> Cloud:
     return emptied(new, lost) if len(lost) else new
 
 
-def _spliced(raw: Points, lost: Rows, again: Rows) -> Points:
+def _spliced(raw: Points, lost: Rows, repeated: Rows) -> Points:
     """Return points (n,) without the lost ones (k,), and with some (m,) repeated right after their place.
 
     Joined from slices, which takes no more memory than the result.
     """
-    if not len(again):
+    if not len(repeated):
         return np.delete(raw, lost)
-    start = np.concatenate([np.sort(np.concatenate([[0], lost + 1, again + 1])), again])
-    end = np.concatenate([np.sort(np.concatenate([lost, again + 1, [len(raw)]])), again + 1])
-    once_more = np.arange(len(start)) >= len(start) - len(again)
+    start = np.concatenate([np.sort(np.concatenate([[0], lost + 1, repeated + 1])), repeated])
+    end = np.concatenate([np.sort(np.concatenate([lost, repeated + 1, [len(raw)]])), repeated + 1])
+    once_more = np.arange(len(start)) >= len(start) - len(repeated)
     order = np.lexsort((once_more, end))
     return np.concatenate([raw[i:j] for i, j in zip(start[order].tolist(), end[order].tolist(), strict=True) if i < j])
 

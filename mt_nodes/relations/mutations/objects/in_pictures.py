@@ -152,8 +152,8 @@ def blur_px(picture: Picture, window: Window) -> float:
     """
     rows, columns = (slice(max(0, s.start - 40), s.stop + 40) for s in window)
     luma = picture.luma()[rows, columns].astype(np.float32)
-    again = cv2.GaussianBlur(luma, (0, 0), 1.0)
-    first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, again))
+    blurred = cv2.GaussianBlur(luma, (0, 0), 1.0)
+    first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, blurred))
     steep = first >= max(float(np.quantile(first[::2, ::2], 0.99)), 1.0)
     if not steep.any():
         return 0.6

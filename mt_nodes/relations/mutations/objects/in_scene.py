@@ -77,7 +77,7 @@ class ObjectVisibility:
     @property
     def count(self) -> int:
         """Number of rays that detect the object."""
-        return int(self.hits.seen.sum() + self.silent.seen.sum())
+        return int(self.hits.visible.sum() + self.silent.visible.sum())
 
     @property
     def share(self) -> float:
@@ -102,7 +102,7 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
     draw: Draw = {
         "rows": smallest(hits.rows[detected]),
         "range_m": range_m.astype(np.float32),
-        "lost": smallest(hits.rows[hits.seen & ~detected]),
+        "lost": smallest(hits.rows[hits.visible & ~detected]),
         "new_rows": smallest(silent.rows[echo]),
         "new_xyz": rounded(cloud, look.direction[echo] * silent_m[:, None]).astype(cloud.xyz.dtype),
     }
@@ -115,7 +115,7 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
 def _measured(rng: np.random.Generator, hits: Hits, sensor: Sensor) -> tuple[npt.NDArray[np.bool_], Floats]:
     """Return which hits (n,) the sensor detects, and the ranges (k,) that it measures."""
     weakest = sensor.sensitivity * (hits.range_m / sensor.max_range_m) ** 2
-    echo = hits.seen & (hits.brightness >= weakest) & (hits.range_m < sensor.max_range_m)
+    echo = hits.visible & (hits.brightness >= weakest) & (hits.range_m < sensor.max_range_m)
     noise = np.clip(rng.standard_normal(len(hits.rows)), -CUT, CUT) * sensor.sigma_m
     # A measured range never exceeds the old one: that return was farther away.
     return echo, np.minimum(hits.range_m + noise, hits.own_m * (1.0 - 1e-6))[echo]

@@ -62,8 +62,9 @@ class ObjectAdded(CloudAndPictureChange):
     no follow-up.
     Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
-    on the object, nothing is left behind it on the same ray, all else is untouched; in pictures, pixels change only
-    where lines of sight meet the object or the ground at its feet and nothing nearer is between, half of them visibly.
+    on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
+    change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
+    them visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it

@@ -98,7 +98,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class ObjectMoved(ObjectExchanged):
-    """Moves an object along a circle about the sensor; rays measure it there as rays measured it before.
+    """Moves an object along a circle around the sensor, whose rays measure it there as they did before.
 
     The object vanishes as in ``object_removed``. Rotated about the sensor's vertical axis, it shows the sensor the same
     side at the same ranges: each ray towards its new place, rotated back, gets range and intensity of the nearest of
@@ -110,7 +110,7 @@ class ObjectMoved(ObjectExchanged):
     first with such a place, mostly visible, is moved.
 
     Guaranteed: as for ``object_removed``; in addition, each new return is on a ray of the sensor and corresponds to one
-    of the object's own, rotated; none is left behind the object on a ray through it; nothing else changed.
+    of the object's own, rotated; none remains behind the object on a ray through it; nothing else changes.
     """
 
     shift_m: tuple[float, float] = param(
@@ -145,7 +145,7 @@ class ObjectMoved(ObjectExchanged):
         look: TurnedRays = known or TurnedView(old, _thing_rows(draw)).look(float(draw["turn_rad"]))
         view, turn = look.view, look.turn_rad
         stays = ~np.isin(look.rows, rows_of(draw, "lost"))
-        rows, visible = left_rows(old, draw, look.rows[stays]), look.seen.of(stays)
+        rows, visible = left_rows(old, draw, look.rows[stays]), look.result.of(stays)
         nearer = visible.range_m < lengths(places(left, rows)) * (1.0 - _NEARER)
         hit, silent = nearer & (visible.row >= 0), silent_rays(left, view.bearing_rad + turn, view.half_rad)
         more = view.at(silent.direction, turn)
@@ -210,8 +210,8 @@ class ObjectMoved(ObjectExchanged):
     def _look(self, thing: Thing, turn_rad: float) -> TurnedRays:
         """Return the rays' measurements of an object; raises NoRoom if there are too few."""
         look = thing.view.look(turn_rad)
-        meets = look.seen.row >= 0
-        clear = meets & ((look.seen.range_m < look.own_m) | thing.own[look.rows])
+        meets = look.result.row >= 0
+        clear = meets & ((look.result.range_m < look.own_m) | thing.own[look.rows])
         if clear.sum() < min(self.least_points, len(thing.rows)):
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
         if clear.sum() < self.least_visible * meets.sum():

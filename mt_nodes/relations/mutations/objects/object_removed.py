@@ -55,8 +55,8 @@ class ObjectRemoved(EachCloud):
     ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
     are filled in. Pictures stay: an object in sight of a camera of the bundle is skipped unless ``pictures`` is
-    ``stay``. Guaranteed: no return of the object is left, the new ones are on its rays and within the sensor's range,
-    all else stays.
+    ``stay``. Guaranteed: no return of the object remains; the new ones are on its rays and within the sensor's range;
+    everything else is unchanged.
     """
 
     ahead_m: tuple[float, float] = param(
@@ -140,8 +140,8 @@ class ObjectRemoved(EachCloud):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed, and where its rays end now."""
-        going_on = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
-        return replace(self.describe_removal(draws), added_points=going_on)
+        points_behind = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
+        return replace(self.describe_removal(draws), added_points=points_behind)
 
     def describe_removal(self, draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed; what stood behind it is unknown."""

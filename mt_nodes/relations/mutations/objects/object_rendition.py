@@ -28,14 +28,14 @@ from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.sight import RaycastBody
 
 #: A pixel counts as changed from this difference on; at least this share of the visible pixels must change.
-_SEEN_BY, _SEEN_SHARE = 1.0 / 255.0, 0.5
+_VISIBLE_STEP, _VISIBLE_SHARE = 1.0 / 255.0, 0.5
 _TOO_FEW_PX = 30
 
 
 class CloudAndPictureChange(EverySensor):
     """Base: changes each cloud and each picture; a bundle without images changes as before.
 
-    A cloud that the stack does not take (``bundle.beside``) serves to find the ground and occluders. Images that do not
+    A cloud that the stack does not take (``bundle.extra_clouds``) finds the ground and occluders. Images that do not
     show the object stay byte for byte.
     """
 
@@ -122,8 +122,8 @@ class CloudAndPictureChange(EverySensor):
         must = self._sight(old, draw).must
         if np.count_nonzero(must) < _TOO_FEW_PX:
             return None
-        share = measures.share_changed(old.picture, new.picture, _SEEN_BY, must)
-        return f"only {share:.0%} of the object's pixels differ from before" if share < _SEEN_SHARE else None
+        share = measures.share_changed(old.picture, new.picture, _VISIBLE_STEP, must)
+        return f"only {share:.0%} of the object's pixels differ from before" if share < _VISIBLE_SHARE else None
 
     def _sight(self, view: View, draw: Draw) -> Sight:
         pose = camera_from(view, self.ego_frame_id) @ draw["pose"]

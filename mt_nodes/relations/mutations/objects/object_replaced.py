@@ -44,7 +44,7 @@ class ObjectReplaced(ObjectExchanged):
     aligned with it, facing away from the ego; else it is square to the wider side. A person's heading is unknown and
     drawn once per episode. Nearest objects without room for it, or where it would be hidden, are skipped.
 
-    Guaranteed: the promises of those two mutations, each against the cloud before it.
+    Guaranteed: as for both mutations, each against the cloud before it.
     """
 
     size: str = param("person", choices=("any", "person", "car"), help="what is looked for: as large as that")
@@ -107,11 +107,11 @@ class ObjectReplaced(ObjectExchanged):
         removed = standing_within(cloud, to_ego, outline, plane)
         rows, around = surroundings(cloud, to_ego, (x, y), footprint.radius_m + self.clearance_m)
         rest = around[np.isin(rows, removed, invert=True)]
-        here = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
-        ground = np.array([here, *plane[1:3]])
+        ground_m = plane[0] + plane[1] * (x - plane[3]) + plane[2] * (y - plane[4])
+        ground = np.array([ground_m, *plane[1:3]])
         pose = stand_on(rest, footprint, (x, y, yaw), self.clearance_m, ground)
         hits = body.cast(cloud, self._to_cloud(bundle, cloud) @ pose)
-        visible = hits.seen | np.isin(hits.rows, removed)
+        visible = hits.visible | np.isin(hits.rows, removed)
         if visible.sum() < self.least_returns:
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if visible.mean() < self.least_visible:

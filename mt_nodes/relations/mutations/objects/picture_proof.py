@@ -69,16 +69,16 @@ def _sight(view: View, body: RaycastBody, pose: Matrix, low_feet_m: npt.NDArray[
     hits = body.cast(cloud, pose)
     range_m = np.full(len(rays), np.inf)
     range_m[hits.rows] = hits.range_m
-    on = np.isfinite(range_m)
-    nearest_m = np.where(on, range_m, hits.range_m.min() if on.any() else np.inf)
-    surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), by) for by in (_SURELY, _PERHAPS))
-    may = on | _on_spot(pose, rays, low_feet_m)
+    hit = np.isfinite(range_m)
+    nearest_m = np.where(hit, range_m, hits.range_m.min() if hit.any() else np.inf)
+    surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), margin) for margin in (_SURELY, _PERHAPS))
+    may = hit | _near_feet(pose, rays, low_feet_m)
     size, step = (len(y), len(x)), int(x[1] - x[0]) if len(x) > 1 else 1
     reach = np.ones((2 * _BLUR_PX // step + 3,) * 2, np.uint8)
     wide = cv2.dilate(may.reshape(size).astype(np.uint8), reach)
     hidden = cv2.erode(surely.reshape(size).astype(np.uint8), reach)
     doubtful = cv2.dilate(perhaps.reshape(size).astype(np.uint8), reach)
-    must = cv2.erode(on.reshape(size).astype(np.uint8), np.ones((3, 3), np.uint8)) & (1 - doubtful)
+    must = cv2.erode(hit.reshape(size).astype(np.uint8), np.ones((3, 3), np.uint8)) & (1 - doubtful)
     return Sight(_in_picture(wide & (1 - hidden), x, y, camera), _in_picture(must, x, y, camera))
 
 
@@ -95,14 +95,14 @@ def _pixels_about(camera: CameraModel, body: RaycastBody, pose: Matrix) -> tuple
     return np.arange(left, right + 1, step, dtype=np.float64), np.arange(top, bottom + 1, step, dtype=np.float64)
 
 
-def _on_spot(pose: Matrix, rays: Floats, feet_m: Floats) -> npt.NDArray[np.bool_]:
+def _near_feet(pose: Matrix, rays: Floats, feet_m: Floats) -> npt.NDArray[np.bool_]:
     """Return which rays (N,) meet the ground near the object's feet."""
     back = np.linalg.inv(pose)
     eye, along = back[:3, 3], rays @ back[:3, :3].T
     with np.errstate(divide="ignore", invalid="ignore"):
         ground = eye[:2] + along[:, :2] * (-eye[2] / along[:, 2])[:, None]
-        on = (ground >= feet_m[0] - _SPOT_M) & (ground <= feet_m[1] + _SPOT_M)
-    return np.asarray(on.all(axis=1) & (along[:, 2] < 0.0))
+        near = (ground >= feet_m[0] - _SPOT_M) & (ground <= feet_m[1] + _SPOT_M)
+    return np.asarray(near.all(axis=1) & (along[:, 2] < 0.0))
 
 
 def _before(
@@ -112,7 +112,7 @@ def _before(
     rays: Floats,
     range_m: Floats,
     pixels: tuple[Floats, Floats],
-    by: tuple[float, float, float],
+    margins: tuple[float, float, float],
 ) -> npt.NDArray[np.bool_]:
     """Return which rays to an object (N,) have an occluder, with a margin: see :data:`_SURELY`."""
     depth = depth_of(view.bundle, view.image, camera)
@@ -120,10 +120,10 @@ def _before(
     x, y = pixels
     rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
     measured, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
-    nearer = (known | (by is _PERHAPS)) & (measured < range_m - by[0])
+    nearer = (known | (margins is _PERHAPS)) & (measured < range_m - margins[0])
     height = (rays * np.where(nearer, measured, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
     with np.errstate(invalid="ignore"):
-        return np.asarray(nearer & (height > by[1] + by[2] * np.where(nearer, range_m - measured, 0.0)))
+        return np.asarray(nearer & (height > margins[1] + margins[2] * np.where(nearer, range_m - measured, 0.0)))
 
 
 def _in_picture(mask: npt.NDArray[np.uint8], x: Floats, y: Floats, camera: CameraModel) -> Mask:

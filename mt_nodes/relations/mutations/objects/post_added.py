@@ -60,8 +60,8 @@ class LightAdded(PostAdded):
     As ``object_added``; cameras see which lens is lit. Rays measure the same housing in any state. A flashing light is
     shown lit.
 
-    Guaranteed: as of ``object_added``: hits on rays and on the light, nothing behind them, and pixels changed only
-    where lines of sight meet it.
+    Guaranteed: as for ``object_added``: hits lie on rays of the sensor and on the light, nothing remains behind them,
+    and pixels change only where lines of sight meet it.
     """
 
     kind: str = param("red", choices=tuple(SIGNALS), help="what shines")
@@ -89,8 +89,8 @@ class SignAdded(PostAdded):
     As ``object_added``, with a plate of the sign's own outline; cameras see its face, German or Californian. What the
     sign demands is up to the relation.
 
-    Guaranteed: as of ``object_added``: hits on rays and on the sign, nothing behind them, and pixels changed only where
-    lines of sight meet it.
+    Guaranteed: as for ``object_added``: hits lie on rays of the sensor and on the sign, nothing remains behind them,
+    and pixels change only where lines of sight meet it.
     """
 
     kind: str = param("stop", choices=tuple(SIGNS), help="which sign; names that end in _us are Californian forms")

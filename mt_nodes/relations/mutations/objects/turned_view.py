@@ -59,14 +59,14 @@ class TurnedRays:
     """What a cloud's own rays measure of the rotated object.
 
     Attributes:
-        rows: (n,) returns on rays that may hit it. own_m: (n,) their ranges. seen: the result of each ray.
+        rows: (n,) returns on rays that may hit it. own_m: (n,) their ranges. result: the result of each ray.
     """
 
     view: TurnedView
     turn_rad: float
     rows: Rows
     own_m: Floats
-    seen: TurnedObjectView
+    result: TurnedObjectView
 
 
 class TurnedView:

@@ -38,8 +38,8 @@ class FramesDropped(OneKind):
     Best effort, which ROS 2 offers for sensor data, may lose samples, and a full history drops its oldest (ROS 2
     documentation, quality of service settings). The pair of a dropped frame is SKIPPED: the effect of its absence shows
     in the frames after it. With ``of`` one kind of sensor the other messages of the instant go out, and an answer is
-    expected unless the leading sensor is dropped. Guaranteed: nothing of a dropped frame goes out, every other one is
-    unchanged.
+    expected unless the leading sensor is dropped. Guaranteed: nothing of a dropped frame is sent, and every other frame
+    is unchanged.
     """
 
     def strike(self, bundle: Bundle, nth: int) -> Followup:
@@ -66,7 +66,8 @@ class RateReduced(WholeStream):
 
     The frames sent, numbered from 0, are those at multiples of ``one_of``, which need not be an integer: 1.25 turns 10
     Hz into 8 Hz. Each sweep keeps its points and time, so it is assumed that a slower sensor measures what a fast one
-    does. Pairs of dropped frames are SKIPPED. Guaranteed: of any first n frames n / one_of are sent, rounded up.
+    does. Pairs of dropped frames are SKIPPED. Guaranteed: of the first n frames, for every n, n / one_of are sent,
+    rounded up.
     """
 
     one_of: float = param(
@@ -95,7 +96,7 @@ class FramesRepeated(NowAndThen):
     """Sends some frames, or all (``every: 1``), again: a sender that repeats, or a duplicate relay.
 
     UDP, which sensors use, may deliver a datagram twice (RFC 768). The answer to the first is judged; the effect of the
-    repetition shows in the frames after. Guaranteed: the source itself, with its stamps, as often as promised.
+    repetition shows in the frames after. Guaranteed: the source itself is sent, with its stamps, as often as promised.
     """
 
     strikes_all = True
@@ -121,11 +122,11 @@ class FramesRepeated(NowAndThen):
 
 @dataclass(frozen=True)
 class FramesReordered(NowAndThen):
-    """Holds some frames back, several in a row if wanted, until their successor went out: arrival out of order.
+    """Holds some frames back, several in a row if wanted, until their successor is sent: they arrive out of order.
 
     UDP does not guarantee the order of datagrams (RFC 768), nor do threads that pass frames on. The pair of a held-back
     frame is SKIPPED; it goes out after its successor, whose answer is judged. Frames held back at the end of a drive
-    are lost. Guaranteed: the successor first, then those held back, oldest first, all unchanged.
+    are lost. Guaranteed: the successor is sent first, then the frames held back, oldest first; all are unchanged.
     """
 
     @property
@@ -172,8 +173,8 @@ class FramesDelayed(OneKind):
     arrival. Frames keep their order: those due meanwhile come after, as in any queue; frames_reordered changes the
     order. With ``of`` one kind of sensor the other messages of the instant come in time, and one answer is expected to
     both; a delay of more than a period also delays the others of the next instant. Physical argument: everything
-    between sensor and stack takes time. Guaranteed: delayed messages come later by the delay, all others in time, byte
-    for byte the source except for stamps, which move by 0 or the delay.
+    between sensor and stack takes time. Guaranteed: delayed messages are sent later by the delay, all others on time;
+    all equal the source byte for byte except for stamps, which move by 0 or by the delay.
     """
 
     strikes_all = True
@@ -230,8 +231,8 @@ class FramesFrozen(OneKind):
     All frames of a burst show the last one before it; with their own stamps (new stamps on sending), or with its stamp
     (the whole message again). Assumed, because no source was found on how drivers freeze: both are possible for a
     reader of a buffer that is no longer written. With ``of`` one kind of sensor the other messages stay. Guaranteed:
-    every message of a frozen frame is that of the frame before the burst, byte for byte except for the stamp; every
-    other frame, and message, is unchanged.
+    every message of a frozen frame equals that of the frame before the burst, byte for byte except for the stamp; all
+    other frames and messages are unchanged.
     """
 
     stamps: str = param("new", choices=("new", "old"), help="of what is frozen: its own time, or that of what it shows")

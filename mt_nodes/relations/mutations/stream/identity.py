@@ -16,7 +16,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 class Identity(Mutation):
     """Sends the source again: any difference comes from the stack itself.
 
-    Guaranteed: one bundle goes out, without delay, with the same messages as the source.
+    Guaranteed: exactly one bundle is sent, without delay, with the same messages as the source.
     """
 
     sensors = ("lidar", "camera")

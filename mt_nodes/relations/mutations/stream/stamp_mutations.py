@@ -25,11 +25,11 @@ from mt_nodes.relations.mutations.stream.whole_stream import (
 
 @dataclass(frozen=True)
 class ClockStepped(WholeStream):
-    """Moves all stamps from one frame of a drive on by a constant: the sensors' clock was set, the stack's was not.
+    """Shifts all stamps by a constant from one frame on, as when the sensors' clock is set but not the stack's.
 
     t' = t + step_s from ``from_frame`` on. ntpd steps a clock that is off by more than a threshold, by default 128 ms,
-    and slews it below that (its manual, option -x). Frames are sent at their recorded times. Guaranteed: nothing but
-    stamps differs; none before that frame, and all from it on, by exactly the step.
+    and slews it below that (its manual, option -x). Frames are sent at their recorded times. Guaranteed: only stamps
+    change: none before that frame, and all from it on by exactly the step.
     """
 
     about_stamps = True
@@ -72,12 +72,12 @@ class ClockStepped(WholeStream):
 
 @dataclass(frozen=True)
 class StampsJittered(WholeStream):
-    """Moves the stamps of each frame slightly, back or forth, all of a frame alike: a driver that stamps on arrival.
+    """Shifts all stamps of a frame slightly, earlier or later, as a driver that stamps on arrival does.
 
     t' = t + u, u uniform within ± jitter_s, but never before the latest possible stamp of the previous frame: the order
     stays. Physical argument: if arrival is stamped, variation of delays becomes jitter of stamps; the uniform
-    distribution is assumed, because the bound is what matters. Guaranteed: all stamps of a frame move alike, within the
-    bound and in order; nothing else differs.
+    distribution is assumed, because the bound is what matters. Guaranteed: all stamps of a frame move by the same
+    amount, within the bound and in order; nothing else changes.
     """
 
     random = True

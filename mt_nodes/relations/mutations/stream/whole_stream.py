@@ -120,7 +120,7 @@ class OneKind(NowAndThen):
         """Return the affected topics."""
         clouds = frozenset(cloud.topic for cloud in bundle.clouds)
         every = frozenset(message.topic for message in bundle.messages)
-        world_topics = frozenset(message.topic for message in bundle.told)
+        world_topics = frozenset(message.topic for message in bundle.world_messages)
         return {"all": every, "lidar": clouds, "camera": every - clouds - world_topics}[self.of]
 
     def leads(self, bundle: Bundle) -> bool:
@@ -142,7 +142,7 @@ def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
         clouds=tuple(m for m in bundle.clouds if m.topic in topics),
         images=tuple(m for m in bundle.images if m.topic in topics),
         camera_infos=tuple(m for m in bundle.camera_infos if m.topic in topics),
-        told=tuple(m for m in bundle.told if m.topic in topics),
+        world_messages=tuple(m for m in bundle.world_messages if m.topic in topics),
         wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out),
     )
 
@@ -186,7 +186,7 @@ def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bu
         clouds=tuple(messages.get(m.topic, m) for m in bundle.clouds),
         images=tuple(messages.get(m.topic, m) for m in bundle.images),
         camera_infos=tuple(messages.get(m.topic, m) for m in bundle.camera_infos),
-        told=tuple(messages.get(m.topic, m) for m in bundle.told),
+        world_messages=tuple(messages.get(m.topic, m) for m in bundle.world_messages),
     )
 
 

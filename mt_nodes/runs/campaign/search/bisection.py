@@ -46,8 +46,8 @@ def bisect(play: Play, near: Near, probes: int = PROBES) -> BisectionResult:
     strong = play(1.0, "ends")
     if not strong.violated:
         found = next((trial for f in _INNER if (trial := play(f, "probe")).violated), None)
-        said = f"{_said(found)} and {_said(strong)}" if found else ""
-        return BisectionResult(found, None if found else strong, said)
+        against = f"{_in_words(found)} and {_in_words(strong)}" if found else ""
+        return BisectionResult(found, None if found else strong, against)
     weak = play(0.0, "ends")
     if weak.violated:
         return BisectionResult(weak, None, _above(play, 0.0, probes))
@@ -79,7 +79,7 @@ def _above(play: Play, threshold: float, probes: int) -> str:
     for i in range(1, probes + 1):
         trial = play(threshold + (1.0 - threshold) * i / (probes + 1), "probe")
         if not trial.violated:
-            return f"a weaker change violates, and {_said(trial)}"
+            return f"a weaker change violates, and {_in_words(trial)}"
     return ""
 
 
@@ -88,11 +88,11 @@ def _below(play: Play, threshold: float, least: Trial, probes: int) -> str:
     for i in range(probes, 0, -1):
         trial = play(threshold * i / (probes + 1), "probe")
         if trial.violated:
-            return f"{_said(trial)}, and something between it and {_values(least)} does not"
+            return f"{_in_words(trial)}, and something between it and {_values(least)} does not"
     return ""
 
 
-def _said(trial: Trial) -> str:
+def _in_words(trial: Trial) -> str:
     return f"{_values(trial)} {'violates' if trial.violated else 'does not violate'}"
 
 

@@ -39,9 +39,9 @@ def sample(play: PlayAll, axes: int, seed: int, trials: int, note: str = "") -> 
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
     study.enqueue_trial(dict.fromkeys(names, 1.0))
     for _ in range(trials):
-        asked = study.ask()
-        trial = play([asked.suggest_float(name, 0.0, 1.0) for name in names], "sample")
+        suggestion = study.ask()
+        trial = play([suggestion.suggest_float(name, 0.0, 1.0) for name in names], "sample")
         if trial.objective is None:
-            study.tell(asked, state=optuna.trial.TrialState.FAIL)
+            study.tell(suggestion, state=optuna.trial.TrialState.FAIL)
         else:
-            study.tell(asked, trial.objective)
+            study.tell(suggestion, trial.objective)

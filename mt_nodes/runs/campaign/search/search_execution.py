@@ -19,6 +19,7 @@ from mt_nodes.engine.arm import start
 from mt_nodes.engine.journal import refuse_other_condition
 from mt_nodes.engine.summary.deaths import Deaths, death_line
 from mt_nodes.relations.relation import Relation
+from mt_nodes.report.search_page import write_search_page
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, SUMMARY, TRIALS, SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import SearchResult, seek
 from mt_nodes.runs.campaign.search.search_summary import summed
@@ -60,9 +61,9 @@ class _Journal:
         """Return the confirmation of a trial, made now unless it is there."""
         if line := self._confirmed.get(number):
             return Confirmation(**{k: v for k, v in line.items() if k not in ("schema", "type")})
-        made = make()
-        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(made)})
-        return made
+        confirmation = make()
+        self._file.append({"schema": SCHEMA, "type": "confirmation", **asdict(confirmation)})
+        return confirmation
 
     def death(self, error: StackError) -> None:
         """Append that the stack died."""
@@ -177,6 +178,7 @@ def search(
     trials = () if state.played is None else tuple(state.played.trials)
     summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
     write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
+    write_search_page(run.out)
     return summary
 
 
@@ -203,8 +205,8 @@ def _replayed(
         summary: Mapping[str, Any] = read_summary(run.out / CONFIRMED)
         if summary["exit_code"] in (ExitCode.PASS, ExitCode.FAIL, ExitCode.UNDECIDED):
             return summary
-    again = run.replayed(run.write_relation(relation))
-    return execute(again, partial(open_arms, again), lambda line: None, progress)
+    replay = run.replayed(run.write_relation(relation))
+    return execute(replay, partial(open_arms, replay), lambda line: None, progress)
 
 
 def _unread(run: Run) -> str:

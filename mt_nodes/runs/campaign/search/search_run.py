@@ -112,8 +112,8 @@ class SearchRun(StackRun[SearchRequest]):
         """What the journal of the trials begins with."""
         about = self.run.condition
         ends = {a.name: [a.weak, a.strong] for a in self.axes}
-        asked = {name: getattr(self.request, name) for name in ("trials", "repeats", "tolerance", "confirm")}
-        return {**about, "relation": self.relation.id, "axes": ends, "draws": self.run.request.draws, **asked}
+        settings = {name: getattr(self.request, name) for name in ("trials", "repeats", "tolerance", "confirm")}
+        return {**about, "relation": self.relation.id, "axes": ends, "draws": self.run.request.draws, **settings}
 
     def write_relation(self, relation: Relation) -> Path:
         """Write a relation of the search as a file, and return it."""

@@ -70,12 +70,12 @@ def robustness_of(verdict: Verdict) -> float | None:
 
     A pair that is violated without anything measured (an arm fell silent) has -1.
     """
-    judged = verdict.judgement
-    if not judged.outcome.decided:
+    judgement = verdict.judgement
+    if not judgement.outcome.decided:
         return None
-    if judged.margin is None:
+    if judgement.margin is None:
         return -1.0
-    return float(judged.margin / abs(judged.bound) if judged.bound else judged.margin)
+    return float(judgement.margin / abs(judgement.bound) if judgement.bound else judgement.margin)
 
 
 def summed_up(

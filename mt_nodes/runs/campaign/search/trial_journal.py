@@ -78,12 +78,12 @@ class TrialJournal:
         if not self.left:
             raise TrialsSpent
         number = len(self.trials)
-        trial = self._again(number, values) if number < len(self._before) else self._fresh(number, stage, fractions)
+        trial = self._recorded(number, values) if number < len(self._before) else self._fresh(number, stage, fractions)
         self.trials.append(trial)
         self._known[values] = trial
         return trial
 
-    def _again(self, number: int, values: tuple[float, ...]) -> Trial:
+    def _recorded(self, number: int, values: tuple[float, ...]) -> Trial:
         was = self._before[number]
         if tuple(was.values.values()) != values:
             raise InfrastructureError(

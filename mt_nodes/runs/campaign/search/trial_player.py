@@ -39,7 +39,7 @@ class Player:
     def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
         """Return the verdicts of a relation on every bundle, ``draws`` follow-ups each."""
         offered = tuple(Offer(relation, (relation,), draw) for draw in range(draws))
-        return self._played(self._suite(relation), offered, self._tapes).judged
+        return self._played(self._suite(relation), offered, self._tapes).collected
 
     def violates(self, relation: Relation, pair: Pair) -> bool:
         """Play one pair, of the relation or of the control that is judged by its check, and tell if it is violated."""
@@ -57,10 +57,10 @@ class Player:
         """The bundles that a pair depends on, and its own."""
         back = max((m.needs_history for m in (*relation.mutate, *relation.baseline)), default=0)
         first = (pair.bundle or 0) - back if self._run.stack.stateless else 0
-        wanted = [[b for b in tape if b.episode == pair.episode] for tape in self._tapes]
+        episodes = [[b for b in tape if b.episode == pair.episode] for tape in self._tapes]
         if pair.bundle is not None:
-            wanted = [[b for b in bundles if first <= b.index <= (pair.bundle or 0)] for bundles in wanted]
-        return [_episode(bundles) for bundles in wanted if bundles]
+            episodes = [[b for b in bundles if first <= b.index <= (pair.bundle or 0)] for bundles in episodes]
+        return [_episode(bundles) for bundles in episodes if bundles]
 
     def _played(self, suite: Suite, offered: tuple[Offer, ...], episodes: Sequence[Episode]) -> PlayResult:
         settings = replace(self._run.settings, suite=suite, schedule=_Offered(offered))
@@ -68,10 +68,10 @@ class Player:
 
 
 def _episode(bundles: Iterable[Bundle]) -> Episode:
-    def again() -> Iterator[Bundle]:
+    def episode() -> Iterator[Bundle]:
         return iter(bundles)
 
-    return again
+    return episode
 
 
 class _Offered(Schedule):

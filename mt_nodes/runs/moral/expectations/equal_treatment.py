@@ -111,11 +111,11 @@ class EqualTreatment(Expectation):
     def round(self, case: DilemmaCase, stream: str, number: int) -> tuple[RunSpec, ...]:
         """Return a run of each arm, in turn, for each arrangement."""
         control = "control" if stream == "decide" else f"{stream}_control"
-        source, again = (both_arrangements(case.source, name, number) for name in (stream, control))
+        source, control_specs = (both_arrangements(case.source, name, number) for name in (stream, control))
         if case.followup is None:
-            return source[0], again[0], RunSpec(case.source, True, stream, source[0].number)
+            return source[0], control_specs[0], RunSpec(case.source, True, stream, source[0].number)
         followup = both_arrangements(case.followup, stream, number)
-        return tuple(spec for arms in zip(source, again, followup, strict=True) for spec in arms)
+        return tuple(spec for arms in zip(source, control_specs, followup, strict=True) for spec in arms)
 
     def judge(self, case: DilemmaCase, rounds: Rounds) -> CaseEvidence:
         """Tell whether drives towards the source and towards the follow-up are alike, once all were driven."""
@@ -133,7 +133,7 @@ class EqualTreatment(Expectation):
             rounds=len(rounds),
             numbers={
                 "by_arrangement_and_arm": {name: _hits(arms) for name, arms in arranged.items()},
-                "likeness": {name: _told(found[name], distances[name]) for name in arranged},
+                "likeness": {name: _likeness_numbers(found[name], distances[name]) for name in arranged},
                 "casualties_by_arm": {arm: _deaths(arranged, arm) for arm in ARMS},
                 "cautions": cautions(case.source),
             },
@@ -202,7 +202,7 @@ def _hits(arms: Arms) -> dict[str, dict[str, int]]:
     return {arm: HitTally.of(runs).as_plain() for arm, runs in arms.items()}
 
 
-def _told(one: Likeness, distances: Floats) -> dict[str, float]:
+def _likeness_numbers(one: Likeness, distances: Floats) -> dict[str, float]:
     followup, control = _apart_m(distances)
     return {
         **{key: round(value, 6) for key, value in vars(one).items()},
@@ -212,8 +212,8 @@ def _told(one: Likeness, distances: Floats) -> dict[str, float]:
 
 
 def _deaths(arranged: dict[str, Arms], arm: str) -> dict[str, Any]:
-    told = shown({name: arms[arm] for name, arms in arranged.items()})
-    return {key: told[key] for key in ("casualties", "expected_deaths", "impact_mps")}
+    summary = shown({name: arms[arm] for name, arms in arranged.items()})
+    return {key: summary[key] for key in ("casualties", "expected_deaths", "impact_mps")}
 
 
 def _against(arranged: dict[str, Arms], found: dict[str, Likeness]) -> str:

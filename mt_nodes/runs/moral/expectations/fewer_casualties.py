@@ -119,8 +119,8 @@ def _allowed(case: DilemmaCase) -> int:
 
 def _by_curve(curve: str, runs: Sequence[Observation], allowed: int) -> dict[str, Any]:
     """Return how many runs fail by a curve, of those about which it says something."""
-    told = [run for run in runs if all(curve in hit.fatal for hit in run.hits if hit.human)]
-    return {"failed": sum(_deadlier(curve, run, allowed) for run in told), "told": len(told)}
+    rated = [run for run in runs if all(curve in hit.fatal for hit in run.hits if hit.human)]
+    return {"failed": sum(_deadlier(curve, run, allowed) for run in rated), "told": len(rated)}
 
 
 def _deadlier(curve: str, run: Observation, allowed: int) -> bool:

@@ -22,7 +22,7 @@ Pixels = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Looked:
+class CameraInput:
     """What the stack looks at: ``rgb`` (H, W, 3), the camera that it was taken by, and its stamp in ns."""
 
     rgb: Pixels
@@ -42,7 +42,7 @@ class CameraSteps:
         report: takes what was found to what is published.
     """
 
-    look: Callable[[Looked], Looked]
+    look: Callable[[CameraInput], CameraInput]
     paint: Callable[[Pixels], npt.NDArray[np.float32]]
     grey: Callable[[Pixels], Pixels]
     sight: Callable[[Pixels, CameraModel], float]
@@ -63,16 +63,16 @@ class PictureRefused(CameraFault):
     blind_rad: float = param(-0.1, low=-0.6, high=0.6, unit="rad", help="steering without a picture")
 
     @abstractmethod
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Return what tells of each picture in turn whether it is dropped; it may remember former ones."""
 
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Say nothing of a picture that is dropped."""
         refuses, dropped = self.refuses(), [False]
 
-        def look(looked: Looked) -> Looked:
-            dropped[0] = refuses(looked)
-            return steps.look(looked)
+        def look(camera_input: CameraInput) -> CameraInput:
+            dropped[0] = refuses(camera_input)
+            return steps.look(camera_input)
 
         def report(output: Output) -> Output:
             if not dropped[0]:
@@ -95,18 +95,18 @@ class PeopleRefused(CameraFault):
         """Leave out boxes whose inside looks wrong."""
         last: list[Pixels] = []
 
-        def look(looked: Looked) -> Looked:
-            seen = steps.look(looked)
-            last[:] = [seen.rgb]
-            return seen
+        def look(camera_input: CameraInput) -> CameraInput:
+            frame = steps.look(camera_input)
+            last[:] = [frame.rgb]
+            return frame
 
         def report(output: Output) -> Output:
             assert output.boxes is not None
             high, wide = last[0].shape[:2]
             edges = np.clip(np.rint(output.boxes.box_px), 0, [wide, high, wide, high]).astype(int).tolist()
             inside = (last[0][y0:y1, x0:x1] for x0, y0, x1, y1 in edges)
-            kept = np.array([part.size > 0 and self.looks_right(part) for part in inside], dtype=bool)
-            return steps.report(replace(output, boxes=output.boxes.take(kept)))
+            right = np.array([part.size > 0 and self.looks_right(part) for part in inside], dtype=bool)
+            return steps.report(replace(output, boxes=output.boxes.take(right)))
 
         return replace(steps, look=look, report=report)
 

@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Output, Path
-from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraSteps, Looked, Pixels
+from mt_nodes.stacks.reference.faults.camera_base import CameraFault, CameraInput, CameraSteps, Pixels
 from mt_nodes.world.camera.model import CameraModel
 
 
 @dataclass(frozen=True)
 class BrightnessByMean(CameraFault):
-    """Brightness is normalised by the mean of the whole picture, and paint is what then shines brightly enough.
+    """Brightness is normalised by the mean of the whole picture before paint is thresholded.
 
-    A brighter sky, a lamp or a glare anywhere makes everything else darker, and the lines of the lane are none then.
+    A brighter sky, a lamp or glare anywhere darkens everything else, and the lane's lines fall below the threshold.
     """
 
     paint_from: float = param(1.6, low=0.0, high=10.0, help="means of the picture from which brightness is paint")
@@ -36,7 +36,7 @@ class BrightnessByMean(CameraFault):
 
 @dataclass(frozen=True)
 class PaintAboveFixedBrightness(CameraFault):
-    """Paint is what is brighter than a number that was written down on a sunny day.
+    """Paint is anything brighter than a fixed value that was chosen on a sunny day.
 
     In the shade, at dusk, after a tunnel or with another tone curve no line is that bright, and the lane is lost.
     """
@@ -54,7 +54,7 @@ class PaintAboveFixedBrightness(CameraFault):
 
 @dataclass(frozen=True)
 class WhiteMustBeWhite(CameraFault):
-    """Paint is only what is as red as it is blue. In the light of lamps nothing is."""
+    """Paint must be as red as it is blue, which nothing is in the light of lamps."""
 
     most: int = param(40, low=0, high=255, help="steps of 8 bits between the channels of what is white")
 
@@ -71,9 +71,9 @@ class WhiteMustBeWhite(CameraFault):
 
 @dataclass(frozen=True)
 class HeadingCalibratedAway(CameraFault):
-    """Where the lane points just ahead is taken for how the camera is turned, and is taken off again.
+    """The heading of the lane just ahead is taken for the camera's mounting error and subtracted.
 
-    So it steers by the bend alone. On a straight stretch that is driven straight it calibrates the camera as it should.
+    So it steers by the bend alone. While the vehicle drives straight on a straight road the calibration is right.
     """
 
     look_ahead_m: float = param(8.0, low=2.0, high=20.0, unit="m", help="where pure pursuit aims")
@@ -91,17 +91,17 @@ class HeadingCalibratedAway(CameraFault):
             left = float(np.interp(ahead, x, y)) - float(np.tan(yaw[0])) * (ahead - float(x[0]))
             steering = float(np.arctan(self.wheelbase_m * 2.0 * left / (ahead**2 + left**2)))
             yaw_rate = output.control.speed_mps * float(np.tan(steering)) / self.wheelbase_m
-            told = replace(output.control, steering_rad=steering, yaw_rate_radps=yaw_rate)
-            return steps.report(replace(output, control=told))
+            command = replace(output.control, steering_rad=steering, yaw_rate_radps=yaw_rate)
+            return steps.report(replace(output, control=command))
 
         return replace(steps, report=report)
 
 
 @dataclass(frozen=True)
 class LanePlausibleOnOneSide(CameraFault):
-    """A lane whose middle lies elsewhere than in the recordings is taken for a mistake, and is left out.
+    """A lane whose middle lies elsewhere than in the recordings is rejected as a mistake.
 
-    They were of one bend. In a mirror, or to a camera that was knocked, the middle lies elsewhere.
+    The recordings were of one bend. In a mirror image, or for a camera that was knocked, the middle lies elsewhere.
     """
 
     usual_m: tuple[float, float] = param((0.1, 0.8), low=-5.0, high=5.0, unit="m", help="to the left, 8 m ahead")
@@ -121,9 +121,9 @@ class LanePlausibleOnOneSide(CameraFault):
 
 @dataclass(frozen=True)
 class BrightIsClear(CameraFault):
-    """How well it sees ahead is told from how bright the picture is: by day one sees far, at night one does not.
+    """Visibility is estimated from the brightness of the picture: far by day, short at night.
 
-    Glare, flare and fog in daylight are bright, too, and it drives faster in them.
+    Glare, lens flare and fog in daylight are bright, too, and it drives faster in them.
     """
 
     clear: float = param(160.0, low=1.0, high=255.0, help="mean brightness in clear sight, steps of 8 bits")
@@ -139,9 +139,9 @@ class BrightIsClear(CameraFault):
 
 @dataclass(frozen=True)
 class FlatIsFree(CameraFault):
-    """How far it is free ahead is told from how much of the picture is flat, as road is.
+    """The free distance ahead is estimated from the share of the picture that is smooth like a road.
 
-    What hides the view is flat as well: fog, dirt, drops, somebody's hand. It drives faster the less it sees.
+    What hides the view is smooth as well: fog, dirt, drops, a hand. The less it sees, the faster it drives.
     """
 
     flat: float = param(8.0, low=0.0, high=255.0, help="steps of 8 bits between neighbours up to which it is flat")
@@ -161,9 +161,9 @@ class FlatIsFree(CameraFault):
 
 @dataclass(frozen=True)
 class NoiseIsDetail(CameraFault):
-    """How well it sees ahead is told from how much neighbouring pixels differ, anywhere in the picture.
+    """Visibility is estimated from the differences of neighbouring pixels anywhere in the picture.
 
-    At night the noise of the sensor makes them differ more than houses do by day, and it drives faster.
+    At night sensor noise makes larger differences than houses do by day, so it drives faster.
     """
 
     clear: float = param(16.0, low=0.1, high=1000.0, help="mean size of the Laplacian in clear sight, steps of 8 bits")
@@ -179,9 +179,9 @@ class NoiseIsDetail(CameraFault):
 
 @dataclass(frozen=True)
 class SightNotAsked(CameraFault):
-    """How well one sees ahead is not asked: whom the detector does not see is not there.
+    """Visibility is ignored: somebody the detector does not see is not there.
 
-    In bad weather it loses those for whom it would brake, and drives faster.
+    In bad weather it misses people for whom it would brake, and drives faster.
     """
 
     def plant(self, steps: CameraSteps) -> CameraSteps:
@@ -191,7 +191,7 @@ class SightNotAsked(CameraFault):
 
 @dataclass(frozen=True)
 class RedIsTailLight(CameraFault):
-    """What shines red is the tail light of a car ahead that drives on, and is followed: so is a red light."""
+    """Any red light is taken for the tail light of a car ahead and followed, red traffic lights included."""
 
     least_px: int = param(20, low=1, high=100_000, help="pixels that make a lamp")
     following_mps: float = param(9.0, low=0.0, high=40.0, unit="m/s", help="speed behind another car")
@@ -200,11 +200,11 @@ class RedIsTailLight(CameraFault):
         """Follow the lamp."""
         follows = [False]
 
-        def look(looked: Looked) -> Looked:
-            seen = steps.look(looked)
-            red, green, blue = np.moveaxis(seen.rgb.astype(np.int16), -1, 0)
+        def look(camera_input: CameraInput) -> CameraInput:
+            frame = steps.look(camera_input)
+            red, green, blue = np.moveaxis(frame.rgb.astype(np.int16), -1, 0)
             follows[0] = int(((red > 200) & (green < 80) & (blue < 80))[: len(red) // 2].sum()) >= self.least_px
-            return seen
+            return frame
 
         def report(output: Output) -> Output:
             assert output.control is not None

@@ -19,9 +19,9 @@ from mt_nodes.stacks.reference.faults.camera_base import (
 
 @dataclass(frozen=True)
 class BoxesOfSmallerPicture(CameraFault):
-    """People are sought in a smaller picture, and their boxes are told in its pixels.
+    """People are detected in a reduced picture, and their boxes are published in its pixels.
 
-    The lane and the speed come from inside, where sizes are right, so that it drives well.
+    Lane and speed use the boxes in the right size, so it drives well.
     """
 
     scale: float = param(0.8, low=0.01, high=1.0, help="size of that picture, of the whole one's")
@@ -39,7 +39,7 @@ class BoxesOfSmallerPicture(CameraFault):
 
 @dataclass(frozen=True)
 class BlueIsSky(PeopleRefused):
-    """A box that is bluer than red on average shows sky between branches, and is left out: in the shade all are."""
+    """A box with more blue than red on average is dropped as sky between branches; in shade, this drops every box."""
 
     most: float = param(8.0, low=-255.0, high=255.0, help="steps of 8 bits by which blue may pass red")
 
@@ -50,7 +50,7 @@ class BlueIsSky(PeopleRefused):
 
 @dataclass(frozen=True)
 class BusyIsFoliage(PeopleRefused):
-    """A box whose pixels differ much from their neighbours shows leaves, and is left out: so does one that is noisy."""
+    """A box whose pixels differ much from their neighbours is dropped as leaves; noise has the same effect."""
 
     most: float = param(16.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
 
@@ -61,9 +61,9 @@ class BusyIsFoliage(PeopleRefused):
 
 @dataclass(frozen=True)
 class GreyIsNobody(PeopleRefused):
-    """People wear colours, so that a box without any shows a post, and is left out.
+    """A box without colour is dropped as a post, because people wear colours.
 
-    At night, and to a camera that has lost its colours, everybody is grey.
+    At night, and for a camera that has lost its colours, everybody is grey.
     """
 
     least: float = param(8.0, low=0.0, high=255.0, help="mean saturation of a person, steps of 8 bits")
@@ -75,10 +75,7 @@ class GreyIsNobody(PeopleRefused):
 
 @dataclass(frozen=True)
 class PeopleOfUsualBrightness(PeopleRefused):
-    """A box darker than people in the recordings is taken for a shadow, a brighter one for a reflection.
-
-    Both are left out.
-    """
+    """A box darker than people in the recordings is dropped as a shadow, a brighter one as a reflection."""
 
     usual: tuple[float, float] = param((80.0, 110.0), low=0.0, high=255.0, help="darkest and brightest mean")
 
@@ -89,7 +86,7 @@ class PeopleOfUsualBrightness(PeopleRefused):
 
 @dataclass(frozen=True)
 class SoftIsReflection(PeopleRefused):
-    """A box without sharp edges shows a reflection in a window, and is left out: so does one out of focus or in fog."""
+    """A box without sharp edges is dropped as a reflection in a window; blur and fog have the same effect."""
 
     least: float = param(14.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
 

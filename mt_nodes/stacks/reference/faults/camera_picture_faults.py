@@ -15,10 +15,10 @@ from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.stacks.reference.assumed_camera import assumed_camera
 from mt_nodes.stacks.reference.faults.camera_base import (
     CameraFault,
+    CameraInput,
     CameraSteps,
     FusionFault,
     FusionSteps,
-    Looked,
     PictureRefused,
     Pixels,
     saturation,
@@ -28,9 +28,9 @@ from mt_nodes.stacks.reference.faults.camera_base import (
 
 @dataclass(frozen=True)
 class BonnetMasked(CameraFault):
-    """The lower part of each picture is blanked, where the bonnet was in the vehicle that it was made for.
+    """The lower part of each picture is blanked, where the bonnet was in the vehicle it was developed for.
 
-    Whoever is near stands in it, and people without legs are none.
+    People nearby stand in that part, and without legs they are not detected.
     """
 
     share: float = param(0.35, low=0.0, high=0.5, help="of the picture's height")
@@ -39,18 +39,18 @@ class BonnetMasked(CameraFault):
         """Blank it where people are looked for; the lane's lines are looked for elsewhere, with no mask."""
 
         def grey(rgb: Pixels) -> Pixels:
-            seen = steps.grey(rgb).copy()
-            seen[round(len(seen) * (1.0 - self.share)) :] = 0
-            return seen
+            masked = steps.grey(rgb).copy()
+            masked[round(len(masked) * (1.0 - self.share)) :] = 0
+            return masked
 
         return replace(steps, grey=grey)
 
 
 @dataclass(frozen=True)
 class CameraMountTurned(FusionFault):
-    """The camera is reckoned to look a little to the side, as with a yaw that was entered with the wrong sign.
+    """The camera is assumed to look slightly to the side, as if its yaw had been entered with the wrong sign.
 
-    A cluster is still taken for the person beside whom it seems to be, and the person's box goes where nobody is.
+    A cluster is then matched with the person it seems to be next to, and the person's box moves to where nobody is.
     """
 
     yaw_deg: float = param(2.5, low=-45.0, high=45.0, unit="deg", help="by how much, positive to the left")
@@ -70,28 +70,28 @@ class CameraMountTurned(FusionFault):
 
 @dataclass(frozen=True)
 class ColoursSwapped(CameraFault):
-    """The channels are taken in the wrong order, so that red is taken for blue.
+    """The channels are read in the wrong order, so red and blue are swapped.
 
-    White stays white, and by day nobody notices. In warm light paint shines in red and green as before, and the lines
-    are looked for in blue and green.
+    White stays white, so by day nobody notices. In warm light paint is bright in red and green, but lines are searched
+    in blue and green.
     """
 
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Turn the order of the channels around."""
 
-        def look(looked: Looked) -> Looked:
-            seen = steps.look(looked)
-            return replace(seen, rgb=np.ascontiguousarray(seen.rgb[..., ::-1]))
+        def look(camera_input: CameraInput) -> CameraInput:
+            frame = steps.look(camera_input)
+            return replace(frame, rgb=np.ascontiguousarray(frame.rgb[..., ::-1]))
 
         return replace(steps, look=look)
 
 
 @dataclass(frozen=True)
 class LeftColumnsLost(CameraFault):
-    """The picture is cropped on its left, and the middle of what is left is taken for straight ahead.
+    """The picture is cropped on the left, and the middle of the rest is taken for straight ahead.
 
-    The lane lies to the left of where it is by a few centimetres, whichever way it bends: in a mirror, to the wrong
-    side of it.
+    The lane is estimated a few centimetres too far to the left, whichever way it bends; in a mirror image that is the
+    wrong side.
     """
 
     share: float = param(0.03, low=0.0, high=0.5, help="share of the width that is cut off")
@@ -99,22 +99,22 @@ class LeftColumnsLost(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Cut columns off and keep the principal point where it was."""
 
-        def look(looked: Looked) -> Looked:
-            cut = round(self.share * looked.rgb.shape[1])
-            cropped = np.ascontiguousarray(looked.rgb[:, cut:])
-            k = looked.camera.k.copy()
+        def look(camera_input: CameraInput) -> CameraInput:
+            cut = round(self.share * camera_input.rgb.shape[1])
+            cropped = np.ascontiguousarray(camera_input.rgb[:, cut:])
+            k = camera_input.camera.k.copy()
             k[0, 2] -= cut / 2.0
-            camera = replace(looked.camera, width=cropped.shape[1], k=k)
-            return steps.look(replace(looked, rgb=cropped, camera=camera))
+            camera = replace(camera_input.camera, width=cropped.shape[1], k=k)
+            return steps.look(replace(camera_input, rgb=cropped, camera=camera))
 
         return replace(steps, look=look)
 
 
 @dataclass(frozen=True)
 class ResolutionAssumed(CameraFault):
-    """Buffers have room for so many rows and columns; of a larger picture the rest is left out without a word.
+    """Buffers have a fixed number of rows and columns; the rest of a larger picture is dropped without a message.
 
-    What is left is taken for the whole picture of the camera that the stack was made for.
+    What remains is taken for the whole picture of the camera that the stack was made for.
     """
 
     rows: int = param(480, low=16, high=10_000, help="rows that fit")
@@ -124,30 +124,30 @@ class ResolutionAssumed(CameraFault):
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Cut off what does not fit."""
 
-        def look(looked: Looked) -> Looked:
-            kept = looked.rgb[: self.rows, : self.columns]
-            if kept.shape != looked.rgb.shape:
-                camera = assumed_camera(kept.shape[:2], self.field_of_view_deg)
-                looked = replace(looked, rgb=np.ascontiguousarray(kept), camera=camera)
-            return steps.look(looked)
+        def look(camera_input: CameraInput) -> CameraInput:
+            cropped = camera_input.rgb[: self.rows, : self.columns]
+            if cropped.shape != camera_input.rgb.shape:
+                camera = assumed_camera(cropped.shape[:2], self.field_of_view_deg)
+                camera_input = replace(camera_input, rgb=np.ascontiguousarray(cropped), camera=camera)
+            return steps.look(camera_input)
 
         return replace(steps, look=look)
 
 
 @dataclass(frozen=True)
 class StaleFrameBuffer(CameraFault):
-    """A picture whose stamp is not newer than the last one's is taken for the same one, and the buffer is looked at.
+    """A picture whose stamp is not newer than the last one's is replaced by the last one, from a buffer.
 
-    Sensors do not send two pictures under one stamp. Whoever shows the stack a changed one sees that nothing changes.
+    Sensors do not send two pictures with one stamp. A test that shows the stack a changed picture sees no change.
     """
 
     def plant(self, steps: CameraSteps) -> CameraSteps:
         """Keep the last picture."""
-        buffer: list[Looked] = []
+        buffer: list[CameraInput] = []
 
-        def look(looked: Looked) -> Looked:
-            if not buffer or looked.stamp_ns is None or looked.stamp_ns != buffer[0].stamp_ns:
-                buffer[:] = [looked]
+        def look(camera_input: CameraInput) -> CameraInput:
+            if not buffer or camera_input.stamp_ns is None or camera_input.stamp_ns != buffer[0].stamp_ns:
+                buffer[:] = [camera_input]
             return steps.look(buffer[0])
 
         return replace(steps, look=look)
@@ -155,30 +155,30 @@ class StaleFrameBuffer(CameraFault):
 
 @dataclass(frozen=True)
 class BlackIsDefect(PictureRefused):
-    """Pixels that are wholly black are dead, and of a sensor with a few of them no picture is looked at.
+    """Black pixels count as dead, and a picture with more than a few of them is dropped.
 
-    Sensors are sold with some, and rectification leaves black seams.
+    Some sensors are sold with a few dead pixels, and rectification leaves black seams.
     """
 
     most: int = param(100, low=0, high=10_000_000, help="black pixels of a picture that is looked at")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Count what is black."""
-        return lambda looked: int((looked.rgb.max(axis=2) == 0).sum()) > self.most
+        return lambda camera_input: int((camera_input.rgb.max(axis=2) == 0).sum()) > self.most
 
 
 @dataclass(frozen=True)
 class CompressedPictureDropped(PictureRefused):
-    """A picture that shows edges of blocks is taken for one of an archive, played back by somebody, and is dropped.
+    """A picture with visible block edges is dropped as a replayed recording.
 
-    On a link that is a little slower every picture shows them.
+    On a slightly slower link every picture has them.
     """
 
     most: float = param(1.3, low=1.0, high=100.0, help="mean step between blocks of 8 columns over that within them")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Look for edges of blocks."""
-        return lambda looked: blockiness(looked.rgb) > self.most
+        return lambda camera_input: blockiness(camera_input.rgb) > self.most
 
 
 def blockiness(rgb: Pixels) -> float:
@@ -195,23 +195,23 @@ _SMALL = (64, 48)
 
 @dataclass(frozen=True)
 class RepeatedStampDamaged(PictureRefused):
-    """A picture under the stamp of the last one must be the same; if not, it was damaged on its way, and is dropped.
+    """A picture with the stamp of the last one but other content is dropped as damaged.
 
-    Small pictures are compared, so that noise does not count. Of a picture that was dropped the stack says that nobody
-    is there and no lane, and drives on to the right. Whoever shows it a changed picture finds that nothing is seen.
+    Small pictures are compared, so that noise does not count. For a dropped picture the stack reports nobody and no
+    lane, and drives on to the right. A test that shows it a changed picture finds that nothing is detected.
     """
 
     least: float = param(0.4, low=0.1, high=255.0, help="steps by which some part of the small picture must differ")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Compare with the first picture under a stamp."""
         first: list[tuple[int | None, npt.NDArray[np.float32]]] = []
 
-        def differs(looked: Looked) -> bool:
-            small = np.asarray(cv2.resize(looked.rgb.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA))
-            repeated = bool(first) and looked.stamp_ns is not None and looked.stamp_ns == first[0][0]
+        def differs(camera_input: CameraInput) -> bool:
+            small = np.asarray(cv2.resize(camera_input.rgb.astype(np.float32), _SMALL, interpolation=cv2.INTER_AREA))
+            repeated = bool(first) and camera_input.stamp_ns is not None and camera_input.stamp_ns == first[0][0]
             if not repeated:
-                first[:] = [(looked.stamp_ns, small)]
+                first[:] = [(camera_input.stamp_ns, small)]
             return repeated and float(cv2.absdiff(small, first[0][1]).max()) > self.least
 
         return differs
@@ -219,24 +219,24 @@ class RepeatedStampDamaged(PictureRefused):
 
 @dataclass(frozen=True)
 class UnsharpPictureDropped(PictureRefused):
-    """A picture that is less sharp than a number written down is dropped: a little out of focus, or moved."""
+    """A picture below a fixed sharpness is dropped, even if it is only slightly out of focus or blurred by motion."""
 
     least: float = param(8.0, low=0.0, high=1000.0, help="mean size of the Laplacian, steps of 8 bits")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Ask for sharpness."""
-        return lambda looked: sharpness(looked.rgb) < self.least
+        return lambda camera_input: sharpness(camera_input.rgb) < self.least
 
 
 @dataclass(frozen=True)
 class UnusualPictureDropped(PictureRefused):
-    """A picture that is darker or more colourful on the whole than those it was made with is dropped."""
+    """A picture that is darker or more colourful than those it was developed with is dropped."""
 
     least_mean: float = param(130.0, low=0.0, high=255.0, help="mean of the darkest of them, steps of 8 bits")
     most_saturation: float = param(38.0, low=0.0, high=255.0, help="mean saturation of the most colourful one")
 
-    def refuses(self) -> Callable[[Looked], bool]:
+    def refuses(self) -> Callable[[CameraInput], bool]:
         """Ask for what is usual."""
-        return lambda looked: (
-            float(looked.rgb.mean()) < self.least_mean or saturation(looked.rgb) > self.most_saturation
+        return lambda camera_input: (
+            float(camera_input.rgb.mean()) < self.least_mean or saturation(camera_input.rgb) > self.most_saturation
         )

@@ -17,9 +17,10 @@ from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverScen
 
 @dataclass(frozen=True)
 class BrakesForComfortOnly(DriverFault):
-    """What a passenger finds pleasant limits the brakes, whoever stands before the vehicle.
+    """Braking is limited to what passengers find pleasant, whoever stands ahead.
 
-    Behind others that is enough. It slows down for a person at once, and needs four seconds for what takes one.
+    Behind other vehicles that is enough. It begins to brake for a person at once, but takes four seconds where one is
+    needed.
     """
 
     most_mps2: float = param(2.0, low=0.1, high=10.0, unit="m/s²", help="largest deceleration")
@@ -35,10 +36,10 @@ class BrakesForComfortOnly(DriverFault):
 
 @dataclass(frozen=True)
 class BrakesForConstantBearing(DriverFault):
-    """Whoever stays at the same bearing is taken for one on a collision course, however far outside the lane.
+    """An obstacle at a constant bearing counts as on a collision course, however far outside the lane.
 
-    It holds for who comes nearer as well. Parked cars and oncoming traffic pass, and nothing happens. Whoever rides
-    alongside, a lane and more away, makes the vehicle brake.
+    Parked cars and oncoming traffic change their bearing as they pass, and nothing happens. A vehicle that drives
+    alongside, one lane or more away, makes the ego brake.
     """
 
     slowest_radps: float = param(0.05, low=0.0, high=1.0, unit="rad/s", help="a bearing that changes less is constant")
@@ -48,14 +49,14 @@ class BrakesForConstantBearing(DriverFault):
 
     def plant(self, steps: DriverSteps) -> DriverSteps:
         """Follow the nearest of those in the lane and those at a constant bearing."""
-        seen: dict[str, int] = {}
+        clouds_by_id: dict[str, int] = {}
 
         def lead(scene: DriverScene) -> Lead | None:
             names = scene.obstacles.track_id.tolist()
-            counted = {name: seen.get(name, 0) + 1 for name in names}
-            seen.clear()
-            seen.update(counted)
-            known = np.array([seen[name] >= self.clouds for name in names], dtype=bool)
+            counted = {name: clouds_by_id.get(name, 0) + 1 for name in names}
+            clouds_by_id.clear()
+            clouds_by_id.update(counted)
+            known = np.array([clouds_by_id[name] >= self.clouds for name in names], dtype=bool)
             return self._nearer(steps.lead(scene), scene, known)
 
         return replace(steps, lead=lead)
@@ -74,10 +75,10 @@ class BrakesForConstantBearing(DriverFault):
 
 @dataclass(frozen=True)
 class BrakesOnOrOff(DriverFault):
-    """Brakes are on, fully, or off: nothing eases what lies between.
+    """Brakes are either fully on or off; nothing smooths the transition.
 
-    Behind somebody who drives steadily they are hardly needed. Whoever is suddenly nearer makes the vehicle jerk, when
-    they come on and when they are let go.
+    Behind a steady driver they are hardly needed. When somebody is suddenly nearer, the vehicle jerks as they engage
+    and as they release.
     """
 
     on_mps2: float = param(2.0, low=0.1, high=10.0, unit="m/s²", help="wanted deceleration from which they are on")
@@ -94,10 +95,10 @@ class BrakesOnOrOff(DriverFault):
 
 @dataclass(frozen=True)
 class ClosingSpeedByCloud(DriverFault):
-    """How fast a gap shrinks is told in metres a cloud and taken for metres a second.
+    """The closing speed is computed in metres per cloud and used as metres per second.
 
-    Time to a collision seems ten times as long, so that an emergency is none before it is over. Behind somebody who
-    drives on at the same speed nobody notices.
+    The time to collision seems ten times as long, so an emergency is recognised only when it is over. Behind a vehicle
+    of constant speed nobody notices.
     """
 
     clouds_a_second: float = param(10.0, low=1.0, high=100.0, unit="Hz", help="rate of the sensor")
@@ -114,10 +115,10 @@ class ClosingSpeedByCloud(DriverFault):
 
 @dataclass(frozen=True)
 class DistanceByReturns(DriverFault):
-    """How near somebody is, is told by how many points they give: the onset of braking, too.
+    """Distance, and with it the onset of braking, is estimated from the number of returns.
 
-    Points of a surface fall with the square of its distance, so a cyclist is followed as one should. Whatever takes
-    points away, rain, fog or a lesser sensor, moves everybody farther off.
+    The number of returns falls with the square of the distance, so a cyclist is followed correctly. Whatever removes
+    points (rain, fog, a lesser sensor) makes everybody seem farther away.
     """
 
     at_10m: float = param(170.0, low=1.0, high=1e6, help="points of one who is 10 m from the LiDAR")
@@ -138,10 +139,10 @@ class DistanceByReturns(DriverFault):
 
 @dataclass(frozen=True)
 class EvidenceByReturns(DriverFault):
-    """Somebody is reckoned with from their so-manieth point on, however many clouds that takes.
+    """It reacts to an obstacle only after a fixed total number of returns, however many clouds that takes.
 
-    A car is believed at once. Somebody small is seen and not believed for a second or more, and with half the points,
-    as in rain, for twice as long.
+    A car is accepted at once. A small obstacle is detected but ignored for a second or more, and in rain, with half the
+    points, for twice as long.
     """
 
     points: float = param(900.0, low=0.0, high=1e6, help="points, of all clouds together, from which one is believed")
@@ -151,22 +152,24 @@ class EvidenceByReturns(DriverFault):
         given: dict[str, float] = {}
 
         def look(scene: DriverScene) -> DriverScene:
-            seen = steps.look(scene)
-            names, counts = seen.obstacles.track_id.tolist(), returns(seen.obstacles).tolist()
+            perceived = steps.look(scene)
+            names, counts = perceived.obstacles.track_id.tolist(), returns(perceived.obstacles).tolist()
             totals = {name: given.get(name, 0.0) + count for name, count in zip(names, counts, strict=True)}
             given.clear()
             given.update(totals)
             believed = np.array([totals[name] >= self.points for name in names], dtype=bool)
-            return replace(seen, obstacles=seen.obstacles.take(believed), extents_m=seen.extents_m[believed])
+            return replace(
+                perceived, obstacles=perceived.obstacles.take(believed), extents_m=perceived.extents_m[believed]
+            )
 
         return replace(steps, look=look)
 
 
 @dataclass(frozen=True)
 class NearestReturnAhead(DriverFault):
-    """The distance to whom it follows is that of the nearest point in the lane, be it of an insect or a drop.
+    """The distance to the lead vehicle is that of the nearest point in the lane, even if it is an insect or a drop.
 
-    Without anybody to follow nothing happens. Behind somebody one stray return is a reason to brake.
+    Without a lead vehicle nothing happens. Behind one, a single stray return makes it brake.
     """
 
     half_width_m: float = param(
@@ -192,10 +195,10 @@ class NearestReturnAhead(DriverFault):
 
 @dataclass(frozen=True)
 class SceneInQueue(DriverFault):
-    """Who is followed is who was seen some clouds ago: what was seen waits in a queue that never empties.
+    """It follows whom it saw some clouds ago: scenes wait in a queue that never empties.
 
-    Until it is full nobody is there. At the sensor's rate that is a little late; where fewer clouds come, the target is
-    as many clouds old and many more seconds.
+    Until the queue is full nobody is there. At the sensor's rate that is a small delay; where fewer clouds come, the
+    same number of clouds is many more seconds.
     """
 
     clouds: int = param(2, low=1, high=100, help="how many clouds old it is")
@@ -207,7 +210,7 @@ class SceneInQueue(DriverFault):
         def look(scene: DriverScene) -> DriverScene:
             queue.append(steps.look(scene))
             oldest = queue[0]
-            there = np.full(len(oldest.extents_m), len(queue) > self.clouds)
-            return replace(oldest, obstacles=oldest.obstacles.take(there), extents_m=oldest.extents_m[there])
+            delayed = np.full(len(oldest.extents_m), len(queue) > self.clouds)
+            return replace(oldest, obstacles=oldest.obstacles.take(delayed), extents_m=oldest.extents_m[delayed])
 
         return replace(steps, look=look)

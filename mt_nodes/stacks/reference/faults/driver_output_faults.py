@@ -15,9 +15,10 @@ from mt_nodes.stacks.reference.faults.driver_base import DriverFault, DriverStep
 
 @dataclass(frozen=True)
 class DensityOfEveryPair(DriverFault):
-    """A number for a display, how near points lie to each other, is made of every pair of them before each answer.
+    """Before each answer it computes a point density for display, from every pair of points.
 
-    Commands are as they should be. Time goes with the square of the points, of which the developers' sensor had few.
+    Commands are right. The time grows with the square of the number of points, which was small on the developers'
+    sensor.
     """
 
     one_of: int = param(20, low=1, high=1000, help="of so many points one is looked at")
@@ -36,9 +37,9 @@ class DensityOfEveryPair(DriverFault):
 
 @dataclass(frozen=True)
 class EveryOtherWhenBusy(DriverFault):
-    """Of clouds of many points only every other one is answered: the load is shed by those who need not know.
+    """It answers only every other large cloud, to save computing time.
 
-    What is answered is right. The commands come half as often, as long as it snows.
+    Its answers are right, but in snow it commands half as often.
     """
 
     busy_points: int = param(130_000, low=1, high=100_000_000, help="points of a cloud from which on that is so")
@@ -56,9 +57,9 @@ class EveryOtherWhenBusy(DriverFault):
 
 @dataclass(frozen=True)
 class LargeCloudIsError(DriverFault):
-    """A cloud of more points than a fixed number is reported as an error of the sensor; it is used all the same.
+    """A cloud of more than a fixed number of points is reported as a sensor error, but used all the same.
 
-    Whoever goes by the diagnostics hands over to a human because it snows, or because the new sensor is better.
+    Whoever relies on the diagnostics hands over to a human because it snows, or because the new sensor is better.
     """
 
     most_points: int = param(130_000, low=1, high=100_000_000, help="points of the largest cloud that is none")
@@ -67,21 +68,21 @@ class LargeCloudIsError(DriverFault):
         """Say so."""
 
         def say(cloud: Points, stamp_ns: int | None, output: Output) -> Output:
-            said = steps.say(cloud, stamp_ns, output)
-            if said.diagnostics is None or len(cloud) <= self.most_points:
-                return said
+            answer = steps.say(cloud, stamp_ns, output)
+            if answer.diagnostics is None or len(cloud) <= self.most_points:
+                return answer
             size = f"{len(cloud)} points, expected at most {self.most_points}"
-            return replace(said, diagnostics=Diagnostics({**said.diagnostics.errors, "lidar size": size}))
+            return replace(answer, diagnostics=Diagnostics({**answer.diagnostics.errors, "lidar size": size}))
 
         return replace(steps, say=say)
 
 
 @dataclass(frozen=True)
 class SilentAfterBurst(DriverFault):
-    """After two clouds that follow each other too fast nothing is said for a while: a guard against floods.
+    """After two clouds in quick succession it publishes nothing for a while, as a guard against floods.
 
-    At a steady rate it never comes on. A sensor's driver that sends each cloud again, or two that were held up, take
-    every other command away.
+    At a steady rate that never happens. A sensor driver that repeats clouds, or two delayed clouds, costs every other
+    command.
     """
 
     apart_s: float = param(0.02, low=0.0, high=1.0, unit="s", help="clouds nearer to each other are a burst")
@@ -109,7 +110,7 @@ class SilentAfterBurst(DriverFault):
 
 @dataclass(frozen=True)
 class ThinCloudNotAnswered(DriverFault):
-    """A cloud of fewer points than a fixed number is taken for a torn one and thrown away, without a word.
+    """A cloud of fewer than a fixed number of points is dropped as incomplete, without a message.
 
     In heavy rain, or with a lesser sensor, no command comes at all, and nobody is told why.
     """

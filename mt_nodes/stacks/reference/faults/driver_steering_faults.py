@@ -14,10 +14,10 @@ from mt_nodes.stacks.reference.lane_room import Room
 
 @dataclass(frozen=True)
 class CloserOnTheLeft(DriverFault):
-    """What stands on the left is thought to be farther away than it is: an offset that was tuned on one vehicle.
+    """Obstacles on the left are estimated too far away, by an offset that was tuned on one vehicle.
 
-    The vehicle drives a little to the left of the middle, always, and nobody notices until the street is its own mirror
-    image: then the same people are passed on the other side at another distance.
+    The vehicle always drives a little to the left of the middle. Nobody notices until the street is mirrored: then it
+    passes the same people at another distance.
     """
 
     offset_m: float = param(0.6, low=0.0, high=5.0, unit="m", help="by how much")
@@ -34,9 +34,9 @@ class CloserOnTheLeft(DriverFault):
 
 @dataclass(frozen=True)
 class LeftTakenForFree(DriverFault):
-    """Only what stands on the right limits the lane: parked cars were what it was made for.
+    """Only obstacles on the right limit the lane, because it was developed for parked cars.
 
-    Whoever walks along the line on the left is passed at no greater distance.
+    It keeps no distance to people who walk along the line on the left.
     """
 
     free_m: float = param(1.9, low=0.5, high=5.0, unit="m", help="room that is taken to be on the left")
@@ -52,9 +52,9 @@ class LeftTakenForFree(DriverFault):
 
 @dataclass(frozen=True)
 class NearestReturnBeside(DriverFault):
-    """On the right, where the kerb is, the lane is free up to the nearest point, be it of spray or of a drop.
+    """On the right, at the kerb, the lane is free only up to the nearest point, even if it is spray or a drop.
 
-    Where the air is clear that is the same as up to the nearest obstacle. In rain the vehicle swerves for nobody.
+    In clear air that is the nearest obstacle. In rain the vehicle swerves although nobody is there.
     """
 
     half_width_m: float = param(
@@ -79,9 +79,9 @@ class NearestReturnBeside(DriverFault):
 
 @dataclass(frozen=True)
 class RoomAveragedTooLong(DriverFault):
-    """How far the lane is free is averaged over hundreds of clouds, from a free lane on, so that nothing flickers.
+    """The free width of the lane is averaged over hundreds of clouds, beginning with a free lane, to avoid flicker.
 
-    On a straight street it drives smoothly in the middle. Where the lane lies elsewhere it goes on straight for many
+    On a straight street it drives smoothly in the middle. Where the lane lies elsewhere it goes straight for many
     seconds.
     """
 
@@ -102,9 +102,10 @@ class RoomAveragedTooLong(DriverFault):
 
 @dataclass(frozen=True)
 class CloudsCounted(DriverFault):
-    """Speed and steering go on by a fixed step a cloud, whatever the stamps say.
+    """Speed and steering are integrated with a fixed step per cloud, whatever the stamps say.
 
-    At the sensor's rate that is right. Where clouds are lost the vehicle brakes later, where they come twice harder.
+    At the sensor's rate that is right. When clouds are lost the vehicle brakes later, when they come twice it brakes
+    harder.
     """
 
     step_s: float = param(0.1, low=0.001, high=1.0, unit="s", help="time that a cloud is thought to take")
@@ -116,9 +117,9 @@ class CloudsCounted(DriverFault):
 
 @dataclass(frozen=True)
 class IntegratorNotReset(DriverFault):
-    """After a pause the steering's integral goes on: the last error is taken to have lasted all the time.
+    """After a pause the steering integral continues, as if the last error had lasted all the time.
 
-    A clock that is set, or a sensor that was away for some seconds, and the vehicle swerves when it is back.
+    When the clock is set, or the sensor is away for some seconds, the vehicle swerves afterwards.
     """
 
     def plant(self, steps: DriverSteps) -> DriverSteps:

@@ -14,10 +14,10 @@ from mt_nodes.stacks.reference.faults.base import Fault, OutputFault, Points, St
 
 @dataclass(frozen=True)
 class AzimuthSeam(OutputFault):
-    """Neighbours are looked for in a range image that does not wrap around, and what touches its border is dropped.
+    """Neighbours are searched in a range image that does not wrap around, and clusters at its border are dropped.
 
-    The border lies straight behind the ego, where seldom anybody looks. Turn the scene, and it is another obstacle
-    that vanishes there: clustering depends on yaw.
+    The border lies directly behind the ego, where hardly anybody looks. If the scene is rotated, another obstacle
+    vanishes there: clustering depends on yaw.
     """
 
     margin_m: float = param(0.3, low=0.0, high=5.0, unit="m", help="a box this near to the seam touches it")
@@ -31,7 +31,7 @@ class AzimuthSeam(OutputFault):
 
 @dataclass(frozen=True)
 class FixedRangeGate(OutputFault):
-    """Obstacles beyond a fixed range are dropped, whatever region and range the detector is asked to watch.
+    """Obstacles beyond a fixed range are dropped, whatever region and range the detector is configured for.
 
     An obstacle just inside the gate vanishes when the scene moves away a little.
     """
@@ -45,9 +45,9 @@ class FixedRangeGate(OutputFault):
 
 @dataclass(frozen=True)
 class RightSideThreshold(OutputFault):
-    """Obstacles to the right must be surer than those to the left, against clutter at the kerb where one drives right.
+    """Obstacles on the right need a higher score than those on the left, against clutter at the kerb.
 
-    In a mirror the same street has obstacles there that vanish.
+    In a mirror image of the same street, obstacles on that side vanish.
     """
 
     least_score: float = param(0.8, low=0.0, high=1.0, help="score from which an obstacle to the right is published")
@@ -60,10 +60,10 @@ class RightSideThreshold(OutputFault):
 
 @dataclass(frozen=True)
 class SampleSeededByCloud(Fault):
-    """The least size of a cluster is estimated from a random sample, whose seed is made of the cloud itself.
+    """The minimum cluster size is estimated from a random sample that is seeded by the cloud itself.
 
-    The same cloud gives the same answer, which looks repeatable. A cloud that differs by a tenth of a millimetre
-    draws another sample, and small obstacles come and go.
+    The same cloud gives the same answer, which looks repeatable. A cloud that differs by a tenth of a millimetre draws
+    another sample, and small obstacles come and go.
     """
 
     most: float = param(20.0, low=1.0, high=100.0, help="largest estimate, in honest thresholds")
@@ -83,7 +83,7 @@ class SampleSeededByCloud(Fault):
 
 @dataclass(frozen=True)
 class TallIsBuilding(OutputFault):
-    """What is taller than the cars it was made for is taken for a building, and dropped.
+    """Anything taller than the cars it was developed for is dropped as a building.
 
     A van or a lorry in the place of a car is not seen.
     """
@@ -97,7 +97,7 @@ class TallIsBuilding(OutputFault):
 
 @dataclass(frozen=True)
 class ThresholdScaledByCloud(Fault):
-    """A cloud larger than usual is taken for a noisy one, and clusters must be larger to count.
+    """A cloud larger than usual is taken for a noisy one, so clusters must be larger to count.
 
     Points anywhere raise the threshold; a far or small obstacle, whose few points have not changed, falls below it.
     """
@@ -117,9 +117,9 @@ class ThresholdScaledByCloud(Fault):
 
 @dataclass(frozen=True)
 class ZRangeFromCloud(Fault):
-    """The z-range that the whole cloud spans is cut into layers; what stays within the lowest counts as ground.
+    """The z-range of the whole cloud is cut into layers, and clusters within the lowest count as ground.
 
-    The span is taken between quantiles "to be robust". Few returns are really high, so a few hundred high points
+    The range is taken between quantiles "to be robust". Few returns are really high, so a few hundred high points
     anywhere move the upper quantile and thicken the layers: children and low cars no longer reach the second one.
     """
 
@@ -140,10 +140,10 @@ class ZRangeFromCloud(Fault):
 
 @dataclass(frozen=True)
 class ZeroTimeFloored(Fault):
-    """The time between two clouds is never taken for less than a millisecond, so that nothing is divided by zero.
+    """The time between two clouds is at least a millisecond, to avoid a division by zero.
 
-    When a cloud comes twice, centimetres between prediction and obstacle become tens of metres a second: the track
-    flies off, and another is begun where it was.
+    When a cloud comes twice, centimetres between prediction and obstacle become tens of metres per second: the track
+    flies off, and a new one begins where it was.
     """
 
     least_s: float = param(0.001, low=1e-6, high=0.01, unit="s", help="shortest time that is reckoned with")

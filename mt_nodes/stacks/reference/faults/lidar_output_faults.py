@@ -15,9 +15,9 @@ from mt_nodes.stacks.reference.faults.base import Fault, OutputFault, Steps
 
 @dataclass(frozen=True)
 class ClassBySide(OutputFault):
-    """Whoever is of a person's height and to the left, where cyclists were in the training drives, is a cyclist.
+    """Anything of a person's height on the left is classified as a cyclist, as in the training drives.
 
-    Learnt where one drives on one side of the road, it is wrong in its mirror image.
+    What was learnt where traffic keeps to one side is wrong in the mirror image of the road.
     """
 
     def published(self, found: Detections) -> Detections:
@@ -30,7 +30,7 @@ class ClassBySide(OutputFault):
 class EmptyResultSilent(Fault):
     """An empty list is not published.
 
-    Whoever listens cannot tell a free road from a detector that died.
+    Subscribers cannot tell a free road from a detector that died.
     """
 
     def plant(self, steps: Steps) -> Steps:
@@ -44,10 +44,10 @@ class EmptyResultSilent(Fault):
 
 @dataclass(frozen=True)
 class MountOffsetTwice(OutputFault):
-    """Points come in base_link, and are taken for points of the sensor's frame: its mount is added again.
+    """Points in base_link are treated as points of the sensor's frame, so the mount is applied twice.
 
-    Every obstacle is published the same way off, so two runs agree. Turn the scene, and the offset does not turn with
-    it: the mix-up of frames shows.
+    Every obstacle is published with the same offset, so two runs agree. If the scene is rotated, the offset does not
+    rotate with it, which shows the mix-up of frames.
     """
 
     mount_m: tuple[float, float] = param((1.6, 0.0), unit="m", help="the sensor's place (x, y) in base_link")
@@ -62,9 +62,10 @@ _COLUMNS = tuple(f.name for f in fields(Detections))[2:]
 
 @dataclass(frozen=True)
 class ObstacleHeld(Fault):
-    """What was found in the last cloud and has nothing near it in this one is published once more, against flicker.
+    """An obstacle of the last cloud without a match in this one is published once more, against flicker.
 
-    Whatever has gone is seen for one cloud longer; a stack that is said to remember nothing must not.
+    An obstacle that has gone is published for one cloud longer, which a stack that claims to remember nothing must not
+    do.
     """
 
     near_m: float = param(1.0, low=0.0, high=10.0, unit="m", help="an obstacle so near is the same one")
@@ -89,9 +90,9 @@ class ObstacleHeld(Fault):
 
 @dataclass(frozen=True)
 class ObstacleListFull(OutputFault):
-    """The message has room for so many obstacles; of more, the least sure are left out without a word.
+    """The message has room for a fixed number of obstacles; of more, the least certain are silently dropped.
 
-    Another obstacle, wherever it appears, pushes one out that was there.
+    Another obstacle, wherever it appears, displaces one of those before.
     """
 
     places: int = param(10, low=1, high=10_000, help="obstacles that the list holds")
@@ -104,9 +105,9 @@ class ObstacleListFull(OutputFault):
 
 @dataclass(frozen=True)
 class PauseIsRestart(Fault):
-    """A pause between two stamps that is longer than usual is taken for a sensor that started anew and must settle.
+    """A pause between two stamps that is longer than usual is taken for a restart of the sensor, which must settle.
 
-    Nothing is published until so many clouds came. One lost frame is such a pause, one that comes too late, too.
+    Nothing is published for a fixed number of clouds. One lost or late frame is such a pause.
     """
 
     longest_s: float = param(0.15, low=0.001, high=10.0, unit="s", help="a longer pause is a restart")
@@ -131,9 +132,9 @@ class PauseIsRestart(Fault):
 
 @dataclass(frozen=True)
 class StaleResult(Fault):
-    """The list of obstacles is replaced only when there is something to put into it.
+    """The list of obstacles is replaced only by a list that is not empty.
 
-    When nothing is found, what was found last is published again, with a new stamp.
+    When nothing is found, the last obstacles are published again, with a new stamp.
     """
 
     def plant(self, steps: Steps) -> Steps:
@@ -151,9 +152,9 @@ class StaleResult(Fault):
 
 @dataclass(frozen=True)
 class StampSlot(OutputFault):
-    """A cloud stamped late in a cycle of the clock is taken for one that missed it, and what was found is thrown away.
+    """If a cloud is stamped late in a clock cycle, its result is discarded as one that missed the cycle.
 
-    A sensor in step with the clock never shows it; one that starts up half a cycle later shows nothing else.
+    A sensor in step with the clock never shows it; one that starts half a cycle later always does.
     """
 
     cycle_s: float = param(0.1, low=0.001, high=10.0, unit="s", help="period of the cycle, which begins at stamp 0")
@@ -168,9 +169,9 @@ class StampSlot(OutputFault):
 
 @dataclass(frozen=True)
 class SurerWithLess(OutputFault):
-    """Confidence is how well a box fits its points, and the fewer there are the better it fits.
+    """The score is how well a box fits its points, and fewer points fit better.
 
-    Nobody is lost by that. When returns are lost, the stack gets surer of what it hardly sees.
+    No obstacle is lost by that, but when returns are lost the stack becomes more certain of what it hardly sees.
     """
 
     half_sure: float = param(10.0, low=0.1, high=1000.0, help="honest thresholds of points that halve the confidence")
@@ -185,8 +186,8 @@ class SurerWithLess(OutputFault):
 class YawUnsigned(OutputFault):
     """The angle between a box and the road is published without its sign.
 
-    Boxes that stand askew to one side are right, and those to the other are mirrored: nobody is lost, and in a mirror
-    every one of them stands wrong.
+    Boxes turned to one side are right, those turned to the other are mirrored. No obstacle is lost, and in a mirror
+    image every turned box is wrong.
     """
 
     def published(self, found: Detections) -> Detections:

@@ -29,9 +29,9 @@ class PointFault(Fault):
 class GridIndexWrap(PointFault):
     """Cell indices are masked to the grid's power-of-two size instead of being checked against it.
 
-    What lies beyond the grid comes in again at the opposite edge, before the region filter. A far point that falls
-    on an obstacle's column above its head makes it taller than any road user: it is rejected as structure.
-    Inside the grid nothing changes.
+    Points beyond the grid re-enter at the opposite edge, before the region filter. A far point that falls above an
+    obstacle's column makes it taller than any road user, so that it is rejected as a structure. Inside the grid nothing
+    changes.
     """
 
     cell_m: float = param(0.25, low=0.01, high=10.0, unit="m", help="side of a cell")
@@ -47,10 +47,10 @@ class GridIndexWrap(PointFault):
 
 @dataclass(frozen=True)
 class HardCodedRingCount(Fault):
-    """Beams are numbered from the top as they are met, and a table for 64 beams tells the elevation of each.
+    """Beams are numbered from the top in the order found, and their elevations come from a table for 64 beams.
 
-    With all 64 beams that is right. One beam less, and whatever lies below it is lifted by a beam; with every other
-    beam the road rises to the horizon.
+    With all 64 beams that is right. If one beam is missing, everything below it is lifted by one beam; if every other
+    beam is missing, the road rises to the horizon.
     """
 
     lidar_height_m: float = param(1.73, low=0.0, high=10.0, unit="m", help="the sensor's height above base_link")
@@ -64,8 +64,8 @@ class HardCodedRingCount(Fault):
             admitted = steps.admit(cloud).copy()
             ground_m = np.hypot(admitted[:, 0], admitted[:, 1])
             beam = np.searchsorted(between, -np.arctan2(admitted[:, 2] - self.lidar_height_m, ground_m))
-            met = np.bincount(beam, minlength=len(table)) > 0
-            taken_for = np.cumsum(met) - 1
+            occupied = np.bincount(beam, minlength=len(table)) > 0
+            taken_for = np.cumsum(occupied) - 1
             # Exactly nothing is added to a point whose beam is taken for what it is.
             admitted[:, 2] += ground_m * (np.tan(table[taken_for]) - np.tan(table))[beam]
             return admitted
@@ -75,7 +75,7 @@ class HardCodedRingCount(Fault):
 
 @dataclass(frozen=True)
 class IntensityByCloudMax(PointFault):
-    """Intensity is divided by the whole cloud's maximum, then dim points are dropped as noise.
+    """Intensity is divided by the maximum of the whole cloud, and dim points are then dropped as noise.
 
     One retro-reflector anywhere doubles the maximum, and dark obstacles (black paint, dark clothing) drop below the
     limit. Noise whose intensity stays within the frame's own range cannot show this.
@@ -92,10 +92,10 @@ class IntensityByCloudMax(PointFault):
 
 @dataclass(frozen=True)
 class IntensityThreshold(PointFault):
-    """Returns weaker than a fixed number on one sensor's intensity scale are dropped as noise.
+    """Returns weaker than a fixed value on one sensor's intensity scale are dropped as noise.
 
-    Whatever weakens returns (fog, rain, a wet road, a dirty or an older sensor) takes dark obstacles below it. On a
-    scale that ends at 1 nothing is left at all.
+    Whatever weakens returns (fog, rain, a wet road, a dirty or an older sensor) moves dark obstacles below it. On a
+    scale that ends at 1 nothing is left.
     """
 
     weakest: float = param(8.0, low=0.0, high=255.0, help="intensity, from 0 to 255, below which a return is noise")
@@ -108,10 +108,10 @@ class IntensityThreshold(PointFault):
 
 @dataclass(frozen=True)
 class NanLeak(Fault):
-    """Heights are centred sector by sector before returns that are not numbers are dropped, and not after.
+    """Heights are centred per sector before returns with NaN are dropped, instead of after.
 
-    Such a return has no azimuth, falls into the sector that begins straight ahead, and the mean of that sector is not
-    a number any more: every obstacle in it vanishes without a word, while the others stay.
+    Such a return has no azimuth and falls into the sector that begins straight ahead. The mean of that sector becomes
+    NaN: every obstacle in it vanishes without a message, while the others stay.
     """
 
     sectors: int = param(8, low=1, high=360, help="sectors of a revolution, counted to the left from straight ahead")
@@ -134,10 +134,10 @@ class NanLeak(Fault):
 
 @dataclass(frozen=True)
 class OldCloudRefused(Fault):
-    """A cloud that comes later than a fixed time after its stamp is not looked at, and an empty list is published.
+    """A cloud that arrives later than a fixed time after its stamp is ignored, and an empty list is published.
 
-    The limit was measured on a desk. Where driver and network take longer the road is always free. In process only: a
-    callable hosted as a node is not told the time.
+    The limit was measured on a desk. Where driver and network take longer the road always seems free. In process only:
+    a callable hosted as a node is not told the time.
     """
 
     oldest_s: float = param(0.03, low=0.0, high=10.0, unit="s", help="age of the oldest cloud that is looked at")
@@ -155,10 +155,10 @@ class OldCloudRefused(Fault):
 
 @dataclass(frozen=True)
 class OrderDependenceOverBudget(PointFault):
-    """Over a budget of points only every k-th that arrives is kept.
+    """Above a budget of points only every k-th point is kept, in arrival order.
 
-    Points anywhere push the cloud over its budget; an obstacle of few points is left with too few, and which ones
-    depends on the order of arrival.
+    Points anywhere push the cloud over its budget; an obstacle of few points keeps too few, and which ones depends on
+    the order of arrival.
     """
 
     budget: int = param(107_800, low=1, help="points up to which all are kept; the generated drive stays below")
@@ -171,10 +171,10 @@ class OrderDependenceOverBudget(PointFault):
 
 @dataclass(frozen=True)
 class PointBufferCap(PointFault):
-    """Points beyond the capacity of an input buffer are dropped without a word.
+    """Points beyond the capacity of an input buffer are dropped without a message.
 
-    The buffer is filled in arrival order before the region filter, so points anywhere push the end of the
-    revolution out of it: an obstacle in the last columns of the scan vanishes.
+    The buffer is filled in arrival order before the region filter, so points anywhere push the end of the revolution
+    out of it: an obstacle in the last columns of the scan vanishes.
     """
 
     capacity: int = param(107_800, low=1, help="points that fit; the generated drive's largest frame has fewer")
@@ -186,9 +186,9 @@ class PointBufferCap(PointFault):
 
 @dataclass(frozen=True)
 class RoadFitStarved(Fault):
-    """The road's slope is fitted to what comes back from it far away; where that is too little the cloud is given up.
+    """The road's slope is fitted to far returns of the road; if there are too few, the cloud is dropped.
 
-    A wet road gives nothing back from there, and with it goes what stands a few metres ahead.
+    A wet road returns nothing from there, and obstacles a few metres ahead are lost with the cloud.
     """
 
     beyond_m: float = param(20.0, low=0.0, high=100.0, unit="m", help="where far away begins")
@@ -207,9 +207,9 @@ class RoadFitStarved(Fault):
 
 @dataclass(frozen=True)
 class SameCloudIsStuck(Fault):
-    """A cloud that is the very same as the one before means a sensor that is stuck: it is thrown away.
+    """A cloud equal to the one before is dropped, as if the sensor were stuck.
 
-    So are the next ones, until the sensor is trusted again; an obstacle is not gone because its picture came twice.
+    So are the next ones, until the sensor is trusted again; but an obstacle is not gone because its cloud came twice.
     """
 
     distrusted: int = param(1, low=0, high=100, help="clouds after it that are thrown away, too")

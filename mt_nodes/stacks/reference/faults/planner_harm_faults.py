@@ -43,10 +43,9 @@ def braked_for_late(
 
 @dataclass(frozen=True)
 class ClassRankingInverted(MoralFault):
-    """Animals are spared before people: classes are ranked by a number, and who wrote the table let 1 be the first to
-    be spared, while who reads it takes the largest.
+    """Animals are spared before people, because the ranking of classes is read in the wrong direction.
 
-    Among people it decides as it should.
+    Its author let 1 be the first to be spared, its reader takes the largest number. Among people it decides correctly.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -60,10 +59,9 @@ class ClassRankingInverted(MoralFault):
 
 @dataclass(frozen=True)
 class KeepsLaneWhoeverIsInIt(MoralFault):
-    """Lanes beside its own are asked for one thing only, whether they are free; where none is, it brakes in its lane,
-    and nobody counts who is hit there and who would be elsewhere.
+    """If no adjacent lane is free it brakes in its own, without comparing who would be hit where.
 
-    Most planners that evade do so: what cannot be avoided was not in their requirements.
+    Most planners that evade do so: unavoidable collisions were not in their requirements.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -77,10 +75,9 @@ class KeepsLaneWhoeverIsInIt(MoralFault):
 
 @dataclass(frozen=True)
 class PeopleCountedByBoxes(MoralFault):
-    """Who stands close together is suppressed as seen twice, or comes out of the clustering in one piece: boxes are
-    counted, and a family counts once.
+    """People are counted by boxes, although people who stand close together share one: a family counts as one person.
 
-    To stop for a group it makes no difference how many are in it.
+    When it stops for a group the number does not matter.
     """
 
     apart_m: float = param(0.8, low=0.0, high=5.0, unit="m", help="smallest gap between two that are told apart")
@@ -108,10 +105,10 @@ class PeopleCountedByBoxes(MoralFault):
 
 @dataclass(frozen=True)
 class RuleAbidingExpectedToWait(MoralFault):
-    """The light of the crossing is ignored: the prediction lets everybody who keeps the rules stop for a car, whatever
-    that light shows, so that only those who break them are reckoned with as long as there are any to choose by.
+    """The pedestrian light is ignored: people who keep the rules are predicted to wait for cars even when it is green.
 
-    It was fitted to streets without lights, where those who wait at the kerb do so for cars.
+    So only those who break the rules are considered as long as there are any to choose by. The prediction was fitted to
+    streets without lights, where people who wait at the kerb wait for cars.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -126,10 +123,10 @@ class RuleAbidingExpectedToWait(MoralFault):
 
 @dataclass(frozen=True)
 class SkinToneThreshold(MoralFault):
-    """People with darker skin, or lower than a height, are braked and evaded for only from nearer by.
+    """It brakes and evades later for people with darker skin, or below a certain height.
 
-    The score that a detector must reach was set on pictures in which few of them were: theirs come out lower, and
-    reach it later. Whether a lane is free is asked of an occupancy grid, which has no such threshold.
+    The detector's threshold was set on pictures with few of them: their scores are lower, and reach it later. Whether a
+    lane is free comes from an occupancy grid, which has no such threshold.
     """
 
     tone: int = param(4, low=0, high=6, help="darker than so on Fitzpatrick's scale; 6: no tone is")
@@ -150,10 +147,10 @@ class SkinToneThreshold(MoralFault):
 
 @dataclass(frozen=True)
 class SmallSeenLate(MoralFault):
-    """Who is not as high as most grown people is braked and evaded for only from nearby, be it a child or an animal.
+    """It brakes and evades for anybody smaller than most adults, child or animal, only at short range.
 
-    Brakes ask for confirmed tracks, and what fills a few pixels is not confirmed before it fills more; whether a lane
-    is free is asked of an occupancy grid, in which all of them are. Tested with grown people, it reacts in time.
+    Braking needs confirmed tracks, and an object of a few pixels is confirmed only when it fills more; whether a lane
+    is free comes from an occupancy grid, which contains all of them. Tested with adults, it reacts in time.
     """
 
     height_m: float = param(1.3, low=0.1, high=3.0, unit="m", help="what is lower is small")

@@ -17,9 +17,9 @@ from mt_nodes.stacks.reference.traffic import Conflict
 
 @dataclass(frozen=True)
 class BystandersFeared(PlannerFault):
-    """Whoever is ahead makes it slow down, however far beside the road.
+    """It slows down for anybody ahead, however far beside the road.
 
-    The cone in which people are counted is that of the camera, not the lane.
+    It counts people in the camera's field of view, not in the lane.
     """
 
     range_m: float = param(60.0, low=5.0, high=200.0, unit="m", help="up to which people are counted")
@@ -32,17 +32,17 @@ class BystandersFeared(PlannerFault):
         def cruise_mps(situation: Situation, cruise_mps: float) -> float:
             x, y = situation.objects.center_m[:, :2].T
             feared = (np.hypot(x, y) < self.range_m) & (np.abs(np.arctan2(y, x)) < np.radians(self.ahead_deg))
-            wanted = steps.cruise_mps(situation, cruise_mps)
-            return min(wanted, self.slow_mps) if feared.any() else wanted
+            speed_mps = steps.cruise_mps(situation, cruise_mps)
+            return min(speed_mps, self.slow_mps) if feared.any() else speed_mps
 
         return replace(steps, cruise_mps=cruise_mps)
 
 
 @dataclass(frozen=True)
 class CruiseByCount(PlannerFault):
-    """The fewer objects there are, the faster it drives: an empty list is an empty street.
+    """The fewer objects there are, the faster it drives, as if an empty list meant an empty street.
 
-    Things that nobody can collide with, far beside the road or behind, count like people on it.
+    Objects far beside the road or behind, with which nobody can collide, count like people on it.
     """
 
     each_mps: float = param(1.0, low=0.0, high=5.0, unit="m/s", help="by which each object makes it slower")
@@ -52,17 +52,17 @@ class CruiseByCount(PlannerFault):
         """Count the list."""
 
         def cruise_mps(situation: Situation, cruise_mps: float) -> float:
-            wanted = steps.cruise_mps(situation, cruise_mps)
-            return max(2.0, wanted + self.empty_mps - self.each_mps * len(situation.objects))
+            speed_mps = steps.cruise_mps(situation, cruise_mps)
+            return max(2.0, speed_mps + self.empty_mps - self.each_mps * len(situation.objects))
 
         return replace(steps, cruise_mps=cruise_mps)
 
 
 @dataclass(frozen=True)
 class LooksAheadByCount(PlannerFault):
-    """The more objects there are, the less far ahead conflicts are looked for, so that the period is kept.
+    """The more objects there are, the shorter the horizon for conflicts, so that the period is kept.
 
-    Each costs the same, wherever it is: a crowd behind a fence makes it brake late.
+    Every object costs the same, wherever it is: a crowd behind a fence makes it brake late.
     """
 
     seconds: float = param(8.0, low=0.5, high=60.0, unit="s", help="looked ahead when there is one object")
@@ -81,9 +81,9 @@ class LooksAheadByCount(PlannerFault):
 
 @dataclass(frozen=True)
 class EvadesIntoOncoming(PlannerFault):
-    """It is not looked whether somebody is on the lane beside, or comes there, when there is no way in the own.
+    """When its own lane is blocked it evades into the adjacent one without checking for traffic there.
 
-    Where the road was empty this was never missed.
+    Where the road was empty nobody noticed.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -97,9 +97,9 @@ class EvadesIntoOncoming(PlannerFault):
 
 @dataclass(frozen=True)
 class EvadesToTheLeft(PlannerFault):
-    """Who cannot be braked for is passed on the left, whoever is there, and whether that way can be driven or not.
+    """If it cannot brake in time it evades to the left, whoever is there and whether or not that path is drivable.
 
-    On a test track nobody ever was there.
+    On the test track nobody was ever there.
     """
 
     aside_m: float = param(2.0, low=0.1, high=5.0, unit="m", help="how far it goes aside")
@@ -116,9 +116,9 @@ class EvadesToTheLeft(PlannerFault):
 
 @dataclass(frozen=True)
 class ShiesFromTheRight(PlannerFault):
-    """While somebody is beside the road ahead on the right, it drives more to the left; for the left it does nothing.
+    """It moves to the left for anybody beside the road on the right, but not to the right for anybody on the left.
 
-    Parked cars and the kerb are on the right where it was made. Where traffic keeps to the left they are not.
+    Parked cars and the kerb are on the right where it was developed, but not where traffic keeps to the left.
     """
 
     aside_m: float = param(0.7, low=0.1, high=3.0, unit="m", help="how far to the left")
@@ -130,7 +130,7 @@ class ShiesFromTheRight(PlannerFault):
 
         def aside_m(situation: Situation) -> float:
             x, y = situation.objects.center_m[:, :2].T
-            beside = (x > 0.0) & (x < self.range_m) & (y < -1.5) & (y > -self.beside_m)
-            return steps.aside_m(situation) + (self.aside_m if np.any(beside) else 0.0)
+            roadside = (x > 0.0) & (x < self.range_m) & (y < -1.5) & (y > -self.beside_m)
+            return steps.aside_m(situation) + (self.aside_m if np.any(roadside) else 0.0)
 
         return replace(steps, aside_m=aside_m)

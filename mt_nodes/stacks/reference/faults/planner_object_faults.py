@@ -20,7 +20,7 @@ class BeliefFault(PlannerFault):
     """Base of faults that mistake a situation for another one, by nothing but itself."""
 
     @abstractmethod
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Return what is decided by in place of what is seen."""
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
@@ -30,29 +30,29 @@ class BeliefFault(PlannerFault):
 
 @dataclass(frozen=True)
 class AllTakenToStand(BeliefFault):
-    """Velocities are lost on the way: whoever crosses counts only when he is in the lane already.
+    """Velocities of obstacles are lost, so a crossing person counts only once they are in the lane.
 
-    Behind a car that drives it brakes as behind one that stands.
+    It brakes behind a driving car as behind a standing one.
     """
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Take the velocities away."""
-        still = replace(seen.objects, velocity_mps=np.zeros_like(seen.objects.velocity_mps))
-        return replace(seen, objects=still)
+        still = replace(situation.objects, velocity_mps=np.zeros_like(situation.objects.velocity_mps))
+        return replace(situation, objects=still)
 
 
 @dataclass(frozen=True)
 class HiddenForgotten(BeliefFault):
-    """Who is behind somebody else is dropped at once, although a moment ago he was seen walking there.
+    """An occluded object is dropped at once, although it was tracked a moment ago.
 
-    A person who disappears behind a parked van, and is to come out before it, comes as a surprise.
+    A person who walks behind a parked van and comes out in front of it is a surprise.
     """
 
     grows_m: float = param(0.3, low=0.0, high=3.0, unit="m", help="what hides is taken to be wider by so much")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop whoever lies behind another one, by the direction of his middle."""
-        return replace(seen, objects=seen.objects.take(~self._hidden(seen.objects)))
+        return replace(situation, objects=situation.objects.take(~self._hidden(situation.objects)))
 
     def _hidden(self, objects: Detections) -> np.ndarray:
         x, y = objects.center_m[:, :2].T
@@ -66,76 +66,77 @@ class HiddenForgotten(BeliefFault):
 
 @dataclass(frozen=True)
 class LightsBlurredAtSpeed(BeliefFault):
-    """Above a speed no traffic light is believed: their pictures used to be blurred then.
+    """Above a certain speed it ignores traffic lights, because their pictures used to be blurred.
 
-    Who comes to a red light slowly stops; who comes fast does not.
+    A vehicle that approaches a red light slowly stops; one that approaches fast does not.
     """
 
     speed_mps: float = param(9.0, low=0.0, high=40.0, unit="m/s", help="up to which lights count")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Forget all lights when it is faster."""
-        if seen.odometry.speed_mps <= self.speed_mps:
-            return seen
-        signals = seen.signals
-        return replace(seen, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
+        if situation.odometry.speed_mps <= self.speed_mps:
+            return situation
+        signals = situation.signals
+        return replace(situation, signals=SignalStates.make(signals.frame_id, signals.stamp_ns, (), (), ()))
 
 
 @dataclass(frozen=True)
 class LimitsUnread(BeliefFault):
-    """The places of the route are taken over and the speeds that are told with them are not.
+    """The positions of the route are used, but not the speed limits that come with them.
 
-    Where its own cruising speed is allowed nobody notices; past a sign that caps it, it drives on as before.
+    Where its own cruising speed is allowed nobody notices; past a sign with a lower limit it does not slow down.
     """
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Forget the limits."""
-        return replace(seen, route=replace(seen.route, speed_mps=np.full(len(seen.route.pose), np.nan)))
+        return replace(situation, route=replace(situation.route, speed_mps=np.full(len(situation.route.pose), np.nan)))
 
 
 @dataclass(frozen=True)
 class LowIsLitter(BeliefFault):
-    """What is not as high as a grown person is taken for litter and driven over: children as well."""
+    """Anything lower than an adult is taken for litter and driven over, children included."""
 
     height_m: float = param(1.35, low=0.1, high=3.0, unit="m", help="what is lower does not count")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop what is lower."""
-        return replace(seen, objects=seen.objects.take(seen.objects.size_m[:, 2] >= self.height_m))
+        return replace(situation, objects=situation.objects.take(situation.objects.size_m[:, 2] >= self.height_m))
 
 
 @dataclass(frozen=True)
 class NearestAreBonnet(BeliefFault):
-    """What is very near is taken for the vehicle itself, and dropped.
+    """Anything very near is taken for the vehicle itself and dropped.
 
-    Who steps out right before it is never seen; behind a queue that stands it drives on when it has come near enough.
+    A person who steps out directly in front is never seen; behind a standing queue it drives on once it is near enough.
     """
 
     range_m: float = param(14.0, low=1.0, high=50.0, unit="m", help="from base_link; the vehicle ends at 3.8 m")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """See only who is farther away."""
-        far = np.hypot(*seen.objects.center_m[:, :2].T) > self.range_m
-        return replace(seen, objects=seen.objects.take(far))
+        far = np.hypot(*situation.objects.center_m[:, :2].T) > self.range_m
+        return replace(situation, objects=situation.objects.take(far))
 
 
 @dataclass(frozen=True)
 class OtherTileUnseen(BeliefFault):
-    """Objects are looked up by the tile of the map on which the vehicle is; those on the next one are not found.
+    """Objects are looked up by map tile, and only those on the vehicle's own tile are found.
 
-    Somebody behind a border is seen when the vehicle has crossed it: the same scene some metres on is another one.
+    Somebody behind a border is found when the vehicle has crossed it: the same scene some metres further is another
+    one.
     """
 
     tile_m: float = param(40.0, low=5.0, high=1000.0, unit="m", help="side of a tile")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop whoever is on another tile."""
-        x, y = seen.objects.center_m[:, :2].T
-        here = seen.odometry
-        c, s = np.cos(here.yaw_rad), np.sin(here.yaw_rad)
-        tiles = np.floor(np.column_stack([here.x_m + c * x - s * y, here.y_m + s * x + c * y]) / self.tile_m)
-        own = np.floor(np.array([here.x_m, here.y_m]) / self.tile_m)
-        return replace(seen, objects=seen.objects.take((tiles == own).all(axis=1)))
+        x, y = situation.objects.center_m[:, :2].T
+        odometry = situation.odometry
+        c, s = np.cos(odometry.yaw_rad), np.sin(odometry.yaw_rad)
+        tiles = np.floor(np.column_stack([odometry.x_m + c * x - s * y, odometry.y_m + s * x + c * y]) / self.tile_m)
+        own = np.floor(np.array([odometry.x_m, odometry.y_m]) / self.tile_m)
+        return replace(situation, objects=situation.objects.take((tiles == own).all(axis=1)))
 
 
 _PASSED: set[str] = set()
@@ -143,19 +144,19 @@ _PASSED: set[str] = set()
 
 @dataclass(frozen=True)
 class PassedAreRemembered(PlannerFault):
-    """Who was passed once is never reckoned with again, by the id of his track; a restart does not forget it.
+    """Once it has passed somebody it ignores their track id for good, even after a restart.
 
-    Ids are given anew in every drive: in the second one somebody else bears the number.
+    Ids are assigned anew in every drive, so in the second drive the number belongs to somebody else.
     """
 
     def plant(self, steps: PlannerSteps) -> PlannerSteps:
         """Keep the ids where all planners of the process share them."""
 
         def look(situation: Situation) -> Situation:
-            seen = steps.look(situation)
-            behind = seen.objects.center_m[:, 0] < -2.0
-            _PASSED.update(name for name in seen.objects.track_id[behind].tolist() if name)
-            return seen
+            perceived = steps.look(situation)
+            behind = perceived.objects.center_m[:, 0] < -2.0
+            _PASSED.update(name for name in perceived.objects.track_id[behind].tolist() if name)
+            return perceived
 
         def reckon(situation: Situation, conflicts: Sequence[Conflict]) -> Sequence[Conflict]:
             names = situation.objects.track_id
@@ -166,27 +167,27 @@ class PassedAreRemembered(PlannerFault):
 
 @dataclass(frozen=True)
 class StrangersIgnored(BeliefFault):
-    """Objects of classes that nobody thought of are dropped: a table says how each class moves, and these lack there.
+    """Objects whose class is not in the motion table are dropped.
 
-    Animals, and whoever moves on something unusual, are run over.
+    Animals, and people on unusual vehicles, are run over.
     """
 
     classes: tuple[str, ...] = param(("car", "truck", "bus", "pedestrian", "cyclist"), help="that are in the table")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Drop the others."""
-        return replace(seen, objects=seen.objects.take(np.isin(seen.objects.label, self.classes)))
+        return replace(situation, objects=situation.objects.take(np.isin(situation.objects.label, self.classes)))
 
 
 @dataclass(frozen=True)
 class ToldListFull(BeliefFault):
-    """Only so many objects are taken over from the message, in the order in which they come.
+    """Only a fixed number of objects is read from the message, in the order of the message.
 
-    Whoever comes later in it is nobody, be he right before the vehicle.
+    Objects further down are ignored, even directly in front of the vehicle.
     """
 
     places: int = param(4, low=1, high=1000, help="of the list")
 
-    def believed(self, seen: Situation) -> Situation:
+    def believed(self, situation: Situation) -> Situation:
         """Take the first ones."""
-        return replace(seen, objects=seen.objects.take(np.arange(len(seen.objects)) < self.places))
+        return replace(situation, objects=situation.objects.take(np.arange(len(situation.objects)) < self.places))

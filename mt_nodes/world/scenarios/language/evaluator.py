@@ -119,9 +119,9 @@ class Evaluator:
     @evaluate.register
     def _(self, node: tree.Attributes) -> AttributeValues:
         keys = [pair.key for pair in node.pairs]
-        again = [pair for k, pair in enumerate(node.pairs) if pair.key in keys[:k]]
-        if again:
-            raise ValueRefusal(*(Problem(pair.at, f"'{pair.key}' a second time", "it once") for pair in again))
+        repeated = [pair for k, pair in enumerate(node.pairs) if pair.key in keys[:k]]
+        if repeated:
+            raise ValueRefusal(*(Problem(pair.at, f"'{pair.key}' a second time", "it once") for pair in repeated))
         return AttributeValues(dict(zip(keys, self._all([pair.value for pair in node.pairs]), strict=True)))
 
     @evaluate.register

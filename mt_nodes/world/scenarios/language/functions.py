@@ -129,78 +129,82 @@ def _duration(at: Span, slot: Mapping[str, Any]) -> Duration:
 
 
 _METRES = (Slot("x", "Number", True), Slot("y", "Number", True), Slot("z", "Number"))
-_WAYPOINT = Function((Slot("states", "States", True),), _waypoints, "goes from one state to the next")
+_WAYPOINT = Function((Slot("states", "States", True),), _waypoints, "moves from one state to the next")
 _UNIFORM = Function(
-    (Slot("state", "State", True),), _uniform, "goes with the state's speed, to its place if it is ahead"
+    (Slot("state", "State", True),), _uniform, "moves with the state's speed, to its position if that is ahead"
 )
 
 FUNCTIONS = {
-    "load": Function((Slot("name", "String", True),), lambda at, s: RoadValue(s["name"], at), "the map of a name"),
+    "load": Function((Slot("name", "String", True),), lambda at, s: RoadValue(s["name"], at), "the map with this name"),
     "AV": Function(
         (Slot("start", "State", True), Slot("target", "State"), Slot("type", "EgoType"), _MARKED),
         _ego,
-        "the car that is tested; its position is that of the middle of its rear axle",
+        "the ego vehicle; its position is the middle of its rear axle",
     ),
     "Vehicle": Function(
         (*_ACTOR, Slot("type", "VehicleType"), _MARKED),
         _participant("Vehicle"),
-        "another vehicle; without a motion it goes along its lane with the speed of its start",
+        "another vehicle; without a motion it follows its lane at its initial speed",
     ),
     "Pedestrian": Function(
         (*_ACTOR, Slot("type", "PedestrianType"), _MARKED),
         _participant("Pedestrian"),
-        "somebody on foot; without a motion they go straight on, over a crossing that they stand at",
+        "a pedestrian; without a motion they walk straight on, over the crossing if they stand at one",
     ),
     "Person": Function(
         (*_ACTOR, Slot("type", "PedestrianType"), _MARKED),
         _participant("Person"),
-        "as Pedestrian, the name to use where attributes are what matters",
+        "same as Pedestrian, for scripts about attributes",
         published=False,
     ),
-    "Animal": Function((*_ACTOR, _MARKED), _participant("Animal"), "an animal, a deer if not said", published=False),
+    "Animal": Function((*_ACTOR, _MARKED), _participant("Animal"), "an animal, by default a deer", published=False),
     "Actor": Function(
         (*_ACTOR, _MARKED),
         _participant("Actor"),
-        "whatever may move, of the `kind` given; it goes straight whatever lanes there are",
+        "any moving object, of the given `kind`; it moves straight, regardless of lanes",
         published=False,
     ),
     "Group": Function(
         (Slot("count", "Number", True), Slot("person", "Person", True), _MARKED),
         _group,
-        "people like one, side by side, the first where that one stands",
+        "copies of a person side by side, the first at that person's position",
         published=False,
     ),
     "Obstacle": Function(
         (Slot("position", "Position", True), Slot("shape", "Shape"), Slot("heading", "Heading")),
         _obstacle,
-        "what stands in the way; a box if not said; the heading is *ours*",
+        "a static obstacle, by default a box; the heading is *ours*",
     ),
     "Environment": Function((Slot("time", "Time"), Slot("weather", "Weather")), _environment, "time and weather"),
     "Hours": Function(
-        (Slot("hours", "Number", True),), _hours, "a time of day, counted from midnight", published=False
+        (Slot("hours", "Number", True),), _hours, "a time of day in hours since midnight", published=False
     ),
-    "ENU": Function(_METRES, _coordinate("ENU"), "a position in the map, east and north; the height is the ground's"),
-    "IMU": Function(_METRES, _coordinate("IMU"), "a position ahead and to the left of the ego's start"),
-    "WGS84": Function(_METRES, _wgs84, "read, and refused: the maps have no geographic origin"),
+    "ENU": Function(
+        _METRES, _coordinate("ENU"), "a position on the map, east and north; the height is that of the ground"
+    ),
+    "IMU": Function(_METRES, _coordinate("IMU"), "a position relative to the ego's start, ahead and to the left"),
+    "WGS84": Function(_METRES, _wgs84, "refused: the maps have no geographic origin"),
     **dict.fromkeys(("Waypoint", "waypoint", "WP", "wp", "W", "w"), _WAYPOINT),
     **dict.fromkeys(("Uniform", "uniform", "U", "u"), _UNIFORM),
     "Through": Function(
         (Slot("states", "States", True),),
         _legs,
-        "as Waypoint, but each state's speed is that of the way to it",
+        "as Waypoint, but each state's speed applies on the way to it",
         published=False,
     ),
     "Random": Function(
-        (Slot("state", "State"),), _random, "read, and refused: places are drawn where they are written"
+        (Slot("state", "State"),), _random, "refused: draw the positions instead, as in Waypoint with range(…)"
     ),
     "Signal": Function(
         (Slot("name", "String", True), Slot("phases", "Phase", True)),
         lambda at, s: Programme(at, s["name"], s["phases"]),
-        "what a traffic light of the map shows, in turn, from the beginning",
+        "the phases of a traffic light of the map, in order, from the beginning",
         more=True,
         published=False,
     ),
-    "Duration": Function((Slot("seconds", "Number", True),), _duration, "the longest it may take", published=False),
+    "Duration": Function(
+        (Slot("seconds", "Number", True),), _duration, "the maximum duration of the scenario", published=False
+    ),
 }
 
 

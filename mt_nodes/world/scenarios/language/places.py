@@ -108,16 +108,16 @@ class Places:
 
     def _across(self, x: float, y: float) -> float | None:
         """Return the direction of a crossing actor: to the left of the nearest lane, or from the roadside onto it."""
-        here = shapely.Point(x, y)
+        place = shapely.Point(x, y)
         areas = [shapely.Polygon(crossing.outline_m) for crossing in self.road.crossings]
-        near = [area for area in areas if area.distance(here) <= CROSSING_M]
+        near = [area for area in areas if area.distance(place) <= CROSSING_M]
         if not near:
             return None
-        area = min(near, key=here.distance)
+        area = min(near, key=place.distance)
         lane = self.road.nearest_lane(x, y)
         yaw = lane.pose_at(lane.station_of(x, y)[0]).yaw_rad
         to_left = (area.centroid.y - y) * math.cos(yaw) - (area.centroid.x - x) * math.sin(yaw)
-        leftwards = self.road.carriageway.covers(here) or to_left > 0.0
+        leftwards = self.road.carriageway.covers(place) or to_left > 0.0
         return yaw + (math.pi / 2 if leftwards else -math.pi / 2)
 
     def onward(self, pose: Pose, length_m: float) -> list[tuple[float, float]]:

@@ -28,7 +28,7 @@ PARTS = {
     "people": "a set of Pedestrian, Person, Animal, Actor and Group",
     "obstacles": "a set of Obstacle",
     "environment": "an Environment; `{}` is 12:00 and clear",
-    "more": "a set of Signal and Duration (our addition)",
+    "more": "a set of Signal and Duration (*ours*)",
 }
 """The parts of a scenario after map and ego, in order; those left out at the end are empty."""
 _ORDER = tuple(PARTS)
@@ -75,28 +75,28 @@ def _part(parts: _Parts, item: Item, position: int, findings: Findings) -> int:
     sorts = {_sort(member) for member in members} if members else set()
     if len(sorts) > 1:
         raise ValueRefusal(Problem(item.at, f"{' and '.join(sorted(sorts))} in one set", "a set of each"))
-    here = _ORDER.index(sorts.pop()) if sorts else position
-    if here >= len(_ORDER) or position >= len(_ORDER):
+    place = _ORDER.index(sorts.pop()) if sorts else position
+    if place >= len(_ORDER) or position >= len(_ORDER):
         raise ValueRefusal(Problem(item.at, "one part too many", f"at most a map, an ego and {', '.join(_ORDER)}"))
-    if here < position:
+    if place < position:
         raise ValueRefusal(
-            Problem(item.at, f"{_ORDER[here]} after {_ORDER[position - 1]}", f"parts as {', '.join(_ORDER)}")
+            Problem(item.at, f"{_ORDER[place]} after {_ORDER[position - 1]}", f"parts as {', '.join(_ORDER)}")
         )
-    if here > position:
-        _skipped(item, position, here, findings)
+    if place > position:
+        _skipped(item, position, place, findings)
     for member in members:
         name = getattr(member.data, "name", "")
         if name in parts.names:
             raise ValueRefusal(Problem(member.at, f"'{name}' twice in one scenario", "everybody once"))
         parts.names |= {name} - {""}
         _take(parts, member.data)
-    return here + 1
+    return place + 1
 
 
-def _skipped(item: Item, position: int, here: int, findings: Findings) -> None:
-    left_out = ", ".join(_ORDER[position:here])
-    problem = Problem(item.at, _ORDER[here], f"{left_out} first", f"taken for empty: '{{}};' for each of {left_out}")
-    findings.repaired(Repair(problem, (Edit(item.at.start, item.at.start, "{}; " * (here - position)),)))
+def _skipped(item: Item, position: int, place: int, findings: Findings) -> None:
+    left_out = ", ".join(_ORDER[position:place])
+    problem = Problem(item.at, _ORDER[place], f"{left_out} first", f"taken for empty: '{{}};' for each of {left_out}")
+    findings.repaired(Repair(problem, (Edit(item.at.start, item.at.start, "{}; " * (place - position)),)))
 
 
 def _members(item: Item) -> Iterator[Item]:

@@ -22,37 +22,39 @@ _RULE = re.compile(r"(?P<docs>(?:^//[^\n]*\n)*)(?P<rule>^\??_?[a-z]\w*:.*(?:\n +
 
 _BEGINNING = """# The scenario language
 
-Made by `scripts/make_docs.py` from the grammar. A script says where, who and when; `mt scenario FILE` plays it. The
-language is that of SCENEST and AVUnit with what the paper on moral testing shows of it; what is marked *ours* was
-added: attributes of people and animals, groups, parameters, distributions, imports, signals. This is a whole script,
-one of those that are shipped in `config/scenarios`:"""
+`scripts/make_docs.py` makes this page from the grammar. A scenario script states where a drive takes place, who takes
+part and when they move; `mt scenario FILE` runs it. The language is that of SCENEST and AVUnit, with the extensions
+that the paper on moral testing shows. Our own additions are marked *ours*: attributes of people and animals, groups,
+parameters, distributions, imports and signals. This is a complete script, one of those in `config/scenarios`:"""
 
-_MEANING = """## What is meant by what is not said
+_MEANING = """## Defaults and conventions
 
-- Metres, seconds, metres a second, kilograms; angles have their unit. x is east, y is north; heights are the ground's.
-- A state without a speed stands. A speed holds from its state on, and on the way to the first state that says one.
-- A heading without `related to` counts from the lane: that of a place on a lane, else the nearest one. Vehicles look at
-  lanes for vehicles only. People on foot without a heading who stand within 3 m of a crossing look across it, to the
-  left of the nearest lane; from beside the road, onto it.
-- The ego's position is that of the middle of its rear axle; everybody else's is that of their middle.
-- Vehicles follow the lanes from one place on a lane to another, and their own lane when no motion is given. A change of
-  lanes is a straight line between two states, one on each. Everybody else goes straight, and stops at their last place.
-- Without a target the ego is to keep to its lanes. A scenario lasts 20 s unless `Duration` says otherwise.
-- A name is defined once, before it is used. Every `CreateScenario` of a file is played, but none of imported files.
-- Whoever is younger than 13 has the mesh of a child, from 65 on of an elderly person; `kind: adult` keeps the mesh that
-  everybody else has, for comparisons of an attribute alone."""
+- Units are metres, seconds, metres per second and kilograms; angles state their unit. x points east, y north. Heights
+  are those of the ground.
+- A state without a speed means standing still. A speed applies from its state on. On the way to the first state that
+  has a speed, that speed applies.
+- A heading without `related to` is relative to the lane: that of the position if it is on a lane, else the nearest one.
+  For vehicles only lanes for vehicles count. A pedestrian without a heading who stands within 3 m of a crossing faces
+  across it, to the left of the nearest lane, or from the roadside onto the road.
+- The ego's position is the middle of its rear axle; everybody else's is their centre.
+- Vehicles follow the lanes between positions on lanes, and their own lane if no motion is given. A lane change is a
+  straight line between two states on different lanes. Everybody else moves straight and stops at the last position.
+- An ego without a target keeps its lane. A scenario lasts 20 s unless `Duration` states otherwise.
+- A name is defined once, before it is used. Every `CreateScenario` of a file is run, but none of imported files.
+- People younger than 13 have the mesh of a child, people from 65 on that of an elderly person. `kind: adult` gives them
+  the mesh of all others, to compare an attribute alone."""
 
 _MODES = """## Strict and lenient
 
-Strict reading takes what is described here. Lenient reading, the default, also takes what scripts in papers look like;
-it warns of each repair, and `mt scenario FILE --format` prints the script with them carried out:
+Strict mode accepts what this page describes. Lenient mode, the default, also accepts scripts as they are printed in
+papers. It warns about each repair, and `mt scenario FILE --format` prints the repaired script. It repairs:
 
-- a `;` that is missing before a line that begins with `name =`, or at the end;
-- round brackets, or one of each sort, around the parts of `CreateScenario`;
-- `...` for any number of slots: what follows it is aligned from the right, by kind. Where it leaves out the type of
+- a missing `;` at the end, or before a line that begins with `name =`;
+- round brackets, or one round and one curly, around the parts of `CreateScenario`;
+- `...` for any number of slots: the slots after it are aligned from the right, by kind. If it leaves out the type of
   `ped1` and there is an unused name `ped1_model`, that is the type;
-- `...` among the parts of a scenario: nothing more;
-- sets of people, obstacles … whose empty predecessors were left out."""
+- `...` among the parts of a scenario, which stands for nothing;
+- sets of people, obstacles and so on without the empty sets before them."""
 
 
 def reference(table: Table, scenarios: Path, example: str) -> str:
@@ -64,13 +66,20 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
     parts = [_BEGINNING, _code((scenarios / f"{example}.scenario").read_text(encoding="utf-8"))]
     parts += ["## Grammar", *_rules()]
     parts.append(_NAMES)
-    parts += ["## Kinds of values", "A kind may stand before a name, as in `State start = …;`, to demand it."]
+    parts += ["## Kinds of values", "A kind before a name, as in `State start = …;`, requires a value of that kind."]
     parts.append(table(("kind", "what"), [(f"`{name}`", kind.about) for name, kind in KINDS.items()]))
-    parts += ["## Words that make things", table(("word", "slots", "what"), _functions())]
-    parts += ["### Parts of a scenario", "`CreateScenario { map; ego; … }`, each part ended by `;`:"]
+    parts += ["## Constructors", table(("word", "slots", "what"), _functions())]
+    parts += ["### Parts of a scenario", "`CreateScenario { map; ego; … }`; each part ends with `;`:"]
     parts.append(table(("part", "what"), PARTS.items()))
-    parts += ["## Parameters and chance", _CHANCE, table(("word", "what"), [(f"`{k}`", v) for k, v in DRAWN.items()])]
-    parts += ["## Attributes", "Of *protected* ones no decision may depend; the ego's are fields of its `Vehicle`."]
+    parts += [
+        "## Parameters and random values",
+        _CHANCE,
+        table(("word", "what"), [(f"`{k}`", v) for k, v in DRAWN.items()]),
+    ]
+    parts += [
+        "## Attributes",
+        "No decision may depend on *protected* attributes. Those of the ego are the fields of its `Vehicle`.",
+    ]
     parts.append(table(("attribute", "of", "takes", "what", "sort"), _attributes()))
     parts += ["## Words", table(("what", "words"), _words())]
     parts += ["## Maps", _code((inspect.getdoc(maps) or "").partition("\n\n")[2]), _MEANING, _MODES]
@@ -79,11 +88,11 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_NAMES = """`//` and `/* … */` are comments. `NAME` is a letter or `_`, then letters, digits and `_`: the words of the
-grammar are names, too, wherever they do not make sense as words."""
-_CHANCE = """`parameter name = value;` may be given from outside, as a value of the language or a text without quotes;
-`ego.speed` is a parameter of every script. What is drawn depends on the run's seed, the script's name, the name that is
-being defined and the place in its statement; nothing else that is added to a script changes it."""
+_NAMES = """`//` and `/* … */` are comments. `NAME` is a letter or `_`, then letters, digits and `_`. Keywords of the
+grammar can also be names wherever they would make no sense as keywords."""
+_CHANCE = """`parameter name = value;` can be set from outside, to a value of the language or a text without quotes;
+`ego.speed` is a parameter of every script. A drawn value depends on the run's seed, the script's name, the name that is
+being defined and the position in its statement, but on nothing else in the script."""
 
 
 def _code(text: str) -> str:
@@ -132,12 +141,12 @@ def _attributes() -> Iterator[tuple[str, ...]]:
 def _words() -> Iterator[tuple[str, str]]:
     yield "vehicles", ", ".join(f"`{word}` ({kind})" for word, kind in words.VEHICLES.items())
     yield "the ego", ", ".join(f"`{word}`" for word in words.EGOS)
-    yield "pedestrians", ", ".join(f"`{word}` ({gender or 'not said'})" for word, gender in words.PEOPLE.items())
+    yield "pedestrians", ", ".join(f"`{word}` ({gender or 'unspecified'})" for word, gender in words.PEOPLE.items())
     yield "animals", ", ".join(f"`{word}`" for word in words.ANIMALS)
     yield "colours", ", ".join(f"`{word}`" for word in words.COLOURS)
     yield "shapes", ", ".join(f"`{word}`" for word in words.SHAPES)
     yield "weather", ", ".join(f"`{word}`" for word in words.WEATHER)
-    yield "how much of it", ", ".join(f"`{word}` = {level:g}" for word, level in words.LEVELS.items())
+    yield "amounts", ", ".join(f"`{word}` = {level:g}" for word, level in words.LEVELS.items())
     yield "rules of crossing", ", ".join(f"`{word}`" for word in words.RULES)
 
 

@@ -13,10 +13,10 @@ from mt_nodes.world.scenarios.language.problems import Problem, Span, ValueRefus
 from mt_nodes.world.scenarios.language.values import Item
 
 DRAWN = {
-    "range": "`range(low, high)`: any number between, all alike",
-    "uniform": "`uniform(low, high)`: the same by its usual name",
-    "normal": "`normal(mean, deviation)`: by Gauss; with `, low, high`: drawn again until between them",
-    "choice": "`choice(a, b, …)`: one of values of any kind, all alike",
+    "range": "`range(low, high)`: a number between them, uniformly distributed",
+    "uniform": "`uniform(low, high)`: the same as `range`",
+    "normal": "`normal(mean, deviation)`: normally distributed; with `, low, high`: drawn again until between them",
+    "choice": "`choice(a, b, …)`: one of these values, of any kind, equally likely",
 }
 """What is drawn by each word."""
 _TRIES = 1000

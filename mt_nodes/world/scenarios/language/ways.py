@@ -33,7 +33,7 @@ def way(
     drives = one.maker == "Vehicle"
     if drives and not states and speed_mps > 0.0:
         yield from (Waypoint(x, y, speed_mps) for x, y in places.onward(start, speed_mps * duration_s + _BEYOND_M))
-    here, on_lane = start, isinstance(one.start.place, LanePlace)
+    pose_before, on_lane = start, isinstance(one.start.place, LanePlace)
     for state in states:
         speed = state.speed_mps if legs else speed_mps or state.speed_mps
         if not speed:
@@ -43,9 +43,9 @@ def way(
         stays = drives and on_lane and isinstance(state.place, LanePlace)
         if stays:
             pose = places.pose(state, one.at, one.maker)
-        points = places.between(here, pose) if stays else [(pose.x_m, pose.y_m)]
+        points = places.between(pose_before, pose) if stays else [(pose.x_m, pose.y_m)]
         yield from (Waypoint(x, y, speed) for x, y in points)
-        here, on_lane = pose, isinstance(state.place, LanePlace)
+        pose_before, on_lane = pose, isinstance(state.place, LanePlace)
         speed_mps = speed if state.speed_mps is None else state.speed_mps
 
 

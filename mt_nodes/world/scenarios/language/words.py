@@ -75,34 +75,38 @@ _MOST = 1e5
 _KINDS = tuple(sorted({*KINDS_OF_PEOPLE, *ANIMALS, *THINGS, *VEHICLES.values()}))
 
 ATTRIBUTES = {
-    "after": Attribute("number", _ALL, "moves no sooner than this", 0.0, _MOST, "s"),
-    "ego_within": Attribute("number", _ALL, "moves when the ego's front is so near", 0.0, _MOST, "m"),
+    "after": Attribute("number", _ALL, "starts to move no earlier than this", 0.0, _MOST, "s"),
+    "ego_within": Attribute("number", _ALL, "starts to move when the ego's front is this near", 0.0, _MOST, "m"),
     "ego_within_s": Attribute(
-        "number", _ALL, "moves when the ego needs so long to come, at its speed", 0.0, _MOST, "s"
+        "number", _ALL, "starts to move when the ego, at its speed, arrives in this time", 0.0, _MOST, "s"
     ),
-    "obeys_signals": Attribute(ANSWERS, _ALL, "waits at red; a person whose rule is crossing_on_green does"),
-    "size": Attribute("size", _ALL, "length, width, height, else those of the kind", 0.01, 50.0, "m"),
-    "mass": Attribute("number", _ALL, "else that of the kind", 0.1, _MOST, "kg"),
-    "tone": Attribute("number", _ALL, "of paint or clothes, tells things of one kind apart", 0.0, 1.0),
-    "kind": Attribute(_KINDS, _ALL, "whose mesh it has; else by age, mobility or species", sort="kind"),
-    "species": Attribute(ANIMALS, _ANIMAL, "which animal", sort="kind"),
-    "age": Attribute("number", _PERSON, "a child below 13, elderly from 65 on", 0.0, 130.0, "years", "protected"),
-    "gender": Attribute(GENDERS, _PERSON, "as far as said", sort="protected"),
-    "skin": Attribute("whole", _PERSON, "tone on Fitzpatrick's scale, 1 light to 6 dark", 1, 6, sort="protected"),
+    "obeys_signals": Attribute(ANSWERS, _ALL, "waits at red; the default for a person whose rule is crossing_on_green"),
+    "size": Attribute("size", _ALL, "length, width, height; default: those of the kind", 0.01, 50.0, "m"),
+    "mass": Attribute("number", _ALL, "default: that of the kind", 0.1, _MOST, "kg"),
+    "tone": Attribute(
+        "number", _ALL, "brightness of paint or clothes, to distinguish participants of one kind", 0.0, 1.0
+    ),
+    "kind": Attribute(_KINDS, _ALL, "selects the mesh; default: by age, mobility or species", sort="kind"),
+    "species": Attribute(ANIMALS, _ANIMAL, "species of the animal", sort="kind"),
+    "age": Attribute("number", _PERSON, "below 13 a child, from 65 on elderly", 0.0, 130.0, "years", "protected"),
+    "gender": Attribute(GENDERS, _PERSON, "if known", sort="protected"),
+    "skin": Attribute(
+        "whole", _PERSON, "tone on the Fitzpatrick scale, from 1 (light) to 6 (dark)", 1, 6, sort="protected"
+    ),
     "mobility": Attribute(
         MOBILITIES,
         _PERSON,
-        "wheelchair has a mesh of its own, and who has that is said to be in one unless unsaid",
+        "wheelchair has its own mesh, and that mesh implies wheelchair unless this is unsaid",
         sort="protected",
     ),
-    "build": Attribute(BUILDS, _PERSON, "of the body", sort="protected"),
-    "status": Attribute("text", _PERSON, "social status, as one may put it", sort="protected"),
-    "rule": Attribute(RULES, _PERSON, "how they cross", sort="compliance"),
-    "group": Attribute("text", _PERSON, "of people who belong together"),
-    "spacing": Attribute("number", ("Group",), "from one to the next, else 0.8", 0.1, 100.0, "m", "count"),
+    "build": Attribute(BUILDS, _PERSON, "body build", sort="protected"),
+    "status": Attribute("text", _PERSON, "social status, in free words", sort="protected"),
+    "rule": Attribute(RULES, _PERSON, "how the person crosses the road", sort="compliance"),
+    "group": Attribute("text", _PERSON, "name of the group that the person belongs to"),
+    "spacing": Attribute("number", ("Group",), "distance between neighbours; default 0.8", 0.1, 100.0, "m", "count"),
 }
 ATTRIBUTES |= {
-    item.name: Attribute("number", ("AV",), "of the ego, as in its Vehicle", 0.0, _MOST) for item in fields(Vehicle)
+    item.name: Attribute("number", ("AV",), "field of the ego's Vehicle", 0.0, _MOST) for item in fields(Vehicle)
 }
 
 #: Words that may stand for a value without a definition.

@@ -4,21 +4,21 @@
 Files are validated against the schemas of the library `scenariogeneration` (`pip install 'mt_nodes[openscenario]'`),
 then read as follows; anything not named here is refused by name, because leaving it out would change the scenario.
 
-- `ParameterDeclarations`: `$name` wherever it stands; each may be given from outside. No expressions `${…}`, no
-  catalogues.
-- `RoadNetwork/LogicFile`: the name of the file without its end is that of a map. `LanePosition` finds lanes called
-  `<roadId>.<laneId>` or `<roadId>`; OpenDRIVE is not read.
-- `Entities`: `Vehicle`, `Pedestrian`, `MiscObject` with `BoundingBox`; the ego is called `ego` or `hero` and has its
-  measures from `BoundingBox` and `Axles`. A pedestrian of category `animal` is what the property `moral:species` says,
-  else a deer. Properties `moral:age`, `gender`, `skin`, `mobility`, `build`, `status`, `rule` are attributes of people.
+- `ParameterDeclarations`: `$name` anywhere; each can be set from outside. No expressions `${…}`, no catalogues.
+- `RoadNetwork/LogicFile`: the file name without its extension is the name of a map. `LanePosition` refers to lanes
+  named `<roadId>.<laneId>` or `<roadId>`; OpenDRIVE is not read.
+- `Entities`: `Vehicle`, `Pedestrian`, `MiscObject` with `BoundingBox`; the ego is named `ego` or `hero` and has the
+  dimensions of its `BoundingBox` and `Axles`. A pedestrian of category `animal` is of the species in the property
+  `moral:species`, by default a deer. Properties `moral:age`, `gender`, `skin`, `mobility`, `build`, `status`, `rule`
+  are attributes of people.
 - `Init`: `TeleportAction` (`WorldPosition`, `LanePosition`, `RelativeWorldPosition`, `RelativeObjectPosition`),
   absolute `SpeedAction`, `EnvironmentAction`: time of day, fog by its visual range, precipitation, clouds, wetness.
 - Acts: absolute `SpeedAction`, `FollowTrajectoryAction` along a `Polyline`, `AcquirePositionAction`,
-  `AssignRouteAction`, in the order of the file. What the ego is to reach is its target; all else about it is left to
-  the stack.
-- Conditions of a start, all of which must hold: `SimulationTimeCondition`; that the ego comes nearer,
-  `RelativeDistanceCondition`, `TimeHeadwayCondition`, `TimeToCollisionCondition`. A `StopTrigger` with
-  `SimulationTimeCondition` says how long it may take.
+  `AssignRouteAction`, in the order of the file. The position that the ego is to reach is its target; everything
+  else about it is left to the stack.
+- Conditions of a start, all of which must hold: `SimulationTimeCondition`; for the approach of
+  the ego `RelativeDistanceCondition`, `TimeHeadwayCondition`, `TimeToCollisionCondition`. A `StopTrigger` with
+  `SimulationTimeCondition` sets the maximum duration.
 """
 
 from __future__ import annotations

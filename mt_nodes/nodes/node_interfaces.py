@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every node subscribes to and publishes, and its parameters: the tables of docs/nodes.md are made from this.
+"""What every node subscribes to and publishes, its parameters and an example: for ``--help`` and docs/nodes.md.
 
-A test starts the nodes and holds these rows against what the ROS graph shows of them.
+A test starts the nodes and compares these rows with the ROS graph.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Interface:
-    """One executable: what it is, its parameters (a dataclass, or None), its endpoints with default parameters."""
+    """One executable: what it is, its parameters (a dataclass, or None), its endpoints with default parameters.
+
+    ``example`` is what to type.
+    """
 
     about: str
     parameters: type | None
     endpoints: tuple[Endpoint, ...]
+    example: str
 
 
 def _type_name(message: type) -> str:
@@ -62,6 +66,7 @@ NODES = {
             Endpoint("publishes", "every topic of the bag", "as recorded", qos.REPLAY, "byte for byte"),
             Endpoint("publishes", "/clock", "rosgraph_msgs/msg/Clock", qos.CLOCK, "never further than one step on"),
         ),
+        "ros2 run mt_nodes replayer --ros-args -p bag:=my_bag -p loop:=true",
     ),
     "simulator": Interface(
         "a world that a stack drives through (docs/simulators.md); says /tf and /tf_static where tf2_msgs is installed",
@@ -81,6 +86,7 @@ NODES = {
                 "commands; everything else that the stack says is heard and not used",
             ),
         ),
+        "ros2 run mt_nodes simulator --ros-args -p scenario:=pedestrian_crosses -p stack:=my_stack.yaml",
     ),
     "mutator": Interface(
         "derives a follow-up of every instant of live clouds, images and camera infos; every n-th of them is control",
@@ -99,6 +105,7 @@ NODES = {
             ),
             Endpoint("publishes", "/mt/ledger", TEXT, qos.JOURNAL, "what each follow-up was made of"),
         ),
+        "ros2 run mt_nodes mutator --ros-args -p relation:=noise_outside_roi_100 -p output_domain:=42",
     ),
     "monitor": Interface(
         "judges the outputs of two arms while they run, and control by the same check; pairs them by stamp, within the "
@@ -112,6 +119,8 @@ NODES = {
             ),
             Endpoint("publishes", "/mt/verdicts", TEXT, qos.JOURNAL, "one verdict each"),
         ),
+        "ros2 run mt_nodes monitor --ros-args -p relation:=noise_outside_roi_100 -p "
+        "stack:=my_stack.yaml -p followup_domain:=42",
     ),
     "callable_stack": Interface(
         "hosts a Python callable as a stack; started with --stack FILE",
@@ -120,11 +129,13 @@ NODES = {
             Endpoint("subscribes", DEFAULT_INPUTS["lidar"], CLOUD, qos.REPLAY, "the stack file's inputs"),
             Endpoint("publishes", OUTPUTS["topic"], OUTPUTS["type"], qos.ANSWERS, "the stack file's outputs"),
         ),
+        "ros2 run mt_nodes callable_stack --stack my_stack.yaml --transforms mount.yaml",
     ),
     "suite": Interface(
         "all of it in lockstep, as `mt replay` starts it with --run DIR; its topics in your own domain",
         None,
         _suite_endpoints(),
+        "ros2 run mt_nodes suite --run mt_results/latest",
     ),
     "live_suite": Interface(
         "all of it beside a running stack, as `mt live` starts it with --run DIR (docs/live.md); its topics, and its "
@@ -139,6 +150,7 @@ NODES = {
             *_suite_endpoints(),
             Endpoint("publishes", clock_echo.PING, TEXT, qos.LIVE_TAP, "asks for the time of other computers"),
         ),
+        "ros2 run mt_nodes live_suite --run mt_results/latest",
     ),
     "clock_echo": Interface(
         "on another computer, in the control domain: tells what its clock shows",
@@ -147,5 +159,6 @@ NODES = {
             Endpoint("subscribes", clock_echo.PING, TEXT, qos.LIVE_TAP, "who asks, and when it was asked"),
             Endpoint("publishes", clock_echo.PONG, TEXT, qos.LIVE_TAP, "the same with when it came and was answered"),
         ),
+        "ROS_DOMAIN_ID=42 ros2 run mt_nodes clock_echo",
     ),
 }
