@@ -167,7 +167,7 @@ def frames(
     """Return the frames of a bag, one by one.
 
     Args:
-        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``.
+        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``, or a data set such as ``kitti:DIR``.
         sensors: ``lidar``, ``camera``; default: all that the bag has one topic of.
         topics: role -> topic, such as ``{"lidar": "/points"}``, where the bag has several candidates.
         transforms: YAML file with transforms that the bag lacks.
