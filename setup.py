@@ -109,7 +109,7 @@ setup(
                 "jsonschema>=4.18",
                 "pyarrow>=14",
             ),
-            *("pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29"),
+            *("pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
         ],
     },
     entry_points={

@@ -156,6 +156,11 @@ def kind_of(cls: type) -> str:
     return kind.removesuffix("s").replace("_", " ")
 
 
+def is_plugin(cls: type) -> bool:
+    """Return whether a class is a plugin of any kind."""
+    return kind_of(cls) != "plugin"
+
+
 @contextmanager
 def name_errors(plugin: object, method: str) -> Iterator[None]:
     """Raise a :class:`PluginError` in place of what a method of a plugin raises, even ``SystemExit``.
@@ -171,11 +176,11 @@ def name_errors(plugin: object, method: str) -> Iterator[None]:
 
 
 def describe_failure(plugin: object, method: str, error: BaseException) -> str:
-    """Say which plugin failed, in which method, file and line, and how.
+    """Say which plugin (or its class) failed, in which method, file and line, and how.
 
     The line is the last one of the plugin's own file; where no line of that was reached, the last one of all.
     """
-    cls = type(plugin)
+    cls = plugin if isinstance(plugin, type) else type(plugin)
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename == getattr(sys.modules.get(cls.__module__), "__file__", None)]
     method = own[0].name if own and hasattr(cls, own[0].name) else method

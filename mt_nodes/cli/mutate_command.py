@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import at_least_one, help_of, settings
+from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import ReplayRequest
 
 OUT = (
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt mutate my_bag --mutation noise_outside_roi --set points=100 --out my_bag_noise"
     add = parser.add_argument
-    add("bag", type=Path, metavar="BAG", help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
+    add("bag", type=Path, metavar="BAG", help=RECORDING_HELP)
     add(
         "--mutation",
         required=True,

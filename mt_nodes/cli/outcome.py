@@ -31,33 +31,35 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print a row for each relation, the totals, the reasons, and where the results are."""
     table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
     for line in reasons(summary["relations"]):
-        text(line)
+        paragraph(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
-        text(f"95 % intervals: {'; '.join(methods)}")
+        paragraph(f"95 % intervals: {'; '.join(methods)}")
     for line in (*requirements(summary["relations"]), *oracle_lines(summary["relations"])):
-        text(line)
+        paragraph(line)
     for line in score_warnings(summary.get("scores", {})):
-        text(line)
+        paragraph(line)
     if summary.get("unstamped"):
-        text(UNSTAMPED)
+        paragraph(UNSTAMPED)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
-    text(f"{counted(summary['offered'], 'pair')} offered: {totals or 'none'}")
+    paragraph(f"{counted(summary['offered'], 'pair')} offered: {totals or 'none'}")
     for line in over_all(summary["relations"].values()):
-        text(f"  {line}")
+        paragraph(f"  {line}")
     if by_arrival := summary.get("by_arrival"):
-        text(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
+        paragraph(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
     for line in clocks(summary):
-        text(line)
+        paragraph(line)
     for name, latency in summary["latency_ms"].items():
-        text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
+        paragraph(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     for line in added(summary):
-        text(line)
+        paragraph(line)
     for death in summary.get("deaths", ()):
-        text(f"the stack failed: {death['reason']} (at {place_of(death)})")
+        paragraph(f"the stack failed: {death['reason']} (at {place_of(death)})")
     if left_out := _left_out(out):
-        text(f"{counted(len(left_out), 'relation')} left out that cannot judge this stack: left_out in {out / FILE}")
-    text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
+        paragraph(
+            f"{counted(len(left_out), 'relation')} left out that cannot judge this stack: left_out in {out / FILE}"
+        )
+    paragraph(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
     print_next(out, summary)
 

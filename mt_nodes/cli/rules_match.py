@@ -13,6 +13,7 @@ from mt_nodes.cli import rules_choice
 from mt_nodes.cli.options import help_of, whole_number
 from mt_nodes.cli.rules_models import add_embedding, add_scene_model, scene_reader_of
 from mt_nodes.cli.rules_store import add_store, ontology_of
+from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import ReplayRequest
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="BAG",
-        help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)",
+        help=RECORDING_HELP,
     )
     frame = "middle frame of a case, numbered from 0; may be given again (default 1)"
     add("--frame", type=whole_number, action="append", default=[], metavar="N", help=frame)

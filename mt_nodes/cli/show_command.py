@@ -16,7 +16,7 @@ from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import help_of, settings, whole_number
 from mt_nodes.cli.show_results import directory_of_pair, is_path, refuse_directory, show_results
-from mt_nodes.cli.terminal import heading, table, text
+from mt_nodes.cli.terminal import heading, paged_text, table, text
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Options that need --bag, with their defaults.
@@ -77,10 +77,11 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"kind_of_thing": kind, **row}, indent=2))
         return 0
-    heading(f"{row['name']} ({kind.rstrip('s')})")
+    title = f"{row['name']} ({kind.rstrip('s')})"
     if "parameters" not in row:
-        text(yaml.safe_dump(row, sort_keys=False, allow_unicode=True).rstrip())
+        paged_text(f"{title}\n{yaml.safe_dump(row, sort_keys=False, allow_unicode=True).rstrip()}")
         return 0
+    heading(title)
     text(row["doc"])
     parameters = row["parameters"]
     if kind == "mutations" and parameters:

@@ -51,6 +51,15 @@ def paragraph(words: str) -> None:
     console().print(words, markup=False, soft_wrap=not console().is_terminal)
 
 
+def clipped(line: str) -> None:
+    """Print a line, on a terminal only what of it fits."""
+    out = console()
+    words = Text(line)
+    if out.is_terminal:
+        words.truncate(out.width, overflow="ellipsis")
+    out.print(words, soft_wrap=True)
+
+
 def fits(line: str) -> bool:
     """Return whether a line is no wider than the terminal; any line is elsewhere."""
     out = console()
@@ -105,7 +114,19 @@ def paged(sections: Iterable[Section]) -> None:
         for line in _plain_lines(found):
             print(line)
         return
-    shown = _Sections(found)
+    _print_paged(out, _Sections(found))
+
+
+def paged_text(words: str) -> None:
+    """Print text as it is, on a terminal a screen at a time."""
+    out = console()
+    if out.is_terminal:
+        _print_paged(out, Text(words))
+    else:
+        text(words)
+
+
+def _print_paged(out: Console, shown: _Sections | Text) -> None:
     if len(out.render_lines(shown, pad=False)) <= out.height:
         out.print(shown)
         return

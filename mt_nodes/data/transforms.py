@@ -119,6 +119,11 @@ def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]
     return matrix
 
 
+def inverse(matrix: Matrix) -> Matrix:
+    """Return the inverse of a 4×4 matrix."""
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
+
+
 def move(matrix: Matrix, xyz: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Apply a 4×4 matrix to points of shape (N, 3); each column of the result is contiguous.
 

@@ -16,6 +16,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.processes import Process, filled
+from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 
 if TYPE_CHECKING:
@@ -36,9 +37,7 @@ LIVE_SUITE = "live_suite"
 class ReplayRequest(PlainData):
     """What the user asked of ``mt replay``; everything a run depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...] = field(
-        metadata={"param": Param(help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")}
-    )
+    bags: tuple[str, ...] = field(metadata={"param": Param(help=RECORDING_HELP)})
     relations: tuple[str, ...] = param(DEFAULT, help=RELATION_WORDS)
     stack: str = param("reference_detector", help="shipped stack, or .yaml file")
     stack_settings: Mapping[str, Any] = param(

@@ -112,7 +112,7 @@ def replay(
     """
     plugins.add_directories(plugin_directories)
     write_bundles(out / "drive", street(frames))
-    asked = {"stack": str(stack), "faults": tuple(faults), "transport": "inprocess", "report": False}
+    asked: dict[str, Any] = {"stack": str(stack), "faults": tuple(faults), "transport": "inprocess", "report": False}
     request = ReplayRequest((str(out / "drive"),), (str(relation),), **asked)
     run = Run.create(request, str(out / "results"))
     return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda verdicts: None)

@@ -108,7 +108,7 @@ def test_where_one_file_exists_none_is_written(tmp_path: Path) -> None:
         (("check", "mine", "--mutation", "fog"), "does not take --mutation, which is for `mt new relation`"),
         (("relation", "mine", "--mutation", "fgo"), "no mutation 'fgo'; did you mean 'fog'?"),
         (("relation", "mine", "--mutation", "jpeg_compressed"), "changes no point clouds"),
-        (("mutations", "mine"), "invalid choice: 'mutations'"),
+        (("mutations", "mine"), "got 'mutations', expected mutation or check"),
     ],
 )
 def test_a_name_that_cannot_be_used_is_refused(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -27,8 +27,9 @@ from mt_nodes.engine.summary.search_headline import search_headline
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength, axis, strengths
 from mt_nodes.runs.campaign.search.bisection import bisect
+from mt_nodes.runs.campaign.search.search_axes import axes_of
 from mt_nodes.runs.campaign.search.search_execution import search
-from mt_nodes.runs.campaign.search.search_request import SearchRequest, axes_of, checked
+from mt_nodes.runs.campaign.search.search_request import SearchRequest, checked
 from mt_nodes.runs.campaign.search.search_run import SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
@@ -482,6 +483,9 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "noise_outside_roi.points" in printed and "confirmed" in printed and "exit code 1" in printed
     assert "mt shrink" in printed, "what to type next"
     assert main(["show", str(tmp_path / "out")]) == 0 and capsys.readouterr().out == printed
+    pair = json.loads((tmp_path / "out" / "summary.json").read_text())["found"]["pair"]
+    assert main(["show", str(tmp_path / "out"), pair]) == 0
+    assert f"pair {pair}: VIOLATED" in capsys.readouterr().out
     assert main([*words, str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     assert main(["search", "--resume", str(tmp_path / "out"), "--json"]) == 1

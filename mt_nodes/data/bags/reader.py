@@ -22,7 +22,7 @@ from mt_nodes.data.bags.ros1 import Convert, Ros1ToCdr, ros2_type
 from mt_nodes.data.bags.salvage import TornMcap
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.datasets.dataset_name import hint
-from mt_nodes.data.ground_truth import no_labels
+from mt_nodes.data.ground_truth import LabelsAt, no_labels
 from mt_nodes.data.messages import Wire
 
 #: Bags of a directory that are named where one is looked for in vain.
@@ -72,7 +72,7 @@ class BagReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.ros1 = path.suffix == ".bag"
-        self.labels = no_labels
+        self.labels: LabelsAt = no_labels
         self._stack = ExitStack()
         #: Damage that is known before the bag is read; empty: none.
         self.damage = ""

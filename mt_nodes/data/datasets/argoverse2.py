@@ -23,7 +23,7 @@ from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopi
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
 from mt_nodes.data.messages import Points
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.transforms import EGO_FRAME, move, pose_matrix
+from mt_nodes.data.transforms import EGO_FRAME, inverse, move, pose_matrix
 
 Matrix = npt.NDArray[np.float64]
 DATASET = "argoverse2"
@@ -86,7 +86,7 @@ def load(name: DatasetName) -> DatasetRecording:
     topics += _cameras(log, name.raw_images)
     poses = _poses_by(log / "city_SE3_egovehicle.feather", "timestamp_ns")
     placed_ns = sorted(poses)
-    transforms.locate(placed_ns, from_first([poses[t] @ np.linalg.inv(axle) for t in placed_ns]))
+    transforms.locate(placed_ns, from_first([poses[t] @ inverse(axle) for t in placed_ns]))
     tables = [p for p in sorted(log.rglob("*")) if p.is_file() and "sensors" not in p.relative_to(log).parts]
     cuboids = log / "annotations.feather"
     label_files = [cuboids] if cuboids.is_file() else []
@@ -113,7 +113,7 @@ def _numbered(folder: Path, suffix: str) -> list[Path]:
 
 def _lidar(stamps_ns: Sequence[int], files: Sequence[Path], mount: Matrix) -> RecordedTopic:
     """Return the clouds in the frame of the upper LiDAR, ego motion compensated as in the data set."""
-    to_lidar = np.linalg.inv(mount)
+    to_lidar = inverse(mount)
 
     def load_points(path: Path) -> Points:
         columns = read_feather(path, _POINT, DATASET)

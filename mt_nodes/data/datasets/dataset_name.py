@@ -23,6 +23,8 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 #: How a camera's pictures are given to a stack.
 IMAGES = ("stored", "raw")
 FORM = "DATASET:DIR[,OPTION=VALUE…]"
+#: What a command that takes a recording says of it.
+RECORDING_HELP = "bag directory, .mcap, .db3, ROS 1 .bag, or a data set such as kitti:DIR"
 
 
 @dataclass(frozen=True)

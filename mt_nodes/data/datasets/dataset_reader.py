@@ -120,5 +120,5 @@ def _connection(number: int, topic: RecordedTopic) -> Connection:
         digest=digest,
         msgcount=len(topic.stamps_ns),
         ext=ConnectionExtRosbag2("cdr", [STATIC_QOS if topic.latched else SENSOR_QOS]),
-        owner=None,  # type: ignore[arg-type]  no file of rosbags holds it
+        owner=None,
     )

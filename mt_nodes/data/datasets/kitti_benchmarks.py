@@ -17,7 +17,7 @@ from mt_nodes.data.datasets.picture_files import info_topic, picture_size, pictu
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
 from mt_nodes.data.messages import CameraInfo
-from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, inverse
 
 #: Between frames of a sequence, and between those of the object benchmark, which belong to no common drive.
 _PERIOD_NS, _APART_NS = 100_000_000, 1_000_000_000
@@ -56,7 +56,7 @@ def load_objects(name: DatasetName, home: Path) -> DatasetRecording:
         infos = [pinhole("camera_2", s, c.intrinsics(2)) for s, c in zip(sizes, calibrations, strict=True)]
         topics += _camera(stamps_ns, pictured, infos, name.raw_images)
         for stamp_ns, calibration in zip(stamps_ns, calibrations, strict=True):
-            transforms.move(stamp_ns, LIDAR_FRAME, "camera_2", np.linalg.inv(calibration.velo_to_camera(2)))
+            transforms.move(stamp_ns, LIDAR_FRAME, "camera_2", inverse(calibration.velo_to_camera(2)))
     files = [home / "label_2" / f"{p.stem}.txt" for p in clouds]
     labels = _object_labels(files, stamps_ns, calibrations, sizes) if (home / "label_2").is_dir() else no_labels
     tables = [home / "calib" / f"{p.stem}.txt" for p in clouds]
@@ -139,7 +139,7 @@ def _add_cameras(
         stamps_ns = [(n + 1) * _PERIOD_NS if seconds is None else _APART_NS + round(seconds[n] * 1e9) for n in numbers]
         sizes[camera] = picture_size(pictures[0])
         topics += camera_topics(calibration, camera, sizes[camera], stamps_ns, pictures, name.raw_images)
-        transforms.fix(LIDAR_FRAME, f"camera_{camera}", np.linalg.inv(calibration.velo_to_camera(camera)))
+        transforms.fix(LIDAR_FRAME, f"camera_{camera}", inverse(calibration.velo_to_camera(camera)))
     return sizes
 
 
@@ -157,9 +157,9 @@ def _add_poses(
         raise InfrastructureError(f"{path}: got {rows.shape}, expected 12 numbers a line, one for each frame")
     mount = np.eye(4)
     mount[2, 3] = name.number("height", LIDAR_HEIGHT_M)
-    base_to_rect = calibration.velo_to_rect @ np.linalg.inv(mount)
+    base_to_rect = calibration.velo_to_rect @ inverse(mount)
     poses = [np.vstack([rows[int(p.stem)].reshape(3, 4), [0, 0, 0, 1]]) for p in clouds]
-    first = np.linalg.inv(poses[0] @ base_to_rect)
+    first = inverse(poses[0] @ base_to_rect)
     for stamp_ns, pose in zip(stamps_ns, poses, strict=True):
         transforms.move(stamp_ns, MAP_FRAME, EGO_FRAME, first @ pose @ base_to_rect)
 

@@ -17,7 +17,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.datasets.kitti_calibration import KittiCalibration
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.transforms import move
+from mt_nodes.data.transforms import inverse, move
 
 LIDAR_FRAME = "velodyne"
 #: KITTI's class -> ours.
@@ -72,7 +72,7 @@ def boxes_of_lines(lines: Sequence[str], calibration: KittiCalibration, where: s
     Raises:
         InfrastructureError: a line does not hold what it should.
     """
-    back = np.linalg.inv(calibration.velo_to_rect)
+    back = inverse(calibration.velo_to_rect)
     return [_box(line.split(), back, where) for line in lines if line.split() and line.split()[0] != "DontCare"]
 
 
@@ -130,7 +130,7 @@ def _box(words: Sequence[str], back: npt.NDArray[np.float64], where: str) -> Lab
 
 def _view(calibration: KittiCalibration, size: tuple[int, int]) -> tuple[tuple[float, float], ...]:
     """Return the corners (x, y) of what camera 2 sees, in the LiDAR's frame."""
-    k, to_lidar = calibration.intrinsics(2), np.linalg.inv(calibration.velo_to_camera(2))
+    k, to_lidar = calibration.intrinsics(2), inverse(calibration.velo_to_camera(2))
     edges = [[(pixel - k[0, 2]) / k[0, 0] * _REACH_M, 0.0, _REACH_M] for pixel in (0.0, size[0])]
     corners = move(to_lidar, np.array([[0.0, 0.0, 0.0], *edges]))
     return tuple((float(x), float(y)) for x, y, _ in corners)

@@ -20,7 +20,7 @@ from mt_nodes.data.datasets.picture_files import info_topic, picture_size, pictu
 from mt_nodes.data.datasets.point_files import points_bytes, read_bin
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
-from mt_nodes.data.transforms import EGO_FRAME
+from mt_nodes.data.transforms import EGO_FRAME, inverse
 
 LIDAR_TOPIC = "/velodyne_points"
 #: Columns of a file of the LiDAR, each float32.
@@ -57,12 +57,12 @@ def load_raw(name: DatasetName, drive: Path) -> DatasetRecording:
         shown_ns, pictures, table = _files(drive / f"image_{camera:02d}", ".png")
         sizes.setdefault(camera, picture_size(pictures[0]))
         topics += camera_topics(calibration, camera, sizes[camera], shown_ns, pictures, name.raw_images)
-        transforms.fix(LIDAR_FRAME, f"camera_{camera}", np.linalg.inv(calibration.velo_to_camera(camera)))
+        transforms.fix(LIDAR_FRAME, f"camera_{camera}", inverse(calibration.velo_to_camera(camera)))
         tables += table
     if (drive / "oxts").is_dir() and calibration.imu_to_velo is not None:
         posed_ns, rows, table = _files(drive / "oxts", ".txt")
         height = _above_ground(name.number("height", LIDAR_HEIGHT_M))
-        to_base = np.linalg.inv(height @ calibration.imu_to_velo)
+        to_base = inverse(height @ calibration.imu_to_velo)
         transforms.locate(posed_ns, from_first([pose @ to_base for pose in _poses(rows)]))
         tables += [*table, *rows]
     tables += [p for p in home.glob("calib_*.txt") if p.is_file()]

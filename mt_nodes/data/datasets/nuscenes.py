@@ -26,7 +26,7 @@ from mt_nodes.data.datasets.point_files import points_bytes, read_bin
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt
 from mt_nodes.data.outputs import Detections
-from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, pose_matrix
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, inverse, pose_matrix
 
 #: Columns of ``.pcd.bin``, each float32.
 POINT = ("x", "y", "z", "intensity", "ring")
@@ -216,4 +216,4 @@ def _truth(rows: Sequence[Row], classes: Mapping[str, str], pose: npt.NDArray[np
         track_id=[row["instance_token"] for row in rows],
     )
     points = np.array([int(row.get("num_lidar_pts", -1)) for row in rows], dtype=np.int64)
-    return GroundTruth(moved(objects, np.linalg.inv(pose), EGO_FRAME), _LABELLED, points)
+    return GroundTruth(moved(objects, inverse(pose), EGO_FRAME), _LABELLED, points)

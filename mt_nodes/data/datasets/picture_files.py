@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -101,10 +102,10 @@ def pinhole(
     return CameraInfo("", 0, frame_id, *size, "plumb_bob", np.array(distortion, dtype=np.float64), k, np.eye(3), p)
 
 
-def _decoded(content: bytes, path: Path) -> npt.NDArray[np.uint8]:
+def _decoded(content: bytes, path: Path) -> npt.NDArray[Any]:
     import cv2
 
     pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_ANYCOLOR | cv2.IMREAD_ANYDEPTH)
     if pixels is None:
         raise InfrastructureError(f"{path}: cannot be decoded as a picture; it has {len(content)} bytes")
-    return pixels
+    return np.asarray(pixels)

@@ -128,7 +128,7 @@ def _read_open3d(path: Path) -> Points:
 
     expected, order = _header(path)
     with open3d.utility.VerbosityContextManager(open3d.utility.VerbosityLevel.Error):
-        read = open3d.t.io.read_point_cloud(str(path)).point  # the tensor API keeps every field
+        read = open3d.t.io.read_point_cloud(path).point  # the tensor API keeps every field
     columns = {name: read[name].numpy() for name in read if name != "positions"}
     xyz = read["positions"].numpy() if "positions" in read else np.empty((0, 3), np.float32)
     if len(xyz) != expected:
@@ -182,6 +182,6 @@ def _open3d_bytes(points: Points, suffix: str) -> bytes:
             cloud.point[name] = Tensor(column.reshape(len(points), -1))
     with tempfile.TemporaryDirectory(prefix="mt_cloud_") as folder:
         path = Path(folder) / f"cloud{suffix}"
-        if not open3d.t.io.write_point_cloud(str(path), cloud):
+        if not open3d.t.io.write_point_cloud(path, cloud):
             raise InfrastructureError(f"a cloud with fields {', '.join(points.dtype.names or ())} is no {suffix} file")
         return path.read_bytes()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.messages import Points
+from mt_nodes.data.transforms import inverse
 
 Floats = npt.NDArray[np.float64]
 _POINT = np.dtype(
@@ -64,7 +65,7 @@ class RangeImageModel:
         """Return points as if all had been measured at the frame's instant."""
         vehicle = own @ self.extrinsic[:3, :3].T + self.extrinsic[:3, 3]
         world = np.einsum("nij,nj->ni", _turns(*poses[:, :3].T), vehicle) + poses[:, 3:]
-        back = np.linalg.inv(pose @ self.extrinsic)
+        back = inverse(pose @ self.extrinsic)
         return np.asarray(world @ back[:3, :3].T + back[:3, 3])
 
 

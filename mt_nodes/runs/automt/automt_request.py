@@ -10,6 +10,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import param
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import TRANSPORTS
 from mt_nodes.rules.prediction_judging import SPREADS
 from mt_nodes.rules.published_figures import REGIONS
@@ -27,7 +28,7 @@ MOST_ROUNDS, MOST_FRAMES = 100, 1000
 class AutomtRequest(PlainData):
     """Everything that the experiment depends on, kept in ``run.json``."""
 
-    bags: tuple[str, ...] = param((), help="bag directory, .mcap, .db3, ROS 1 .bag, or data set (kitti:DIR)")
+    bags: tuple[str, ...] = param((), help=RECORDING_HELP)
     stacks: tuple[str, ...] = param(
         (), help="shipped stack, or .yaml file, whose commands are judged; may be given again"
     )
