@@ -18,6 +18,7 @@ from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline
 from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.summary.worst_pairs import WorstPairs
 from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.relations.change_words import PHRASES, describe_change
 from mt_nodes.runs.moral.moral_headline import moral_headline
@@ -78,6 +79,11 @@ def test_the_worst_pair_is_none_of_control_and_sham_and_the_worst_of_the_relatio
     found = told([lost(3, "car"), *(line(n) for n in range(24) if n != 3), *flicker(), *fog, noisy], NOISE, FOG)
     assert found.pair == "0/3/noise/0"
     assert found.rest == "Of 2 relations: 1 FAIL, 1 UNSTABLE."
+    # The control of others may be tested itself.
+    own, other = line(2, "VIOLATED", "identity/0", lost=1), line(5, "VIOLATED", "identity/0@noise", lost=9)
+    worst = WorstPairs()
+    assert len(list(worst.passing([other, own]))) == 2
+    assert worst.of("identity")["pair"] == "0/2/identity/0" and worst.of("noise") is None  # type: ignore[index]
 
 
 def test_a_check_of_drives_is_told_by_its_worst_reason_and_counts_drives() -> None:
