@@ -198,11 +198,12 @@ class _Labelled:
     def _labelled(self, rows: Detections, back: npt.NDArray[np.float64] | None = None) -> Mask:
         """Return which obstacles (M,) would have a label if they were there: by class, and by place."""
         known = np.isin(rows.label, sorted(self.truth.classes))
-        if not self.truth.area_m or not len(rows):
+        if self.truth.areas_m is None or not len(rows):
             return np.asarray(known)
         to_labels = self.bundle.transforms.lookup(self.truth.objects.frame_id, rows.frame_id)
         places = move(to_labels @ (self.back if back is None else back), rows.center_m)[:, :2]
-        return np.asarray(known & shapely.contains_xy(shapely.Polygon(self.truth.area_m), places))
+        area = shapely.union_all([shapely.Polygon(outline) for outline in self.truth.areas_m])
+        return np.asarray(known & shapely.contains_xy(area, places))
 
 
 def _visible(truth: GroundTruth, bundle: Bundle) -> Mask:

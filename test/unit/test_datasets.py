@@ -98,8 +98,8 @@ def test_labels_lie_around_the_points_of_their_objects(kind: str, tmp_path: Path
 
 def test_kitti_labels_end_with_the_view_of_its_camera(tmp_path: Path) -> None:
     truth = bundles(f"kitti:{trees.kitti_raw(tmp_path)}")[0].truth
-    assert truth is not None and len(truth.area_m) == 3
-    (apex, left, right) = truth.area_m
+    assert truth is not None and truth.areas_m is not None
+    ((apex, left, right),) = truth.areas_m
     assert apex[0] == pytest.approx(0.3, abs=0.1) and left[0] > 100 and left[1] > 40 and right[1] < -40
 
 
@@ -196,6 +196,19 @@ def test_argoverse_clouds_stand_in_the_upper_lidars_frame(tmp_path: Path) -> Non
     assert got[0].transforms.lookup("base_link", "egovehicle")[2, 3] == pytest.approx(0.33)
     higher = bundles(f"argoverse2:{tmp_path},height=0.26")[0]
     assert higher.transforms.lookup("base_link", "egovehicle")[2, 3] == pytest.approx(0.26)
+
+
+def test_argoverse_labels_what_is_near_the_drivable_area(tmp_path: Path) -> None:
+    root = trees.argoverse2(tmp_path)
+    truth = bundles(f"argoverse2:{root}")[1].truth
+    assert truth is not None and truth.areas_m is not None
+    outline = np.array(truth.areas_m[0])
+    # Of 0 … 40 by -10 … 10 m in the city at first, 5 m more on every side; the vehicle has moved on by a metre.
+    assert outline.min(axis=0) == pytest.approx([-6.0, -15.0]) and outline.max(axis=0) == pytest.approx([44.0, 15.0])
+    for path in root.rglob("log_map_archive*"):
+        path.unlink()
+    bare = bundles(f"argoverse2:{root}")[1].truth
+    assert bare is not None and bare.areas_m == ()
 
 
 def test_waymo_range_images_become_points_without_the_vehicles_motion(tmp_path: Path) -> None:

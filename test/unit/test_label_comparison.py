@@ -132,7 +132,7 @@ def test_points_are_counted_in_the_cloud_where_the_data_set_does_not_tell() -> N
 
 def test_where_nothing_is_labelled_a_detection_is_not_false() -> None:
     view = ((0.0, 0.0), (40.0, 20.0), (40.0, -2.0))
-    labels = truth(A, B, area_m=view)
+    labels = truth(A, B, areas_m=(view,))
     assert case(KEPT, seen(A, GHOST), seen(A), labels) == ("VIOLATED", "not_comparable")
     assert case(KEPT, seen(A, (30.0, 8.0)), seen(A), labels) == ("VIOLATED", "followup_right")
 
@@ -181,7 +181,7 @@ def test_labels_change_with_the_scene(
 
 def test_where_the_view_is_labelled_it_is_mirrored_too() -> None:
     # Only the left is labelled; the ghost on the right is on the left of the mirrored follow-up.
-    labels = truth(A, B, area_m=((0.0, -1.0), (40.0, -1.0), (40.0, 9.0), (0.0, 9.0)))
+    labels = truth(A, B, areas_m=(((0.0, -1.0), (40.0, -1.0), (40.0, 9.0), (0.0, 9.0)),))
     mirror = Effects(output_transform=np.diag([1.0, -1.0, 1.0, 1.0]), output_frame_id="base_link")
     assert case(KEPT, seen(A, B, GHOST), seen(A, (20.0, -3.0)), labels, mirror) == ("VIOLATED", "not_comparable")
     other = seen(A, B, (15.0, 4.0))
