@@ -90,6 +90,7 @@ def _adapters() -> dict[str, list[Any]]:
     """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
         from mt_nodes.nodes.adapters.base import Adapter
+
         from mt_nodes.nodes.message_classes import available
     except ImportError:
         return {}

@@ -6,8 +6,8 @@ their types. Each is imported when it is first used.
 
 Rooms, from the bottom: :mod:`~mt_nodes.base`, :mod:`~mt_nodes.data`, :mod:`~mt_nodes.world`, :mod:`~mt_nodes.relations`
 beside :mod:`~mt_nodes.stacks`, :mod:`~mt_nodes.engine`, :mod:`~mt_nodes.rules` beside :mod:`~mt_nodes.report`,
-:mod:`~mt_nodes.runs`, :mod:`~mt_nodes.api`, :mod:`~mt_nodes.cli`, :mod:`~mt_nodes.nodes`. Each imports from those below
-it alone.
+:mod:`~mt_nodes.runs`, :mod:`~mt_nodes.api` beside :mod:`~mt_nodes.plugin`, :mod:`~mt_nodes.cli`,
+:mod:`~mt_nodes.nodes`. Each imports from those below it alone.
 """
 
 from typing import Any

@@ -64,8 +64,8 @@ class Probe:
         from sensor_msgs.msg import PointCloud2
         from visualization_msgs.msg import MarkerArray
 
+        from mt_nodes.data.message_headers import stamp_of
         from mt_nodes.nodes import qos
-        from mt_nodes.nodes.message_classes import stamp_of
 
         self._phase: Phase | None = None
         self._lock = threading.Lock()

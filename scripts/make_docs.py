@@ -23,6 +23,8 @@ from mt_nodes.nodes import live_control
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.qos import describe as describe_qos
+from mt_nodes.relations.named_suites import BACKGROUND, relation_names
+from mt_nodes.relations.relation import LOOP_FOLDER, RULE_BORN
 from mt_nodes.runs.live.config import PARTS, LiveConfig
 from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS
 from mt_nodes.stacks.networks.cloud_form import CloudForm
@@ -67,6 +69,21 @@ def parameters(cls: type) -> str:
 def stack_keys() -> str:
     """Return the table of what a stack file may hold."""
     return parameters(Stack)
+
+
+def suites() -> str:
+    """Return how many relations there are, and the table of the named suites."""
+    names = catalogue.names("relations")
+    of_rules = sum(name.startswith(RULE_BORN) for name in names)
+    background = sum(name in BACKGROUND for name in names)
+    drives = len(relation_names(LOOP_FOLDER))
+    frames = len(names) - of_rules - background - drives
+    count = (
+        f"{frames + drives} relations ship, {drives} of them for whole drives in a closed loop, and {of_rules} more "
+        "from traffic rules. The suites overlap:"
+    )
+    rows = [(f"`{row['name']}`", row["count"], row["summary"]) for row in catalogue.rows("suites")]
+    return f"{count}\n\n{table(('suite', 'relations', 'what it is'), rows)}"
 
 
 def network_outputs() -> str:
@@ -277,6 +294,7 @@ FILLED = {
         "steering form": lambda: parameters(SteeringForm),
     },
     "docs/nodes.md": {"nodes": nodes},
+    "docs/relations.md": {"suites": suites},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
 }

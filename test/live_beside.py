@@ -18,10 +18,11 @@ from std_msgs.msg import String
 
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes import live_suite, qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
-from mt_nodes.nodes.message_classes import message_class, set_stamp
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import live_config

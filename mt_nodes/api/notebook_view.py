@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import base64
+import os
 import sys
 import webbrowser
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 
 from mt_nodes.api.verdicts import RelationVerdict, RunOutcome
 from mt_nodes.base.errors import UsageError
@@ -27,7 +29,8 @@ def html_of(result: RunOutcome) -> str:
         *_worst(result),
         f"<p>Report: <code>{escape(str(result.report_path or result.directory))}</code></p>",
     ]
-    return f"<div>{''.join(parts)}</div>"
+    # Paths below the notebook's directory are shown from there: shorter, and the same for everybody.
+    return f"<div>{''.join(parts)}</div>".replace(escape(f"{Path.cwd()}{os.sep}"), "")
 
 
 def show(result: RunOutcome) -> None:

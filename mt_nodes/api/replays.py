@@ -20,6 +20,7 @@ from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError
 from mt_nodes.engine.compatibility import default_relations
 from mt_nodes.engine.plan import ReplayRequest, suite_process
 from mt_nodes.engine.run_record import STACK_FILE, in_directory
+from mt_nodes.engine.summary.deaths import describe_deaths
 from mt_nodes.engine.summary.score_range import score_notes
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
@@ -64,7 +65,7 @@ def replay(
         stack: name of a shipped stack, path of a stack file, or a callable: points (N, 4) float32 ``x y z intensity``
             in, boxes (M, 7) ``x y z length width height yaw`` in metres and radians out, or any other answer that
             `docs/stacks.md` allows. Each arm has a copy of a callable in a process of its own; a class is called there.
-        relations: names or files; default: those that fit the stack.
+        relations: names, files, patterns, tags and suites, as of ``--relations``; default: those that fit the stack.
         settings: keys of the stack file, such as ``{"stateless": True}``, or for cameras
             ``{"inputs": "camera", "outputs": "boxes"}``.
         out: results directory, default ``mt_results/<time>``.
@@ -206,7 +207,7 @@ def _save_with_callable(file: Path, run: Run) -> None:
 
 
 def _refuse_early_end(result: Result) -> None:
-    """Raise what ended a run early."""
+    """Raise what ended a run early, and the exceptions of a stack that has answered nothing."""
     summary, resume = result.summary, f"`mt replay --resume {result.directory}` goes on"
     if summary["interrupted"]:
         raise KeyboardInterrupt(f"interrupted; {resume}")
@@ -216,6 +217,8 @@ def _refuse_early_end(result: Result) -> None:
         if text := summary[name]:
             head, bar, log = str(text).partition(_LOG)
             raise kind(f"{head}; what was judged until then is in {result.directory}{bar}{log}")
+    if (deaths := summary.get("deaths")) and not any(summary["outcomes"].get(name) for name in ("HOLDS", "VIOLATED")):
+        raise StackError(f"{describe_deaths(deaths)}; nothing was judged, see {result.directory}")
 
 
 def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:

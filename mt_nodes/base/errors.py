@@ -86,8 +86,11 @@ class NotApplicable(Exception):
 
 
 def headline(error: InfrastructureError) -> str:
-    """Return what went wrong, without the tail of a log (which holds wall times) and the advice."""
-    return str(error).partition("; ")[0]
+    """Return what went wrong, without the tail of a log (which holds wall times) and the advice.
+
+    An exception of the stack that it survived has neither.
+    """
+    return str(error) if isinstance(error, StackCallError) else str(error).partition("; ")[0]
 
 
 def suggest(got: str, known: Iterable[str], otherwise: str = "") -> str:

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, TypeVar, get_args, get_origin
 
 from mt_nodes.base.errors import UsageError, suggest
+from mt_nodes.base.plugins import describe_failure, is_plugin
 
 T = TypeVar("T")
 #: What a type is called by people who write YAML.
@@ -88,6 +89,10 @@ def build(cls: type[T], given: Mapping[str, Any] | None, where: str) -> T:
         return cls(**checked)
     except UsageError as error:  # of parameters that do not go together
         raise UsageError(f"{where}: {error}") from error
+    except Exception as error:
+        if not is_plugin(cls):
+            raise
+        raise UsageError(f"{where}: {describe_failure(cls, '__post_init__', error)}") from error
 
 
 def spec_of(field: dataclasses.Field[Any]) -> Param:

@@ -27,7 +27,7 @@ KINDS = {
     "mutations": ("mt_nodes.relations.mutations.base:Mutation", "mt_nodes.relations.mutations"),
     "conditions": ("mt_nodes.relations.conditions.base:Condition", "mt_nodes.relations.conditions"),
     "checks": ("mt_nodes.relations.checks.base:Check", "mt_nodes.relations.checks"),
-    "adapters": ("mt_nodes.nodes.adapters.base:Adapter", "mt_nodes.nodes.adapters"),
+    "adapters": ("mt_nodes.stacks.message_adapter:Adapter", "mt_nodes.nodes.adapters"),
     "faults": ("mt_nodes.stacks.reference.faults.base:Fault", "mt_nodes.stacks.reference.faults"),
     "scenario_changes": ("mt_nodes.relations.world_changes.base:ScenarioChange", "mt_nodes.relations.world_changes"),
     "expectations": ("mt_nodes.runs.moral.base:Expectation", "mt_nodes.runs.moral.expectations"),
@@ -40,7 +40,7 @@ _directories: list[Path] = []
 
 
 def add_directory(path: Path) -> None:
-    """Search every ``*.py`` of a directory for plugins, too (``--plugins DIR``)."""
+    """Search every ``*.py`` of a directory but tests for plugins, too (``--plugins DIR``)."""
     if not path.is_dir():
         raise UsageError(f"--plugins {path}: no such directory")
     _directories.append(path.resolve())
@@ -156,6 +156,11 @@ def kind_of(cls: type) -> str:
     return kind.removesuffix("s").replace("_", " ")
 
 
+def is_plugin(cls: type) -> bool:
+    """Return whether a class is a plugin of any kind."""
+    return kind_of(cls) != "plugin"
+
+
 @contextmanager
 def name_errors(plugin: object, method: str) -> Iterator[None]:
     """Raise a :class:`PluginError` in place of what a method of a plugin raises, even ``SystemExit``.
@@ -171,11 +176,11 @@ def name_errors(plugin: object, method: str) -> Iterator[None]:
 
 
 def describe_failure(plugin: object, method: str, error: BaseException) -> str:
-    """Say which plugin failed, in which method, file and line, and how.
+    """Say which plugin (or its class) failed, in which method, file and line, and how.
 
     The line is the last one of the plugin's own file; where no line of that was reached, the last one of all.
     """
-    cls = type(plugin)
+    cls = plugin if isinstance(plugin, type) else type(plugin)
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename == getattr(sys.modules.get(cls.__module__), "__file__", None)]
     method = own[0].name if own and hasattr(cls, own[0].name) else method
@@ -229,7 +234,8 @@ def _entry_points() -> Iterator[ModuleType]:
 def _files() -> Iterator[ModuleType]:
     for directory in _directories:
         for path in sorted(directory.glob("*.py")):
-            yield _import_file(path)
+            if not path.name.startswith(("test_", "conftest.")):  # which lie beside plugins, and need pytest
+                yield _import_file(path)
 
 
 def _import_file(path: Path) -> ModuleType:

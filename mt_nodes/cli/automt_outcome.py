@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,9 @@ def print_experiment(out: Path, experiment: Table, files: Sequence[Path]) -> Non
         text(line)
     text(f"exit code {experiment['exit_code']}: {experiment['exit_why']}")
     text(f"results in {out}: {', '.join(path.name for path in files)}")
+    for stack in experiment["stacks"]:
+        if (out / stack).is_dir():
+            text(f"  mt show {shlex.quote(str(out / stack))}  # the pairs of {stack}, and what to type next")
 
 
 def _print_counts(counts: Table) -> None:

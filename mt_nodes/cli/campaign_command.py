@@ -95,25 +95,25 @@ def _planned(args: argparse.Namespace) -> PlannedCampaign:
 
 def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
     """Print a row for each relation of each cell, the reasons, what failed, and where the results are."""
-    from mt_nodes.cli.terminal import table, text
+    from mt_nodes.cli.terminal import paragraph, table, text
     from mt_nodes.engine.summary.undecided_reasons import over_all
 
     rows = [_row(cell, name, r) for cell, found in summary["cells"].items() for name, r in found["relations"].items()]
     if rows:
         table(COLUMNS, rows, right=COLUMNS[3:])
         for line in _reasons(summary["cells"]):
-            text(line)
+            paragraph(line)
         for line in over_all(r for found in summary["cells"].values() for r in found["relations"].values()):
-            text(line)
+            paragraph(line)
     for note in summary["campaign"]["notes"]:
-        text(f"note: {note}")
+        paragraph(f"note: {note}")
     for failed in summary["campaign"]["failed"]:
-        text(f"failed: {failed['url']} in cell {failed['cell']}: {failed['trouble']}")
+        paragraph(f"failed: {failed['url']} in cell {failed['cell']}: {failed['trouble']}")
     for each in summary["campaign"].get("failed_tries", ()):
-        text(f"drive {each['drive']} in cell {each['cell']}: {each['why']} (failed attempts: {each['attempts']})")
+        paragraph(f"drive {each['drive']} in cell {each['cell']}: {each['why']} (failed attempts: {each['attempts']})")
     counts = ", ".join(f"{count} {state}" for state, count in summary["items"].items() if count)
-    text(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
-    text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
+    paragraph(f"{counted(summary['campaign']['drives'], 'drive')}, items: {counts or 'none'}")
+    paragraph(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, those of each cell in {out / 'cells'}, report: {out / 'report.html'}")
     _print_next(out)
 

@@ -52,11 +52,6 @@ def kinds() -> list[str]:
     return list(_KINDS)
 
 
-def has(name: str) -> bool:
-    """Return whether something is called so."""
-    return any(name in set(known.names()) for known in _KINDS.values())
-
-
 def find(name: str) -> tuple[str, Row]:
     """Return the kind and the row of a name.
 

@@ -17,6 +17,7 @@ from mt_nodes.base import plugins, resources
 Names = Callable[[], Iterable[str]]
 #: What ``argcomplete`` sets for a command that it calls; without all of these a line is carried out.
 _SET = ("_ARGCOMPLETE", "COMP_LINE", "COMP_POINT")
+_CLASS = re.compile(r"^class (\w+)\(([^)]*)\):", re.MULTILINE)
 _GUARANTEE = re.compile(r'^class (\w+)[^\n]*:\n    r?"""(?:(?!""").)*Guaranteed:', re.MULTILINE | re.DOTALL)
 
 
@@ -81,6 +82,20 @@ def mutation_names() -> list[str]:
     return sorted(plugins.snake_case(found[1]) for source in sources for found in _GUARANTEE.finditer(source))
 
 
+def fault_names() -> list[str]:
+    """Return the names of the faults that ship, read from the sources: classes that others derive from are none."""
+    package = plugins.KINDS["faults"][1]
+    sources = (plugins.source(info.name) for info in plugins.modules(package))
+    found = (match for source in sources for match in _CLASS.finditer(source))
+    bases = {match[1]: re.findall(r"\w+", match[2]) for match in found}
+    derived_from = {name for names in bases.values() for name in names}
+
+    def is_fault(name: str) -> bool:
+        return name == "Fault" or any(map(is_fault, bases.get(name, ())))
+
+    return sorted(plugins.snake_case(name) for name in bases if is_fault(name) and name not in derived_from)
+
+
 def _shipped(folder: str, suffix: str = ".yaml") -> list[str]:
     return list(resources.shipped(folder, suffix))
 
@@ -88,10 +103,6 @@ def _shipped(folder: str, suffix: str = ".yaml") -> list[str]:
 def _everything() -> list[str]:
     shown = [*relation_words(), *_shipped("stacks"), *_shipped("scenarios", ".scenario"), *_shipped("regions")]
     return [*shown, *mutation_names()]
-
-
-def _faults() -> Iterable[str]:
-    return plugins.catalogue("faults")
 
 
 def _kinds() -> Iterable[str]:
@@ -113,7 +124,7 @@ _NAMES: dict[str, tuple[Names, tuple[str, ...] | None]] = {
     "stacks": (lambda: _shipped("stacks"), ("yaml", "yml", "py")),
     "mutation": (mutation_names, None),
     "scenarios": (lambda: _shipped("scenarios", ".scenario"), ("scenario", "xosc")),
-    "faults": (_faults, None),
+    "faults": (fault_names, None),
     "kind": (_kinds, None),
     "name": (_everything, ()),
     "mode": (_words("twin", "alternate", "two_pass"), None),

@@ -21,7 +21,7 @@ VERBS = {
     "pause": ("", "pause testing"),
     "stop": ("", "end the run and write its summary"),
     "status": ("", "print the state of the run as JSON"),
-    "relations": ("ID,…", "test only these relations"),
+    "relations": ("ID,…", "test only these relations; also 'fog_*', tag:fog, weather, all"),
     "set": ("NAME VALUE", "change a setting, such as segments.test_bundles"),
 }
 LATEST = Path("mt_results/latest")

@@ -78,7 +78,7 @@ def _progress(name: str, *, hidden: bool) -> Iterator[Callable[[Mapping[str, Any
 
     count = "{task.completed}/{task.total} cases done, {task.fields[violated]} violated, {task.fields[runs]} runs"
     label = f"{name}: {{task.fields[doing]}}"
-    with progress_bar(count, hidden=hidden, remaining=False, label=label) as progress:
+    with progress_bar(count, hidden=hidden, label=label) as progress:
         task = progress.add_task(name, total=None, doing="starting", violated=0, runs=0)
 
         def show(standing: Mapping[str, Any]) -> None:

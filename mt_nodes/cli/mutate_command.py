@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from mt_nodes.cli.arguments import role_topics
@@ -40,10 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the mutated bag and print how many bundles were mutated."""
-    from rich.progress import Progress
-
     from mt_nodes.base.wording import counted
-    from mt_nodes.cli.terminal import text
+    from mt_nodes.cli.terminal import progress_bar, text
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.engine.bag_mutation import mutate_bag
     from mt_nodes.relations.manipulations import mutations_named
@@ -51,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     mutations = mutations_named(args.mutation, settings(args.set), "--mutation")
     tree = load_transforms(args.transforms) if args.transforms else None
     topics = role_topics(args.topic)
-    with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
+    with progress_bar("{task.completed}/{task.total} bundles") as progress:
         task = progress.add_task(args.mutation, total=args.limit)
         done = mutate_bag(
             args.bag,
@@ -62,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             transforms=tree,
             storage=args.storage,
             limit=args.limit,
-            progress=lambda count: progress.update(task, completed=count),
+            progress=lambda count, total: progress.update(task, completed=count, total=total),
         )
     text(f"{done.mutated} of {done.bundles} bundles mutated, {done.messages} messages written to {args.out}")
     if done.labels:

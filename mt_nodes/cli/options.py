@@ -30,7 +30,9 @@ _OPTIONS = {
     **{"push_mps2": "--push", "cruise_mps": "--cruise"},
 }
 #: Fields whose values are typed in one word, with commas between them.
-_COMMA_SEPARATED = {"relations": "ID,…", "principles": "ID,…"} | dict.fromkeys(("regions", "methods", "over"), "NAME,…")
+_COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.fromkeys(
+    ("regions", "methods", "over"), "NAME,…"
+)
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
     **dict.fromkeys(("cases", "transforms", "qos", "waivers", "models_file"), "FILE"),

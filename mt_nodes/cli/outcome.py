@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.cli.terminal import table, text
+from mt_nodes.base.wording import counted
+from mt_nodes.cli.terminal import fits, paragraph, table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.next_steps import NextStep, next_steps
+from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
@@ -29,39 +31,50 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     """Print a row for each relation, the totals, the reasons, and where the results are."""
     table(COLUMNS, [row(name, r) for name, r in summary["relations"].items()], right=COLUMNS[2:])
     for line in reasons(summary["relations"]):
-        text(line)
+        paragraph(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
-        text(f"95 % intervals: {'; '.join(methods)}")
+        paragraph(f"95 % intervals: {'; '.join(methods)}")
     for line in (*requirements(summary["relations"]), *oracle_lines(summary["relations"])):
-        text(line)
+        paragraph(line)
     for line in score_warnings(summary.get("scores", {})):
-        text(line)
+        paragraph(line)
     if summary.get("unstamped"):
-        text(UNSTAMPED)
+        paragraph(UNSTAMPED)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
-    text(f"{summary['offered']} pairs offered: {totals or 'none'}")
+    paragraph(f"{summary['offered']} pairs offered: {totals or 'none'}")
     for line in over_all(summary["relations"].values()):
-        text(f"  {line}")
+        paragraph(f"  {line}")
     if by_arrival := summary.get("by_arrival"):
-        text(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
+        paragraph(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
     for line in clocks(summary):
-        text(line)
+        paragraph(line)
     for name, latency in summary["latency_ms"].items():
-        text(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
+        paragraph(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     for line in added(summary):
-        text(line)
+        paragraph(line)
     for death in summary.get("deaths", ()):
-        text(f"the stack failed: {death['reason']} (at {place_of(death)})")
-    text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
+        paragraph(f"the stack failed: {death['reason']} (at {place_of(death)})")
+    if left_out := _left_out(out):
+        paragraph(
+            f"{counted(len(left_out), 'relation')} left out that cannot judge this stack: left_out in {out / FILE}"
+        )
+    paragraph(f"exit code {summary['exit_code']}: {summary['exit_why']}")
     text(f"results in {out}, report: {out / 'report.html'}")
     print_next(out, summary)
+
+
+def _left_out(out: Path) -> Mapping[str, str]:
+    """Return which relations of patterns and suites a run left out; nothing where it keeps no record."""
+    left_out: Mapping[str, str] = read_record(out).get("left_out", {}) if (out / FILE).is_file() else {}
+    return left_out
 
 
 def print_next(out: Path, summary: Mapping[str, Any]) -> None:
     """Print what a run comes to in one sentence, and what to type next."""
     found = headline(summary)
-    text(f"\n{found.verdict}: {found.sentence}")
+    text("")
+    paragraph(f"{found.verdict}: {found.sentence}")
     print_steps(out, next_steps(out, found))
 
 
@@ -69,8 +82,9 @@ def print_steps(out: Path, steps: Sequence[NextStep]) -> None:
     """Print what to type next, paths as short as they can be from here."""
     rows = [(step.command.replace(str(out.resolve()), _from_here(out)), step.what) for step in steps]
     width = max((len(command) for command, _ in rows), default=0)
+    beside = fits(f"  {'':<{width}}  # {max((what for _, what in rows), key=len, default='')}")
     for command, what in rows:
-        text(f"  {command:<{width}}  # {what}")
+        text(f"  {command:<{width}}  # {what}" if beside else f"  # {what}\n  {command}")
 
 
 def _from_here(path: Path) -> str:

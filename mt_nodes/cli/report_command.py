@@ -48,6 +48,7 @@ def _remake(directory: Path, args: argparse.Namespace) -> int:
     from mt_nodes.cli.terminal import text
     from mt_nodes.engine.waivers import load_waivers
     from mt_nodes.report.run_files import remake
+    from mt_nodes.report.search_page import TRIALS, write_search_page
     from mt_nodes.runs.campaign import conductor
     from mt_nodes.runs.moral.report_journal import is_campaign
 
@@ -59,6 +60,9 @@ def _remake(directory: Path, args: argparse.Namespace) -> int:
         from mt_nodes.cli import campaign_command
 
         return campaign_command.report(directory, args)
+    if (directory / TRIALS).is_file() and not (args.waivers or args.drive or args.pair):
+        text(str(write_search_page(directory)))
+        return 0
     summary = remake(directory, load_waivers(args.waivers) if args.waivers else None, args.drive, args.pair)
     if args.waivers:
         print_waivers(summary)

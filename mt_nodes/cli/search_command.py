@@ -122,7 +122,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
     if found:
         text(f"as a relation: {out / found['relation_file']}; as a replay: {out / found['results']}")
     text(f"exit code {summary['exit_code']}: {summary['exit_why']}")
-    text(f"results in {out}")
+    text(f"results in {out}, report: {out / 'report.html'}")
     if found:
         print_steps(out, pair_steps(out / found["results"], found["pair"]))
 

@@ -15,8 +15,8 @@ from mt_nodes.base.params import strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.cli.options import help_of, settings, whole_number
-from mt_nodes.cli.show_results import directory_of_pair, looks_like_directory, show_results
-from mt_nodes.cli.terminal import heading, table, text
+from mt_nodes.cli.show_results import directory_of_pair, is_path, refuse_directory, show_results
+from mt_nodes.cli.terminal import heading, paged_text, table, text
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Options that need --bag, with their defaults.
@@ -69,18 +69,19 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"mt show: --{given[0].replace('_', '-')} needs a bag; give --bag, too")
     if args.pair:
         return _show_pair(args)
-    if args.bag is None and looks_like_directory(args.name) and not catalogue.has(args.name):
+    if args.bag is None and is_path(args.name):
         return show_results(Path(args.name), as_json=args.json)
-    kind, row = catalogue.find(args.name)
+    kind, row = _found(args.name)
     if args.bag is not None:
         return _draw(args, kind)
     if args.json:
         print(json.dumps({"kind_of_thing": kind, **row}, indent=2))
         return 0
-    heading(f"{row['name']} ({kind.rstrip('s')})")
+    title = f"{row['name']} ({kind.rstrip('s')})"
     if "parameters" not in row:
-        text(yaml.safe_dump(row, sort_keys=False, allow_unicode=True).rstrip())
+        paged_text(f"{title}\n{yaml.safe_dump(row, sort_keys=False, allow_unicode=True).rstrip()}")
         return 0
+    heading(title)
     text(row["doc"])
     parameters = row["parameters"]
     if kind == "mutations" and parameters:
@@ -89,6 +90,19 @@ def run(args: argparse.Namespace) -> int:
     elif parameters:
         table(("parameter", "default", "range", "what it is"), [_parameter(p) for p in parameters])
     return 0
+
+
+def _found(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the row of a name.
+
+    Raises:
+        UsageError: nothing has that name; names a similar one, or says what a directory of that name is.
+    """
+    try:
+        return catalogue.find(name)
+    except UsageError:
+        refuse_directory(Path(name))
+        raise
 
 
 def _show_pair(args: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,9 +17,19 @@ Show = Callable[[Path, Summary], None]
 _MOST_NAMED, _ENTRIES_NAMED = 3, 6
 
 
-def looks_like_directory(name: str) -> bool:
-    """Return whether a name can only be meant as a path."""
-    return "/" in name or name.startswith(("mt_results", ".")) or Path(name).is_dir()
+def is_path(name: str) -> bool:
+    """Return whether a name is meant as a path: by its form, or because there are results of that name."""
+    return "/" in name or name.startswith(("mt_results", ".")) or _kind_of(Path(name)) is not None
+
+
+def refuse_directory(directory: Path) -> None:
+    """Refuse a directory without results, if it is one.
+
+    Raises:
+        UsageError: saying what it is.
+    """
+    if directory.is_dir():
+        raise UsageError(_no_results(directory))
 
 
 def show_results(directory: Path, *, as_json: bool) -> int:
@@ -75,16 +84,21 @@ def _kind(directory: Path) -> tuple[str, Show]:
     Raises:
         UsageError: there is no such directory, or it holds no results.
     """
+    if not directory.is_dir():
+        raise UsageError(_absent(directory))
+    if kind := _kind_of(directory):
+        return kind
+    raise UsageError(_no_results(directory))
+
+
+def _kind_of(directory: Path) -> tuple[str, Show] | None:
     from mt_nodes.runs.moral import report_journal
 
     if not directory.is_dir():
-        raise UsageError(_absent(directory))
+        return None
     if report_journal.is_campaign(directory):
         return "summary.json", _show_moral
-    for mark, file, show in _KINDS:
-        if (directory / mark).exists():
-            return file, show
-    raise UsageError(_no_results(directory))
+    return next(((file, show) for mark, file, show in _KINDS if (directory / mark).exists()), None)
 
 
 def _absent(directory: Path) -> str:
@@ -116,9 +130,9 @@ def _show_progress(directory: Path) -> int:
     from mt_nodes.engine.next_steps import next_steps
     from mt_nodes.engine.summary.headline import Headline
 
-    code = watch_command.run(argparse.Namespace(dir=directory))
+    watch_command.print_progress(directory)
     print_steps(directory, next_steps(directory, Headline("INTERRUPTED", "")))
-    return code
+    return 0
 
 
 def _show_run(directory: Path, summary: Summary) -> None:

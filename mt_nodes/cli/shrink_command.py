@@ -91,10 +91,16 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
 @contextmanager
 def _progress(most: int) -> Iterator[ShowPlay]:
     """Show the smaller forms that are tried, on a terminal."""
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("shrink"), BarColumn(), TextColumn("replay {task.completed} of at most {task.total}:"))
-    with Progress(*columns, TextColumn("{task.description}"), transient=True, disable=not sys.stdout.isatty()) as bar:
+    with Progress(
+        *columns,
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        transient=True,
+        disable=not sys.stdout.isatty(),
+    ) as bar:
         task = bar.add_task("", total=most)
         yield lambda play, words: bar.update(task, completed=play, description=words)
 

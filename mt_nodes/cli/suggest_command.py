@@ -152,17 +152,23 @@ class _Trials:
 
 
 def _print(suggestion: Suggestion, about: str, args: argparse.Namespace) -> None:
-    from mt_nodes.cli.terminal import heading, table, text
+    from mt_nodes.cli.terminal import clipped, heading, paged, paragraph, text
     from mt_nodes.runs.relation_choice import left_out_lines
 
-    text(about)
-    if not suggestion.relations:
-        heading("no relation decides anything here")
-    else:
-        heading(f"{counted(len(suggestion.relations), 'relation')} for stack '{suggestion.stack}'")
-        table(("name", "why", "what it is"), [(r.id, r.why, first_sentence(r.because)) for r in suggestion.relations])
+    paragraph(about)
     for line in left_out_lines(suggestion.left_out, NAMES):
-        text(line)
+        clipped(line)
+    if suggestion.left_out and not args.out:
+        text("--out FILE and --json name all of these")
+    if not suggestion.relations:
+        heading("\nno relation decides anything here")
+    else:
+        title = (
+            f"\n{counted(len(suggestion.relations), 'relation')} for stack '{suggestion.stack}', by the frames tried:"
+        )
+        texts = {r.id: (first_sentence(r.because), r.because) for r in suggestion.relations}
+        rows = [(r.id, r.family, r.counts, texts[r.id]) for r in suggestion.relations]
+        paged([(title, ("name", "family", "frames", "what it is"), rows)])
     for note in suggestion.notes:
         text(f"note: {note}")
     if suggestion.relations:

@@ -46,6 +46,26 @@ def text(words: str) -> None:
     console().print(words, markup=False, soft_wrap=True)
 
 
+def paragraph(words: str) -> None:
+    """Print text that ends its lines between words on a terminal, and is one line elsewhere."""
+    console().print(words, markup=False, soft_wrap=not console().is_terminal)
+
+
+def clipped(line: str) -> None:
+    """Print a line, on a terminal only what of it fits."""
+    out = console()
+    words = Text(line)
+    if out.is_terminal:
+        words.truncate(out.width, overflow="ellipsis")
+    out.print(words, soft_wrap=True)
+
+
+def fits(line: str) -> bool:
+    """Return whether a line is no wider than the terminal; any line is elsewhere."""
+    out = console()
+    return not out.is_terminal or len(line) <= out.width
+
+
 class Rows:
     """A table; one with numbers that is wider than the terminal becomes a line of text for each row.
 
@@ -94,13 +114,29 @@ def paged(sections: Iterable[Section]) -> None:
         for line in _plain_lines(found):
             print(line)
         return
-    shown = _Sections(found)
+    _print_paged(out, _Sections(found))
+
+
+def paged_text(words: str) -> None:
+    """Print text as it is, on a terminal a screen at a time."""
+    out = console()
+    if out.is_terminal:
+        _print_paged(out, Text(words))
+    else:
+        text(words)
+
+
+def _print_paged(out: Console, shown: _Sections | Text) -> None:
     if len(out.render_lines(shown, pad=False)) <= out.height:
         out.print(shown)
         return
     os.environ.setdefault("LESS", "-FRX")  # colours as they are, nothing cleared at the end
     with out.pager(styles=True):
         out.print(shown)
+
+
+#: Columns between name and text are left out, the last one first, where they leave the text no room for so much.
+_TEXT = 24
 
 
 class _Sections:
@@ -110,21 +146,21 @@ class _Sections:
         self._sections = sections
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width = max((len(str(row[0])) for *_, rows in self._sections for row in rows), default=0)
-        for title, columns, rows in self._sections:
+        rows = [[*map(str, row[:-1]), _brief(row[-1])] for *_, rows in self._sections for row in rows]
+        widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)] if rows else []
+        while len(widths) > 1 and sum(width + 2 for width in widths) + _TEXT > options.max_width:
+            widths.pop()
+        left = iter(rows)
+        for title, _, own in self._sections:
             if title:
                 yield Text(title, style="bold")
-            if rows:
-                yield self._table(columns, rows, min(width, options.max_width // 2))
+            for _ in own:
+                yield self._line(next(left), widths, options.max_width)
 
-    def _table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> Table:
-        grid = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-        for at, name in enumerate(columns):
-            overflow: Literal["ellipsis", "fold"] = "ellipsis" if at == len(columns) - 1 else "fold"
-            grid.add_column(name, no_wrap=at in (0, len(columns) - 1), overflow=overflow, min_width=0 if at else width)
-        for row in rows:
-            grid.add_row(*(escape(str(cell)) for cell in row[:-1]), escape(_brief(row[-1])))
-        return grid
+    def _line(self, row: Sequence[str], widths: Sequence[int], most: int) -> Text:
+        line = Text("  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1])))
+        line.truncate(most, overflow="ellipsis")
+        return line
 
 
 def _brief(cell: Any) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -47,23 +48,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show a run or campaign until it ends; only once where standard output is no terminal."""
-    from mt_nodes.report.run_view import WatchedRun
     from mt_nodes.runs.moral.report_journal import is_campaign
 
-    # The link mt_results/latest may change meanwhile.
-    directory = args.dir.resolve()
     if is_campaign(args.dir):
         from mt_nodes.cli import moral_results
 
         return moral_results.watch(args.dir)
+    # The link mt_results/latest may change meanwhile.
+    return follow(*_watched(args.dir.resolve()))
+
+
+def print_progress(directory: Path) -> None:
+    """Print how far a run or campaign is, once."""
+    from mt_nodes.cli.terminal import console
+    from mt_nodes.runs.moral.report_journal import is_campaign
+
+    if is_campaign(directory):
+        from mt_nodes.cli import moral_results
+
+        moral_results.watch(directory)
+        return
+    watched, view = _watched(directory)
+    watched.look()
+    console().print(view())
+
+
+def _watched(directory: Path) -> tuple[RunInProgress, Callable[[], RenderableType]]:
+    """Return the run or campaign of a directory, and what shows it."""
+    from mt_nodes.report.run_view import WatchedRun
+
     if (directory / "campaign.sqlite").is_file():
         from mt_nodes.cli import campaign_command
         from mt_nodes.runs.campaign.campaign_view import WatchedCampaign
 
         campaign = WatchedCampaign(directory)
-        return follow(campaign, lambda: campaign_command.progress_text(campaign))
+        return campaign, lambda: campaign_command.progress_text(campaign)
     watched = WatchedRun(directory)
-    return follow(watched, lambda: _view(watched))
+    return watched, lambda: _view(watched)
 
 
 def follow(watched: RunInProgress, view: Callable[[], RenderableType]) -> int:
@@ -125,7 +146,9 @@ def _totals(watched: WatchedRun, summary: dict[str, object]) -> str:
     outcomes: dict[str, int] = summary["outcomes"]  # type: ignore[assignment]
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items() if count)
     pace = watched.pairs_per_s
-    return f"{watched.done} pairs: {counts or 'none'}" + (f"; {pace:.1f} pairs/s" if pace else "")
+    left_s = None if watched.finished else watched.left_s
+    left = "" if left_s is None else f", about {datetime.timedelta(seconds=round(left_s))} left"
+    return f"{watched.done} pairs: {counts or 'none'}" + (f"; {pace:.1f} pairs/s{left}" if pace else "")
 
 
 def _latency(summary: dict[str, object]) -> list[str]:

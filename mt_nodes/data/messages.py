@@ -237,8 +237,8 @@ class Bundle:
         transforms: known transforms at this instant.
         wires: the original messages in the order of the bag: unchanged messages are sent as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
-        extra_clouds: those of LiDARs that the stack does not take, sent as recorded (for cameras: depth).
-        loose: those of ``wires`` whose sensors the stack takes, at no instant of the leading one: sent as recorded.
+        extra_clouds: those of LiDARs that the stack does not take; read for depth, and sent as recorded.
+        loose: those of ``wires`` that the stack takes, but which belong to no instant; sent as recorded.
         earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
         world_messages: messages of a simulated world, at most one per topic.
         facts: known facts of the scene by name, for conditions.

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -54,7 +55,7 @@ def mutate_bag(
     transforms: TransformTree | None = None,
     storage: str = "mcap",
     limit: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> MutationSummary:
     """Write ``out`` with every message of ``bag``, sensor messages mutated bundle by bundle.
 
@@ -70,7 +71,7 @@ def mutate_bag(
         transforms: the user's, above the bag's.
         storage: ``mcap`` or ``sqlite3``.
         limit: bundles at most.
-        progress: told the number of bundles done.
+        progress: called with the number of bundles that are done, and of all.
 
     Raises:
         UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
@@ -82,7 +83,7 @@ def mutate_bag(
         copy = _copy(source.reader, out, storage, summary, limit)
         with copy.bag:
             copy.announce()
-            bundles = iter(source)
+            bundles, total = iter(source), min(source.info[source.lead].count, limit or sys.maxsize)
             while True:
                 try:
                     bundle = next(bundles)
@@ -94,7 +95,7 @@ def mutate_bag(
                 copy.write(bundle, _derived(pipeline, bundle, summary))
                 summary.bundles += 1
                 if progress is not None:
-                    progress(summary.bundles)
+                    progress(summary.bundles, total)
         summary.messages = copy.messages
     summary.labels = copy.labels
     if damage is not None:

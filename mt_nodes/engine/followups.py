@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
+
 from mt_nodes.base.errors import NotApplicable, PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome
@@ -14,8 +16,9 @@ from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.open_loop import OpenLoop, settling_reason
 from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.send_order import Part
+from mt_nodes.relations.checks.scored_check import described_unreported, of_classes
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
-from mt_nodes.relations.relation import Suite
+from mt_nodes.relations.relation import Relation, Suite
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +86,7 @@ class FollowupMaker:
             first = self._schedule.first(offer, bundle)
             derived = self._pipelines[offer.relation.id].derive(bundle, offer.draw, first)
         except NotApplicable as why:
-            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, str(why))
+            return FollowupPlan(offer, None, Outcome.NOT_APPLICABLE, _unreported(offer.relation) or str(why))
         except PluginError as error:
             return FollowupPlan(offer, None, Outcome.ERROR, str(error))
         made_ms = 1e3 * (time.perf_counter() - began)
@@ -99,6 +102,16 @@ class FollowupMaker:
             bundle.episode, self._schedule.first(offer, bundle)
         ):
             self(offer, bundle)
+
+
+def _unreported(relation: Relation) -> str:
+    """Say that a stack reports other classes than what a relation adds; empty if it reports it, or nobody knows.
+
+    This holds wherever the object would stand, so it comes before the reasons why it cannot stand there.
+    """
+    classes = getattr(relation.check, "classes", ())
+    added = np.array([label for each in relation.mutate if (label := getattr(each, "label", ""))])
+    return described_unreported(added, classes) if len(added) and not of_classes(added, classes).any() else ""
 
 
 def make_or_settle(

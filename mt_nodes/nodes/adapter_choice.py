@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from mt_nodes.data.stack_topics import OutputTopic
-from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.by_fields import ByFields
+from mt_nodes.stacks.message_adapter import Adapter, adapter_for
 
 
 def adapter_of(role: str, output: OutputTopic) -> Adapter:

@@ -16,12 +16,13 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from rosgraph_msgs.msg import Clock
 
 from mt_nodes.data.cdr.wire import wires_of_bundle
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import world_to_message
-from mt_nodes.nodes.message_classes import message_class, set_stamp
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.runs.vehicle.budget import AddedByTopic
 
 MOST_STEPS = 10_000

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.output_fields import FieldSource, OutputFields
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
-from mt_nodes.nodes.adapters.base import Adapter, Said
-from mt_nodes.nodes.message_classes import message_class, stamp_of
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import yaws
+from mt_nodes.stacks.message_adapter import Adapter, Said
 
 Floats = npt.NDArray[np.float64]
 

@@ -14,11 +14,11 @@ from std_msgs.msg import Header
 
 from mt_nodes.data.cdr.codec import camera_info_from_msg, image_from_msg
 from mt_nodes.data.cdr.point_fields import Field, point_dtype, rows_of
+from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.engine.plan import ReplayedTopic
-from mt_nodes.nodes.adapters.base import Adapter, adapter_for
-from mt_nodes.nodes.message_classes import set_stamp, stamp_of
 from mt_nodes.nodes.point_cloud2 import create_cloud, read_points
+from mt_nodes.stacks.message_adapter import Adapter, adapter_for
 from mt_nodes.stacks.stack import Stack
 
 SENSOR_TYPES = {

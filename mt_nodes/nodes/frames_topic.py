@@ -10,11 +10,12 @@ from geometry_msgs.msg import TransformStamped
 from rclpy.node import Node
 
 from mt_nodes.data.cdr.codec import TF
+from mt_nodes.data.message_headers import set_header
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.rotations import quaternion_of
 from mt_nodes.data.transforms import Transform
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.message_classes import available, message_class, set_header
+from mt_nodes.nodes.message_classes import available, message_class
 
 
 class FramesTopic:

@@ -80,7 +80,7 @@ from mt_nodes.runs.live.settings import configured
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.replay.replay_run import NEVER_REPLAYED, Run
 from mt_nodes.runs.vehicle.checkup import refuse_what_is_not_safe
-from mt_nodes.stacks.stack import Stack, load_stack
+from mt_nodes.stacks.stack import load_stack
 
 
 def declared(arguments: Iterable[Argument]) -> list[Any]:
@@ -96,7 +96,8 @@ def replay(context: Any) -> list[Any]:
     """
     texts = _texts(context, REPLAY_ARGUMENTS)
     run = Run.create(request_from_texts(REPLAY_ARGUMENTS, texts), texts["out"])
-    return _suite(_with_ros(suite_process(run.out, context.environment), texts, context), run.out, run.stack)
+    suite = _with_ros(suite_process(run.out, context.environment), texts, context)
+    return _suite(suite, run.out, suite_stop_s(run.stack))
 
 
 def live(context: Any) -> list[Any]:
@@ -122,8 +123,8 @@ def _live(context: Any, check: Callable[[LiveConfig], None]) -> list[Any]:
     config = configured(Path(texts["config"]), settings(texts["set"].split()))
     check(config)
     run = LiveRun.create(config, texts["out"])
-    suite = suite_process(run.out, context.environment, LIVE_SUITE)
-    return _suite(_with_ros(suite, texts, context), run.out, run.stack)
+    suite = _with_ros(suite_process(run.out, context.environment, LIVE_SUITE), texts, context)
+    return _suite(suite, run.out, suite_stop_s(run.stack))
 
 
 def inline(context: Any) -> list[Any]:
@@ -146,7 +147,7 @@ def _with_ros(process: Process, texts: Mapping[str, str], context: Any) -> Proce
     return dataclasses.replace(process, argv=(*process.argv, *ros_words(texts, context.launch_configurations)))
 
 
-def _suite(suite: Process, out: Path, stack: Stack) -> list[Any]:
+def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:
     """Return the actions of a suite process; its end is told with its summary, and is the end of the launch."""
 
     def tell(code: int) -> str:
@@ -160,7 +161,7 @@ def _suite(suite: Process, out: Path, stack: Stack) -> list[Any]:
         return f"exit code {code}: {summary['exit_why']}"
 
     keep = RegisterEventHandler(_kept_in(suite.log))
-    return [LogInfo(msg=f"results go to {out}"), keep, *_supervised(suite, suite_stop_s(stack), tell)]
+    return [LogInfo(msg=f"results go to {out}"), keep, *_supervised(suite, stop_s, tell)]
 
 
 def demo(context: Any) -> list[Any]:

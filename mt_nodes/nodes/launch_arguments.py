@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from mt_nodes.api.demo_drive import SEED
 from mt_nodes.base.params import spec_of
 from mt_nodes.cli.arguments import Argument, replay_arguments
-from mt_nodes.cli.demo_command import SEED
 from mt_nodes.nodes.mutator import MutatorParameters
 from mt_nodes.nodes.simulator import SimulatorParameters
 

@@ -21,6 +21,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from mt_nodes.data.association import moved
 from mt_nodes.data.cdr.codec import encode_cloud
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.regions import Region, RegionUnavailable
@@ -28,7 +29,6 @@ from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.recorder import ExecutedPair
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
-from mt_nodes.nodes.message_classes import set_stamp
 from mt_nodes.relations.checks.obstacles import ObstacleCheck
 from mt_nodes.stacks.callable_host import as_points
 

@@ -49,7 +49,7 @@ def _sections(name: str) -> Iterator[str]:
 
 
 def _rows_of(parameters: type) -> Iterator[dict[str, object]]:
-    live = getattr(parameters, "LIVE", frozenset())
+    live: frozenset[str] = getattr(parameters, "LIVE", frozenset())
     yield from ({**row, "live": row["name"] in live} for row in describe(parameters))
 
 

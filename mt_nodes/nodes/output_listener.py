@@ -24,8 +24,8 @@ from mt_nodes.engine.judging import Answer
 from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes import message_classes, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.base import Adapter, Said
 from mt_nodes.stacks.command_merger import CommandMerger
+from mt_nodes.stacks.message_adapter import Adapter, Said
 
 
 class OutputSink(Protocol):

@@ -21,7 +21,7 @@ from mt_nodes.relations.relation import Relation
 RUN = "mt_nodes: replay"
 _UNPAIRED = (Outcome.UNPAIRED_SOURCE, Outcome.UNPAIRED_FOLLOWUP, Outcome.UNPAIRED_BOTH)
 #: So many decided pairs of a relation are enough, as a relation file has it that says nothing else.
-ENOUGH = Relation.__dataclass_fields__["min_decided"].default
+ENOUGH: int = Relation.min_decided
 Counts = Counter[Outcome]
 
 

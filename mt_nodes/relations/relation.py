@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
+from mt_nodes.base.plugins import name_errors
 from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.relations.checks.base import Check
@@ -198,10 +199,18 @@ def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | No
     )
 
 
+Part = TypeVar("Part", Check, Condition)
+
+
 def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
     """Return a relation whose check and conditions have missing settings from the stack file."""
-    given = tuple(condition.of_stack(traits) for condition in relation.given)
-    return replace(relation, check=relation.check and relation.check.of_stack(traits), given=given)
+
+    def complete(part: Part) -> Part:
+        with name_errors(part, "of_stack"):
+            return part.of_stack(traits)
+
+    given = tuple(map(complete, relation.given))
+    return replace(relation, check=relation.check and complete(relation.check), given=given)
 
 
 def refuse_baseline(relation: Relation, owner: str) -> None:

@@ -173,7 +173,8 @@ def _labels(canvas: _Canvas, view: PairView, boxes: Floats, labels: Texts, lost:
         wanted += [(place, f"{_label_of(place, view, name)}{what}".strip(), name) for place in places]
     special = np.concatenate([view.lost_at, view.gained_at]).reshape(-1, 2)
     for box, label in zip(boxes, labels, strict=False):
-        if not (np.hypot(*(special - box[:2]).T) < _SAME_M).any():
+        # "unknown" is every label of a stack without classes: it would only hide what lies below.
+        if str(label) != "unknown" and not (np.hypot(*(special - box[:2]).T) < _SAME_M).any():
             wanted.append((box[:2], str(label), "wide"))
     for place, text, name in wanted:
         (right, down), half = canvas.places(place)[0].tolist(), _LETTER * len(text) / 2.0

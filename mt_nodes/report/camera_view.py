@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.engine.pair_view import Floats, PairView
 from mt_nodes.report.picture_colours import BLUE, GREEN, ORANGE, PURPLE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, number, path
@@ -37,7 +38,7 @@ def _picture(
     jpeg: npt.NDArray[np.uint8], boxes: tuple[Line, ...], paths: tuple[Line, ...], marks: tuple[Mark, ...] = ()
 ) -> str:
     data = np.asarray(jpeg, np.uint8)
-    height, width = cv2.imdecode(data, cv2.IMREAD_COLOR).shape[:2]
+    height, width = _size(data)
     scale = _WIDTH / width
     uri = f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode()}"
     parts = [f'<image width="{_WIDTH:g}" height="{number(height * scale)}" href="{uri}"/>']
@@ -47,6 +48,19 @@ def _picture(
     for places, shape, colour in marks:
         parts += [_mark(x, y, shape, colour) for x, y in ((places[:, :2] + places[:, 2:]) / 2.0 * scale).tolist()]
     return data_uri(document(_WIDTH, height * scale, parts))
+
+
+def _size(jpeg: npt.NDArray[np.uint8]) -> tuple[int, int]:
+    """Return height and width of an image in pixels.
+
+    Raises:
+        InfrastructureError: it is none.
+    """
+    image = cv2.imdecode(jpeg, cv2.IMREAD_GRAYSCALE)
+    if image is None:
+        raise InfrastructureError(f"got {len(jpeg)} bytes that are no image, expected a JPEG")
+    height, width = image.shape[:2]
+    return height, width
 
 
 def corners_of(box: list[float]) -> Floats:

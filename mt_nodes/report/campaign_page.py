@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.worst import worst_first
-from mt_nodes.report import effect
+from mt_nodes.engine.next_steps import NextStep, next_steps
+from mt_nodes.engine.summary.campaign_headline import CampaignHeadline, campaign_headline
+from mt_nodes.engine.worst import PICTURED, worst_first
+from mt_nodes.report import effect, pair_views
 from mt_nodes.report.beside import Link, beside
 from mt_nodes.report.coverage.coverage import CoverageCounter
 from mt_nodes.report.coverage.coverage_view import coverage_html
@@ -27,6 +31,7 @@ LISTED = 200
 UNFOLDED = 6
 
 Summary = Mapping[str, Any]
+Line = Mapping[str, Any]
 
 
 def write_campaign_page(out: Path) -> Path:
@@ -45,6 +50,10 @@ def write_campaign_page(out: Path) -> Path:
             worst[cell] = _worst(directory, counter)
     coverage, about = counter.coverage, summary["campaign"]
     relations = {cell: each["relations"] for cell, each in summary["cells"].items()}
+    charts = effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]})
+    links = {cell: _links(cell, worst.get(cell), directory) for cell, directory in directories.items()}
+    told = campaign_headline(summary)
+    pictured = _pictured(out, told, worst, relations)
     page = (
         environment()
         .get_template("campaign.html.j2")
@@ -54,20 +63,68 @@ def write_campaign_page(out: Path) -> Path:
             about=about,
             symbols=SYMBOLS,
             relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
-            links={cell: _links(cell, worst.get(cell), directory) for cell, directory in directories.items()},
+            links=links,
+            found=told.found,
+            next_steps=_steps(out, told),
+            pictured=pictured,
+            counted=counted,
             beside=beside(out),
             offered=sum(each["offered"] for each in summary["cells"].values()),
             violated=sum(r["violated"] for each in relations.values() for r in each.values()),
             failed=_by_drive(about["failed"], len(summary["cells"]))[:LISTED],
             failed_count=len({each["drive"] for each in about["failed"]}),
-            charts=effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]}),
+            charts=charts,
+            parts=_parts(len(pictured) > 1, bool(charts), bool(coverage.weathers)),
             unfolded=UNFOLDED,
             area=effect,
             coverage=coverage_html(coverage) if coverage.weathers else "",
+            maps=len(coverage.labels) * len(coverage.weathers),
         )
     )
     write_whole(out / FILE, page)
     return out / FILE
+
+
+def _pictured(
+    out: Path, told: CampaignHeadline, worst: Mapping[str, Mapping[str, Line]], relations: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the worst pair of each relation of each cell with its pictures, that of the headline first."""
+    lines = [(cell, line) for cell, by_relation in worst.items() for line in by_relation.values()]
+
+    def place(one: tuple[str, Line]) -> tuple[bool, float, str]:
+        cell, line = one
+        first = (cell, line["relation"]) == (told.cell, told.found.relation)
+        return not first, -(relations[cell][line["relation"]]["rate"] or 0.0), cell
+
+    return [
+        {
+            **{key: line[key] for key in ("relation", "pair", "reason", "lost", "gained")},
+            **{"cell": cell, "row": relations[cell][line["relation"]]},
+            **pair_views.shown(out / "cells" / cell, line["pair"], turning=False),
+        }
+        for cell, line in sorted(lines, key=place)[:PICTURED]
+    ]
+
+
+def _parts(pictures: bool, charts: bool, coverage: bool) -> list[tuple[str, str]]:
+    """Return anchor and name of each part of the page."""
+    parts = (
+        (True, "outcomes", "Outcomes"),
+        (pictures, "more", "More violations"),
+        (True, "items", "Items"),
+        (True, "cells", "Cells"),
+        (charts, "effects", "Effect of parameters"),
+        (coverage, "coverage", "Coverage"),
+    )
+    return [(anchor, name) for there, anchor, name in parts if there]
+
+
+def _steps(out: Path, told: CampaignHeadline) -> list[NextStep]:
+    """Return what to do with the worst pair, files being seen from the campaign's directory."""
+    if not told.cell:
+        return []
+    steps = next_steps(out / "cells" / told.cell, told.found)
+    return [replace(step, file=step.file and f"cells/{told.cell}/{step.file}") for step in steps]
 
 
 def _summary(out: Path) -> Summary:
@@ -87,8 +144,8 @@ def _summary(out: Path) -> Summary:
     return summary
 
 
-def _worst(directory: Path, counter: CoverageCounter) -> dict[str, str]:
-    """Return the worst violated pair of each relation of a cell, and count its pairs in the coverage."""
+def _worst(directory: Path, counter: CoverageCounter) -> dict[str, Mapping[str, Any]]:
+    """Return the verdict line of the worst pair of each relation of a cell, and count its pairs in the coverage."""
     worst: dict[str, Mapping[str, Any]] = {}
     for line in counter.passing(directory, read_journal(directory / "result.jsonl")):
         if line.get("outcome") != Outcome.VIOLATED.value or "@" in line["pair"].rpartition("/")[2]:
@@ -96,16 +153,16 @@ def _worst(directory: Path, counter: CoverageCounter) -> dict[str, str]:
         known = worst.get(line["relation"])
         if known is None or worst_first(line) < worst_first(known):
             worst[line["relation"]] = line
-    return {relation: line["pair"] for relation, line in worst.items()}
+    return worst
 
 
-def _links(cell: str, worst: Mapping[str, str] | None, directory: Path) -> dict[str, Any]:
+def _links(cell: str, worst: Mapping[str, Line] | None, directory: Path) -> dict[str, Any]:
     """Return links to a cell's report, to the worst pair of each relation in it, and to further pages."""
     if worst is None:
         return {"report": "", "pairs": {}, "beside": []}
     home = f"cells/{quote(cell)}"
     report = f"{home}/{FILE}"
-    pairs = {name: f"{report}#pair={quote(pair, '/@~')}" for name, pair in worst.items()}
+    pairs = {name: f"{report}#pair={quote(line['pair'], '/@~')}" for name, line in worst.items()}
     return {
         "report": report,
         "pairs": pairs,

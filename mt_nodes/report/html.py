@@ -93,7 +93,7 @@ def write_report(
         "symbols": SYMBOLS,
         "experiment": experiment,
         "category_figure": _category_figure(experiment["rows"]) if experiment else None,
-        "pictured": [{**_shown(row, results_dir), **pair_views.shown(results_dir, row)} for row in shown],
+        "pictured": [{**_shown(row, results_dir), **pair_views.shown(results_dir, row.pair)} for row in shown],
         "violated": [_shown(row, results_dir) for row in violated[:LISTED]],
         "violated_count": len(violated),
         # Pairs without places, such as those of commands, have no map.
@@ -144,7 +144,7 @@ def _first_of_each(shown: Sequence[Mapping[str, Any]], drives: Sequence[Mapping[
     met = {drive["judged_for"] for drive in shown}
     first: set[str] = set()
     for drive in drives:
-        if drive["judged_for"] not in met:
+        if drive["arm"] == "relation" and drive["judged_for"] not in met:
             met.add(drive["judged_for"])
             first.add(drive["pair"])
     return first

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of one violated pair: pictures, and the same data packed for the script that turns them.
 
-Matplotlib is imported late: most reports show no pair, and it takes a good part of a short run.
+What draws them is imported late: most reports show no pair.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.series_tables import series_file
-from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.report.page_data import packed
 
 if TYPE_CHECKING:
@@ -34,23 +33,26 @@ _IN_PICTURE = (
 _ON_GROUND = ("source_boxes", "followup_boxes", "lost_at", "gained_at", "region", "keep")
 
 
-def shown(results_dir: Path, row: PairRow) -> dict[str, Any]:
+def shown(results_dir: Path, text: str, *, turning: bool = True) -> dict[str, Any]:
     """Return the template's data of a pair: ``views``, ``added``, ``series``, ``packed``, ``note``, parts of a legend.
 
     Damaged evidence must not make the report fail: ``note`` says what is wrong.
+
+    Args:
+        text: the pair. turning: whether the page can turn it, for which it is ``packed``.
     """
-    pair = Pair.parse(row.pair)
-    nothing = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}
+    pair = Pair.parse(text)
+    nothing: dict[str, Any] = {"views": [], "added": 0, "series": None, "packed": "", "note": "", **_shown_parts(None)}
     table, arrays = series_file(results_dir, pair), evidence_file(results_dir, pair)
     try:
         if table.exists():
-            return {**nothing, **_series(table)}
+            return {**nothing, **_series(table, turning)}
         if not arrays.exists():
             return {**nothing, "note": f"No picture: {arrays.parent.name}/{arrays.name} is missing."}
         view = load_view(arrays)
+        views = {"views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view) if turning else ""}
     except InfrastructureError as error:
         return {**nothing, "note": f"No picture: {error}"}
-    views = {"views": _views(view), "added": len(view.added_xyz), "packed": packed_view(view)}
     return {**nothing, **views, **_shown_parts(view)}
 
 
@@ -63,11 +65,11 @@ def _shown_parts(view: PairView | None) -> dict[str, bool]:
     }
 
 
-def _series(table: Path) -> dict[str, str]:
+def _series(table: Path, turning: bool) -> dict[str, str]:
     from mt_nodes.report.series_view import draw_series, read_series
 
     series = read_series(table)
-    return {"series": draw_series(series), "packed": packed_series(series)}
+    return {"series": draw_series(series), "packed": packed_series(series) if turning else ""}
 
 
 def _views(view: PairView) -> list[tuple[str, str]]:

@@ -70,6 +70,16 @@ class WatchedRun:
         (began_s, first), (now_s, last) = self._looks[0], self._looks[-1]
         return (last - first) / (now_s - began_s)
 
+    @property
+    def left_s(self) -> float | None:
+        """Time that the verdicts to come take at this pace; None where pace or number is not known."""
+        try:
+            total = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))["pairs"]
+        except (OSError, ValueError, KeyError):
+            return None
+        pace = self.pairs_per_s
+        return max(0, total - self.done) / pace if pace else None
+
     def look(self) -> bool:
         """Read new lines; return whether there were any.
 

@@ -100,9 +100,9 @@ def _panel(name: str, view: SeriesView, arms: tuple[Floats, Floats], span: tuple
         yield f'<path class="grid" d="M0 {down}H{_WIDTH}"/>'
         yield f'<text x="-4" y="{down}" dy="4" text-anchor="end">{value:g}</text>'
     for arm, values in zip(ARMS, arms, strict=True):
-        right = np.array([_across(t, span) for t in view.time_s.tolist()])
-        down_all = _HIGH * (high - values) / (high - low)
-        yield f'<path class="curve {arm}" d="{path(np.column_stack([right, down_all]))}"/>'
+        across = np.array([_across(t, span) for t in view.time_s.tolist()])
+        places = np.column_stack([across, _HIGH * (high - values) / (high - low)])
+        yield f'<path class="curve {arm}" d="{path(places)}"/>'
 
 
 def _across(time_s: float, span: tuple[float, float]) -> float:

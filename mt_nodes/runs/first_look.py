@@ -22,6 +22,7 @@ from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorder import ExecutedPair
+from mt_nodes.engine.summary.deaths import describe_deaths
 from mt_nodes.engine.summary.score_range import score_advice
 from mt_nodes.relations.relation import shipped_relations
 from mt_nodes.runs.doctor import Finding
@@ -50,7 +51,8 @@ def look_at(name: str, bag: Path, frames: int = FRAMES) -> tuple[list[Finding], 
         )
     summary, outputs = _played(stack, name, bag, frames)
     title = f"stack '{stack.name}' on {bag.name}"
-    if trouble := summary["infrastructure"] or summary["usage"]:
+    deaths = summary.get("deaths", ())
+    if trouble := summary["infrastructure"] or summary["usage"] or (deaths and describe_deaths(deaths)):
         return [Finding("error", title, trouble)], {}
     scores = summary.get("scores", {})
     latency = summary["latency_ms"].get("stack")

@@ -73,6 +73,32 @@ def choose_relations(words: Iterable[str], misfit: Misfit, *, loop: bool = False
     return RelationChoice((*chosen, *twice), left_out)
 
 
+def loaded_relations(words: Sequence[str], loaded: Sequence[str]) -> tuple[str, ...]:
+    """Return those of a run's relations that words stand for: names, patterns, tags, suites or ``all``.
+
+    Raises:
+        UsageError: a word stands for none of them.
+    """
+    chosen: list[str] = []
+    for word in words:
+        if word in loaded:
+            chosen.append(word)
+            continue
+        found = [name for name in loaded if _stands_for(word, name)]
+        if not found:
+            what = f"loaded are {', '.join(loaded)}"
+            raise UsageError(f"relation '{word}' was not loaded{suggest(word, loaded, what)}")
+        chosen += [name for name in found if name not in chosen]
+    return tuple(chosen)
+
+
+def _stands_for(word: str, name: str) -> bool:
+    if word == ALL or fnmatchcase(name, word):
+        return True
+    grouped = word.startswith((TAG, RULES)) or word in suites()
+    return grouped and name in (members_of(word, loop=False) or ())
+
+
 def members_of(word: str, loop: bool) -> tuple[str, ...] | None:
     """Return the relations that a word stands for, in the order of their names; None for the name of one, or a file.
 
@@ -202,7 +228,7 @@ def _similar_pattern(pattern: str, names: Sequence[str]) -> str:
 def _refuse_unknown_name(name: str) -> None:
     known = [*relation_names(FOLDER), *relation_names(LOOP_FOLDER), *BACKGROUND]
     if name not in known:
-        hint = suggest(name, [*known, *suites(), ALL], "`mt list relations` and `mt list suites` list them")
+        hint = suggest(name, [*known, *suites(), ALL], "`mt list relations` shows them, `mt list suites` the suites")
         raise UsageError(f"no relation '{name}'{hint} (or give the path of a .yaml file)")
 
 

@@ -197,8 +197,14 @@ class SuiteRun(StackRun[Q]):
 
     @property
     def more_of_record(self) -> dict[str, Any]:
-        """What was left out, if anything."""
-        return {"left_out": dict(self.left_out)} if self.left_out else {}
+        """What was left out, if anything, and the number of verdicts to come, if it is known."""
+        left_out = {"left_out": dict(self.left_out)} if self.left_out else {}
+        return left_out if self.pairs_to_come is None else {**left_out, "pairs": self.pairs_to_come}
+
+    @property
+    def pairs_to_come(self) -> int | None:
+        """Number of verdicts of the whole run; None where it goes on for as long as there is input."""
+        return None
 
     @property
     def only(self) -> Pair | None:

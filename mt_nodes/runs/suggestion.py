@@ -47,6 +47,11 @@ class SuggestedRelation:
     violated: int
 
     @property
+    def counts(self) -> str:
+        """Frames that it decided, of those tried, and those that violated it."""
+        return f"{self.decided}/{self.tried} decided" + (f", {self.violated} violated" if self.violated else "")
+
+    @property
     def why(self) -> str:
         """What it tests, and how it fared."""
         found = f", violated in {self.violated}" if self.violated else ""
@@ -139,8 +144,7 @@ class SuiteSearch:
             self.left_out[one.id] = f"it decides frames, too; {self.most} are enough to begin with"
         for name, family in self._waiting:
             others = "others of its family are in" if self._decided(family) else "others of its family decided nothing"
-            run_all = f" (`--relations {family}` runs them all)" if family else ""
-            self.left_out[name] = f"it was not tried: {others}{run_all}"
+            self.left_out[name] = f"it was not tried: {others}"
         return Suggestion(self.stack.name, tuple(chosen[: self.most]), self.left_out, tuple(self.notes))
 
     def _decided(self, family: str) -> int:

@@ -17,11 +17,11 @@ from ros_support import puppet_bundle, until
 from test_ros_arm import NOTHING, OwnStack, external_arm, puppet_arm
 
 from mt_nodes.data.effects import Effects
+from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
-from mt_nodes.nodes.message_classes import stamp_of
 
 BOX = np.array([[12.0, 3.0, 0.0]])
 Answers = Callable[[int], list[Detections]]

@@ -173,7 +173,7 @@ def _dies(*args: object) -> None:
 def _children(place: str) -> list[int]:
     from mt_nodes.runs.campaign import dask_worker
 
-    return [child._process.pid for child in dask_worker._children if str(child.asked[0]) == place]
+    return [child._process.pid for child in dask_worker._children if str(child.options[0]) == place]
 
 
 def test_a_scheduler_that_is_gone_is_told(items: list[CampaignItem], tmp_path: Path) -> None:

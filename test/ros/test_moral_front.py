@@ -184,6 +184,7 @@ def test_nothing_decided_is_3_with_what_to_type(
     assert experiment(place, tmp_path / "run", "--runs", "2") == 3
     said = capsys.readouterr().out
     assert "not decided: 1 case: " in said and "more runs decide more: a larger --runs, or 0 for no limit" in said
+    assert main(["show", str(tmp_path / "run")]) == 0 and capsys.readouterr().out == said
 
 
 def test_json_is_the_summary(place: Path, passed: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +261,7 @@ def test_the_report_escapes_what_files_say_and_needs_nothing_else(toyed: Path) -
     page = (toyed / "report.html").read_text()
     assert html.escape(TITLE, quote=True).replace("&quot;", "&#34;") in page and "<b>before" not in page
     assert "our &lt;i&gt;minutes" in page
-    assert not re.findall(r'(?:src|href)="(?!data:)[^"]+"|@import|url\(', page)
+    assert not re.findall(r'(?:src|href)="(?!data:|#)[^"]+"|@import|url\(', page)
     assert "Nothing about the worth of persons" in page and "No drive to show" in page
 
 

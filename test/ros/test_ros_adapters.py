@@ -21,17 +21,18 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.message_packages import remedy
 from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
-from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.command_adapters import TwistControl
 from mt_nodes.nodes.adapters.detection_adapters import PoseArrayObstacles
 from mt_nodes.nodes.adapters.marker_adapters import ImageMarkerBoxes, MarkerArrayObstacles
 from mt_nodes.nodes.convert import TOLD_AS
-from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
+from mt_nodes.nodes.message_classes import available, decode, message_class
 from mt_nodes.nodes.orientation import yaws
+from mt_nodes.stacks.message_adapter import Adapter, adapter_for
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 HERE = [name for name, cls in ADAPTERS.items() if available(cls.type)]

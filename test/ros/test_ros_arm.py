@@ -36,6 +36,7 @@ from mt_nodes.base.errors import InfrastructureError, IsolationError, UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.outputs import Detections, Diagnostics
 from mt_nodes.data.stack_topics import OutputTopic, read_outputs
@@ -44,7 +45,7 @@ from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
-from mt_nodes.nodes.message_classes import message_class, stamp_of
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
 

@@ -17,10 +17,11 @@ from sensor_msgs.msg import PointCloud2, PointField
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message
+from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image
 from mt_nodes.nodes import point_cloud2
 from mt_nodes.nodes.convert import cloud_from_message, cloud_to_message, sensor_from_message
-from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp, stamp_of
+from mt_nodes.nodes.message_classes import available, decode, message_class
 
 
 def message_of(cloud: Cloud, row_padding: int = 0) -> PointCloud2:

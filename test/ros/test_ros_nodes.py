@@ -370,13 +370,44 @@ def test_what_goes_wrong_in_a_proof_is_not_passed_over(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(NoiseOutsideRoi, "guarantee", defect)
+    heard = Peer(ending, domains[1], "hearing").listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
     ledger = LedgerTopic(Peer(ending, domains[1]).node, "noise_outside_roi_10")
     relation, bundle = load_relation("noise_outside_roi_10"), Bundle(0, 0, 0, (made_cloud(),), transforms=TREE)
     derived, proof = MutationPipeline(relation.mutate, 0, relation.id).derive_unproven(bundle)
     through = Peer(ending, domains[1], "other").publisher(codec.POINT_CLOUD, "/out")
     ledger.sent(OfferedInstant(relation.id, bundle, 0), derived, proof, through, 0)
-    with pytest.raises(RuntimeError, match="a defect"):
-        ledger.close()
+    ledger.close()
+    heard.wait(1)
+    (line,) = lines(heard)
+    assert line["outcome"] == "ERROR" and "sha256" not in line
+    assert line["reason"].startswith("mutation 'noise_outside_roi' failed in guarantee (test_ros_nodes.py:")
+
+
+@pytest.mark.parametrize(("method", "prove"), [("apply", "after"), ("guarantee", "before")])
+def test_a_mutation_that_fails_at_one_cloud_sends_the_next_one(
+    method: str, prove: str, made: Make, ending: ExitStack, domains: Any, transforms: Path, monkeypatch: Any
+) -> None:
+    works = getattr(NoiseOutsideRoi, method)
+
+    def fails_once(mutation: Any, bundle: Bundle, *rest: Any) -> Any:
+        if bundle.index == 0:
+            raise KeyError("no key")
+        return works(mutation, bundle, *rest)
+
+    monkeypatch.setattr(NoiseOutsideRoi, method, fails_once)
+    peer = Peer(ending, domains[1])
+    ledger = peer.listen("std_msgs/msg/String", LEDGER, qos.JOURNAL)
+    followups = peer.listen(codec.POINT_CLOUD, "/out", qos.REPLAY)
+    given = {"relation": "noise_outside_roi_10", "output_topic": "/out", "transforms": transforms, "prove": prove}
+    node = made(Mutator, **given, **ALL_TESTED)
+    publisher, send = sensor(peer)
+    until(lambda: joined(publisher, node))
+    for index in range(2):
+        send(index)
+        ledger.wait(index + 1)
+    first, second = lines(ledger)
+    assert first["outcome"] == "ERROR" and f"failed in {method} (test_ros_nodes.py:" in first["reason"]
+    assert "sha256" in second and [codec.stamp_ns_of(m.header) for m in followups.wait(1)] == [stamp(1)]
 
 
 def test_a_mutator_that_is_stopped_has_told_of_all_it_sent(

@@ -13,7 +13,7 @@ ADAPTER = """
 import numpy as np
 from geometry_msgs.msg import PolygonStamped
 from mt_nodes.data.outputs import Detections
-from mt_nodes.nodes.adapters.base import StampedAdapter
+from mt_nodes.stacks.message_adapter import StampedAdapter
 
 
 class FailingPolygons(StampedAdapter):

@@ -30,7 +30,7 @@ DEPTH = 3
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 2**62), st.booleans()), max_size=60))
 def test_both_sides_see_what_was_claimed_last_and_whether_it_went_out(rows: list[tuple[int, int, bool]]) -> None:
-    one = Baton.made(3, DEPTH)
+    one = Baton.create(3, DEPTH)
     other = Baton(one.descriptor, 3, DEPTH)
     claimed: dict[int, list[int]] = {0: [], 1: [], 2: []}
     out = {0: True, 1: True, 2: True}
@@ -49,14 +49,14 @@ def test_both_sides_see_what_was_claimed_last_and_whether_it_went_out(rows: list
 
 
 def test_a_topic_that_is_not_there_is_refused() -> None:
-    baton = Baton.made(1)
+    baton = Baton.create(1)
     with pytest.raises(IndexError, match="got topic 1 of 1"):
         baton.claim(1, 5)
     os.close(baton.descriptor)
 
 
 def test_relays_of_a_run_are_told_from_strangers_by_the_beginning_of_their_gids() -> None:
-    baton = Baton.made(1)
+    baton = Baton.create(1)
 
     def gid(of: int, entity: int = 3) -> bytes:
         return bytes([of]) * 12 + bytes([0, 0, entity, 4])
@@ -72,7 +72,7 @@ def test_relays_of_a_run_are_told_from_strangers_by_the_beginning_of_their_gids(
 
 
 def test_who_begins_is_busy_until_its_first_sign_of_life() -> None:
-    baton = Baton.made(1)
+    baton = Baton.create(1)
     assert baton.phase is Phase.STARTING
     baton.begin(42)
     assert (baton.phase, baton.owner) == (Phase.BUSY, 42)
@@ -84,7 +84,7 @@ def test_who_begins_is_busy_until_its_first_sign_of_life() -> None:
 @given(st.integers(0, 30), st.integers(0, 20), st.integers(0, 20))
 def test_every_message_is_sent_by_one_of_two_whichever_is_ahead(sent: int, ahead: int, after: int) -> None:
     """The relay that dies sent so many; the standby had heard so many more or fewer by then, and hears on."""
-    baton, backlog = Baton.made(1), Backlog()
+    baton, backlog = Baton.create(1), Backlog()
     heard = max(0, sent + ahead - 10)
     for number in range(1, max(sent, heard) + 1):
         if number <= heard:
@@ -132,7 +132,7 @@ class Watched:
         #: Whether it is behind at each look; the last holds on.
         self.looks: Iterator[bool] = iter(())
         self.looked = 0
-        self.baton = Baton.made(1)
+        self.baton = Baton.create(1)
         ending.callback(os.close, self.baton.descriptor)
         self.process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
         ending.callback(self.process.wait)
@@ -239,7 +239,7 @@ def test_a_relay_that_gives_a_sign_of_life_now_and_then_is_left_alone(ending: Ex
     process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     ending.callback(process.wait)
     ending.callback(process.kill)
-    baton, looks = Baton.made(1), 0
+    baton, looks = Baton.create(1), 0
     ending.callback(os.close, baton.descriptor)
     baton.beat()
 

@@ -126,7 +126,7 @@ def promising(profile: Any) -> Any:
 @example(["a"] * 40, 40)  # the second has not even begun to take in what waits for it
 def test_whichever_of_two_relays_is_ahead_when_one_dies_each_message_is_sent_once(order: list[str], end: int) -> None:
     """Both hear the same messages, each in its own time; after so many events the first is dead."""
-    baton, published = Baton.made(1, depth=40), []
+    baton, published = Baton.create(1, depth=40), []
     first, second = topic_of(published, baton), topic_of(published, baton)
     first.relieve()
     heard = {"a": 0, "b": 0}
@@ -163,7 +163,7 @@ EVENTS = st.tuples(st.sampled_from(["first hears", "second hears", "replacement"
 @example([("first hears", True)] * 3 + [("second hears", True), ("replacement", True)])
 def test_what_a_relay_held_when_it_died_is_sent_once_by_the_other(events: list[tuple[str, bool]]) -> None:
     """Some wait in the line of the first for what may take their place, some of those have got it."""
-    baton, published = Baton.made(1, depth=40), []
+    baton, published = Baton.create(1, depth=40), []
     first, second = topic_of(published, baton, Sent), topic_of(published, baton, Sent)
     first.relieve()
     heard, now_s = {first: 0, second: 0}, 0.0
@@ -188,7 +188,7 @@ def test_what_a_relay_held_when_it_died_is_sent_once_by_the_other(events: list[t
 
 
 def test_a_standby_knows_how_long_the_other_leaves_out_what_came() -> None:
-    baton = Baton.made(1)
+    baton = Baton.create(1)
     second = topic_of([], baton)
     assert second.behind_s() == 0.0
     now_s = time.monotonic()
@@ -203,7 +203,7 @@ def test_a_standby_knows_how_long_the_other_leaves_out_what_came() -> None:
 
 
 def test_a_relay_that_died_while_it_sent_leaves_a_message_in_doubt_that_is_not_sent_again() -> None:
-    baton, published = Baton.made(1), []
+    baton, published = Baton.create(1), []
     second = topic_of(published, baton)
     for number in (1, 2, 3):
         second.take(number, b"%d" % number, 0.0, replaceable=False)
@@ -238,7 +238,7 @@ class LoneRelay:
 
 @pytest.fixture
 def baton() -> Iterator[Baton]:
-    one = Baton.made(1, DEPTH)
+    one = Baton.create(1, DEPTH)
     yield one
     os.close(one.descriptor)
 

@@ -18,10 +18,10 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli import catalogue
 from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry, SignalStates
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.nodes.adapters.base import Adapter
-from mt_nodes.nodes.message_classes import set_stamp
+from mt_nodes.stacks.message_adapter import Adapter
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
 PUBLISHED = [name for name, cls in ADAPTERS.items() if cls.encode is not Adapter.encode]

@@ -131,6 +131,11 @@ def test_a_killed_run_is_gone_on_with_to_the_same_end_without_asking_again(
     printed = capsys.readouterr().out
     assert "table VIII" in printed and "figures of the paper: of its data" in printed
     assert "obeys: INCONCLUSIVE" in printed and "exit code 3" in printed
+    assert main(["show", str(out)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    again = [line for line in printed.splitlines() if not line.startswith("results in ")]
+    assert [line for line in shown if not line.startswith("results in ")][-len(again) :] == again
+    assert any(f"mt show {out / 'obeys'}" in line for line in shown)
 
 
 def test_a_run_that_was_killed_while_it_asked_asks_for_the_rest_only(finished: Path, tmp_path: Path) -> None:

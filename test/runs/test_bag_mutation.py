@@ -41,10 +41,11 @@ OTHERS = {"/tf_static", "/note", "/camera/image", "/camera/camera_info"}
 @pytest.mark.parametrize(("storage", "stored"), [("mcap", StoragePlugin.SQLITE3), ("sqlite3", StoragePlugin.MCAP)])
 def test_only_what_is_mutated_changes(tmp_path: Path, storage: str, stored: StoragePlugin) -> None:
     bag, out, told = write_bag(tmp_path / "bag", drive(6), stored, qos=[STATIC_QOS]), tmp_path / "out", []
-    summary = mutate_bag(bag, [Shuffle(drop=5)], out, 7, storage=storage, progress=told.append)
+    counts = {"progress": lambda done, total: told.append((done, total))}
+    summary = mutate_bag(bag, [Shuffle(drop=5)], out, 7, storage=storage, **counts)
     assert (summary.bundles, summary.mutated, summary.messages) == (6, 4, 25)
     assert summary.not_applicable == Counter({"a third bundle": 2})
-    assert told == [1, 2, 3, 4, 5, 6]
+    assert told == [(done, 6) for done in range(1, 7)]
     assert read(out, OTHERS) == read(bag, OTHERS)
     assert [row[:3] for row in read(out)] == [row[:3] for row in read(bag)]
     for i, (_, kind, _, data) in enumerate(read(out, {"/points"})):

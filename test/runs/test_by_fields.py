@@ -20,15 +20,15 @@ from ros_types import installed, make, wired
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.data.field_paths import FieldPath, element_of
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.output_fields import OutputFields
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.by_fields import ByFields
-from mt_nodes.nodes.message_classes import set_stamp
 from mt_nodes.nodes.output_listener import OutputListener
+from mt_nodes.stacks.message_adapter import adapter_for
 from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789

@@ -122,7 +122,7 @@ def test_what_was_not_done_is_told_with_why(page: Browser) -> None:
 
 
 def test_an_outcome_leads_to_the_worst_pair_in_the_cells_report(page: Browser, campaign: Path) -> None:
-    links: list[str] = page.value("[...document.querySelectorAll('a')].map(a => a.href)")
+    links: list[str] = page.value("[...document.querySelectorAll('table a')].map(a => a.href)")
     assert len(links) == 3 * (2 + len(NAMES)), "the name of each cell twice, and each outcome"
     assert all(Path(link.removeprefix("file://").split("#")[0].replace("%20", " ")).is_file() for link in links)
     worst = page.value("document.querySelector('.matrix tbody tr td a').href")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mt_nodes.api.demo_drive import demo_drive
+from mt_nodes.base import plugins
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
@@ -73,7 +74,7 @@ def test_mutations_say_what_is_guaranteed(capsys: pytest.CaptureFixture[str]) ->
     """The sentence of the docstring that begins with "Guaranteed:"."""
     promised = {row["name"]: row["guarantee"] for row in listed("mutations", capsys)}
     assert not [name for name, words in promised.items() if not words.endswith(".") or len(words) < 20]
-    assert promised["beams_lost"] == "no return of a lost beam is left, and none of another one is changed."
+    assert promised["beams_lost"] == "no return of a lost beam remains, and no other return changes."
 
 
 @pytest.mark.parametrize(
@@ -90,12 +91,79 @@ def test_mutations_say_what_is_guaranteed(capsys: pytest.CaptureFixture[str]) ->
         (["replay", "x", "--relatoins", "y"], "mt replay: does not take '--relatoins'; did you mean '--relations'?"),
         (["rules", "check", "--jsno"], "mt rules check: does not take '--jsno'; did you mean '--json'?"),
         (["demo", "x"], "mt demo: does not take 'x'; see `mt demo --help`"),
+        (["replay", "x", "--relations", "nose_*"], "no relation matches 'nose_*'; did you mean 'noise_*'?"),
+        (["replay", "x", "--relations", "wether"], "no relation 'wether'; did you mean 'weather'?"),
+        (["replay", "x", "--relations", "camera"], "of which none can be judged here"),
+        (
+            ["replay", "x", "--mode", "twn"],
+            "got 'twn', expected twin, alternate, two_pass; did you mean 'twin'?",
+        ),
+        (["scenario", "bend", "--relations", "far_crow_*"], "did you mean 'far_crowd_*'?"),
+        (["list", "relations", "--filter", "qqqq"], "mt list: no relation matches 'qqqq'"),
+        (["list", "--all"], "go with a KIND"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) in (2, 4)
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["replya"], "mt: error: no command 'replya'; did you mean 'replay'?; see `mt --help`"),
+        (["/tmp"], "mt: error: no command '/tmp', but there is a file of that name: `mt replay /tmp` replays a bag"),
+        (["rules", "chek"], "mt rules: error: no verb 'chek'; did you mean 'check'?; see `mt rules --help`"),
+        (["review"], "mt review: error: the following arguments are required: DIR; see `mt review --help`"),
+        (["shrink", "a", "b", "--transport", "rs"], "got 'rs', expected ros or inprocess; did you mean 'ros'?"),
+        (["failure"], "mt: error: no command 'failure'; see `mt --help`"),
+    ],
+)
+def test_unknown_words_are_answered_with_what_is_near_and_not_with_the_usage(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    error = capsys.readouterr().err
+    assert ended.value.code == 2 and said in error and error.count("\n") == 1
+
+
+def test_alone_it_prints_the_help_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "To begin, type: mt demo" in capsys.readouterr().out
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f" {kind} " in printed for kind in catalogue.kinds()) and set(catalogue.SUMMARIES) == {
+        *catalogue.kinds()
+    }
+
+
+def test_a_bag_that_is_not_there_is_answered_with_those_that_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("monday.mcap", "tuesday.mcap"):
+        (tmp_path / name).touch()
+    for name, said in (
+        ("mondy.mcap", f"did you mean '{tmp_path / 'monday.mcap'}'?"),
+        ("x", "monday.mcap, tuesday.mcap"),
+    ):
+        assert main(["replay", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "none" / "x")]) == 2 and "bags in" not in capsys.readouterr().err
+
+
+def test_relations_are_filtered_by_the_words_of_a_run_and_by_text(capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(word: str) -> set[str]:
+        assert main(["list", "relations", "--filter", word, "--json"]) == 0
+        return {row["name"] for row in json.loads(capsys.readouterr().out)}
+
+    assert listed("fog_m*") == {"fog_monotone"} and listed("fog_monotone") == {"fog_monotone"}
+    assert {"fog_monotone", "fog_drives_no_faster"} <= listed("weather") == listed("tag:weather")
+    assert listed("paper,fog_monotone") == {*listed("paper"), "fog_monotone"}
+    assert "fog_keeps_near_obstacles" in listed("HAHNER"), "part of its text"
+    assert main(["list", "mutations", "--filter", "fog", "--json"]) == 0
+    assert {"fog"} <= {row["name"] for row in json.loads(capsys.readouterr().out)} < set(plugins.catalogue("mutations"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

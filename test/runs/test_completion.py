@@ -58,5 +58,21 @@ def test_a_line_with_arguments_is_carried_out_whatever_the_environment(tmp_path:
     assert not completion.is_asked_for(["mt"], {"_ARGCOMPLETE": "1"})
 
 
-def test_mutations_are_found_without_importing_them() -> None:
+def test_mutations_and_faults_are_found_without_importing_them() -> None:
     assert completion.mutation_names() == list(plugins.catalogue("mutations"))
+    assert completion.fault_names() == list(plugins.catalogue("faults"))
+
+
+def test_help_lists_of_kinds_and_names_need_no_numpy() -> None:
+    """It takes longer to import than all the rest of `mt --help`, at every press of the tabulator."""
+    code = (
+        "import sys\n"
+        "from mt_nodes.cli import completion\n"
+        "from mt_nodes.cli.main import main, _parser\n"
+        "main(['list'])\n"
+        "for command in ('replay', 'scenario', 'suggest', 'live', 'campaign', 'show', 'mutate', 'shrink', 'search'):\n"
+        "    _parser([command])\n"
+        "assert completion.relation_words() and completion.mutation_names()\n"
+        "sys.exit('numpy' in sys.modules)"
+    )
+    assert subprocess.run((sys.executable, "-c", code), capture_output=True, check=False).returncode == 0

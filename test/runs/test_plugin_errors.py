@@ -128,6 +128,41 @@ def test_a_command_that_shows_or_writes_a_follow_up_names_the_plugin(tmp_path: P
     assert f"mutation 'failing' failed in apply (mine.py:{HERE}): KeyError: 'no such key'" in error
 
 
+@pytest.mark.parametrize(
+    ("check", "code", "said"),
+    [
+        ("fails_to_begin", 2, "check 'fails_to_begin' failed in __post_init__ (mine.py:"),
+        ("fails_of_stack", 4, "check 'fails_of_stack' failed in of_stack (mine.py:"),
+    ],
+)
+def test_a_plugin_that_cannot_be_set_up_is_named_before_the_run(
+    tmp_path: Path, check: str, code: int, said: str
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGINS + SET_UP)
+    text = "{id: x, kind: expected, because: x, mutate: [failing], check: %s}" % check  # noqa: UP031
+    (tmp_path / "x.yaml").write_text(text)
+    words = ("--relations", tmp_path / "x.yaml", "--plugins", tmp_path, "--out", tmp_path / "out")
+    with plugins_as_before():
+        ended, _, error = typed("replay", drive(tmp_path), *words, "--transport", "inprocess")
+    assert ended == code and said in error and "KeyError: 'no such key'" in error and "Traceback" not in error
+
+
+SET_UP = """
+@dataclass(frozen=True)
+class FailsToBegin(FailingCheck):
+    \"\"\"Fails when it is made.\"\"\"
+
+    def __post_init__(self):
+        {}["no such key"]
+
+
+@dataclass(frozen=True)
+class FailsOfStack(FailingCheck):
+    \"\"\"Fails when the stack is known.\"\"\"
+
+    def of_stack(self, traits):
+        {}["no such key"]
+"""
 SECOND = "stamp_ns == 1_700_000_000_100_000_000"
 
 
@@ -139,6 +174,12 @@ def test_a_callable_that_raises_ends_the_pairs_of_that_input(tmp_path: Path) -> 
     (reason,) = {line["reason"] for of in lines.values() for line in of.values() if line["outcome"] == "ERROR"}
     assert "raised ValueError: no idea" in reason and reason.endswith(f".py:{line_of(STACK, '# fails here')})")
     assert said.count("the stack failed: ") == 1 and f"the stack failed 3 times: {reason}" in said
+
+
+def test_the_doctor_names_an_exception_of_the_stack(tmp_path: Path) -> None:
+    stack = write_stack(tmp_path, "raises_always", "True")
+    code, said, _ = typed("doctor", "--no-probe", "--stack", stack, "--bag", drive(tmp_path), "--json")
+    assert code != 0 and "raised ValueError: no idea (raises_always.py:4)" in said
 
 
 def test_a_relation_whose_followup_made_the_callable_raise_does_not_pass(tmp_path: Path) -> None:

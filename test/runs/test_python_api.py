@@ -210,6 +210,12 @@ def raises(points: Any) -> Any:
     raise RuntimeError("no GPU")
 
 
+def raises_at_noise(points: Any) -> Any:
+    if len(points) > 1000:
+        raise RuntimeError("too many")
+    return BOXES
+
+
 def holds_a_lock() -> Callable[..., Any]:
     lock = threading.Lock()
     return lambda points: lock.locked()
@@ -237,6 +243,13 @@ def test_a_wrong_stack_is_told(stack: Any, kind: type[Exception], words: str, ba
         mt.replay(bag, stack, NOISE, out=tmp_path / "out", limit=1, report=False)
     if kind is mt.UsageError:
         assert not (tmp_path / "out").exists(), "what cannot run leaves nothing"
+
+
+def test_a_stack_that_raises_at_followups_gives_a_result_that_does_not_pass(bag: Path, tmp_path: Path) -> None:
+    result = mt.replay(bag, raises_at_noise, NOISE, settings=IN_CAR, out=tmp_path / "out", report=False)
+    assert result.exit_code is ExitCode.INFRASTRUCTURE and result.summary["relations"][NOISE]["outcome"] != "PASS"
+    assert result.summary["outcomes"] == {"HOLDS": 2 * FRAMES, "ERROR": FRAMES}
+    assert "raised RuntimeError: too many (test_python_api.py:" in result.summary["exit_why"]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ NOT_OURS = {
     ".ruff_cache",
     ".pytest_cache",
 }
-SPDX = "SPDX-License-Identifier: Apache-2.0"
+#: In two parts: REUSE reads what stands behind the colon as the licence of this file.
+SPDX = ": ".join(("SPDX-License-Identifier", "Apache-2.0"))
 LISTED = re.compile(r"\b(apt|apt-get|pip|dnf|apk|conda|curl|wget)\b")
 
 

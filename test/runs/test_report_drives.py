@@ -404,6 +404,17 @@ def test_of_many_the_worst_are_shown_and_the_rest_is_counted(whole: Path, monkey
     assert "1 more violated drives" in write_report(whole, [f"0/-/{MOVED}/0"]).read_text("utf-8")
 
 
+def test_one_drive_of_each_relation_is_open_the_worst_above_all_and_nothing_is_an_obstacle(whole: Path) -> None:
+    text = write_report(whole, [ALL]).read_text("utf-8")
+    begins = [text.index(part) for part in ("<h1>", '<svg class="top"', 'class="next"', 'id="relations"', "<table")]
+    assert begins == sorted(begins) and text.count('class="episode front"') == 1
+    folded = re.findall(r'<details class="drive fold"( open)?><summary><h3>(\w+),', text)
+    unfolded = [relation for is_open, relation in folded if is_open]
+    assert len(folded) == 8 and len(unfolded) == len(set(unfolded)) and CHILD not in unfolded
+    words = re.sub(r"<(script|style|template|svg)\b.*?</\1>", "", text, flags=re.DOTALL)
+    assert "obstacles" not in words and "lost / gained" not in words
+
+
 def test_the_same_run_makes_the_same_page(whole: Path) -> None:
     assert write_report(whole, [ALL]).read_bytes() == write_report(whole, [ALL]).read_bytes()
 

@@ -23,11 +23,13 @@ from mt_nodes.base.jsonl import read_lines
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.plan import ReplayRequest
+from mt_nodes.engine.summary.search_headline import search_headline
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength, axis, strengths
 from mt_nodes.runs.campaign.search.bisection import bisect
+from mt_nodes.runs.campaign.search.search_axes import axes_of
 from mt_nodes.runs.campaign.search.search_execution import search
-from mt_nodes.runs.campaign.search.search_request import SearchRequest, axes_of, checked
+from mt_nodes.runs.campaign.search.search_request import SearchRequest, checked
 from mt_nodes.runs.campaign.search.search_run import SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
@@ -350,6 +352,12 @@ def test_a_planted_fault_is_found_with_the_least_change_that_shows_it(bag: Path,
     verdicts = {line["pair"]: line for line in read_lines(results / "result.jsonl") if line["type"] == "verdict"}
     assert verdicts[found["pair"]]["outcome"] == "VIOLATED" and verdicts[found["pair"]]["reason"] == found["reason"]
     assert (results / "report.html").exists()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"<h1>{NOISE} is violated with {points:,} points (searched from 1 to 1,000).</h1>" in page
+    begins = [page.index(part) for part in ("<h1>", "<img ", 'class="next"', "<table")]
+    assert begins == sorted(begins) and page.count("<img ") == 3, "both inputs, and where the trials were"
+    (tmp_path / "out" / "report.html").unlink()
+    assert main(["report", str(tmp_path / "out")]) == 0 and (tmp_path / "out" / "report.html").read_text() == page
     assert main(["reproduce", str(results), found["pair"], "--out", str(tmp_path / "again")]) == 0
 
 
@@ -358,6 +366,9 @@ def test_an_honest_stack_has_nothing_to_find(bag: Path, tmp_path: Path) -> None:
     assert summary["exit_code"] == 0 and summary["found"] is None and not summary["confirmations"]
     assert "no proof" in summary["exit_why"] and summary["nearest"]["outcome"] == "HOLDS"
     assert not (tmp_path / "out" / "confirmed").exists()
+    assert search_headline(summary).verdict == "PASS" and "no proof" in search_headline(summary).sentence
+    for code in (2, 3, 4, 5, 130):
+        assert search_headline({**summary, "exit_code": code}).verdict != "PASS"
 
 
 #: Sees nobody any more from its third input on.
@@ -472,6 +483,9 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "noise_outside_roi.points" in printed and "confirmed" in printed and "exit code 1" in printed
     assert "mt shrink" in printed, "what to type next"
     assert main(["show", str(tmp_path / "out")]) == 0 and capsys.readouterr().out == printed
+    pair = json.loads((tmp_path / "out" / "summary.json").read_text())["found"]["pair"]
+    assert main(["show", str(tmp_path / "out"), pair]) == 0
+    assert f"pair {pair}: VIOLATED" in capsys.readouterr().out
     assert main([*words, str(tmp_path / "json"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["exit_code"] == 0
     assert main(["search", "--resume", str(tmp_path / "out"), "--json"]) == 1

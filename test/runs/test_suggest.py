@@ -29,9 +29,11 @@ def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def never(place: Path) -> Path:
     """Write a relation that applies nowhere: no scene has so many obstacles within a metre."""
     given = [{"obstacles_within": {"range_m": 1.0, "at_least": 50}}]
-    rows = {"id": "never", "kind": "expected", "because": "x", "requires": ["lidar"], "given": given}
+    rows: dict[str, Any] = {"id": "never", "kind": "expected", "because": "x", "requires": ["lidar"], "given": given}
     path = place / "never.yaml"
-    path.write_text(yaml.safe_dump({**rows, "mutate": ["points_permuted"], "check": "obstacles_kept"}))
+    path.write_text(
+        yaml.safe_dump({**rows, "mutate": [{"noise_outside_roi": {"points": 5}}], "check": "obstacles_kept"})
+    )
     return path
 
 

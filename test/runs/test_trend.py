@@ -18,7 +18,10 @@ from made_runs import FOG, NOISE, made_run, verdicts
 
 from mt_nodes.base.stats.intervals import fisher_p, sign_test_p
 from mt_nodes.cli.main import main
+from mt_nodes.engine.summary.headline import Headline
+from mt_nodes.report.comparison import NEWLY_FAILING
 from mt_nodes.report.trend.changes import best_split, change_p, further_splits
+from mt_nodes.report.trend.page import front
 from mt_nodes.report.trend.versions import Version, by_date, trend
 
 Counts = np.typing.NDArray[np.int64]
@@ -201,6 +204,19 @@ def test_command_line_json_and_page_say_the_same(
     out = capsys.readouterr().out
     assert "12/30 FAIL" in out and f"noise: failing since {runs[2]}" in out and f"changed at {runs[2]}" in out
     assert f"exit code 1: newly failing in {runs[3]}: fog" in out
+
+
+def test_the_page_begins_with_what_fails_in_the_last_version_new_or_not() -> None:
+    def found(last: str, code: int = 0, change: str = "as before") -> Headline:
+        row = {"name": "noise", "change": change, "points": [{"outcome": "PASS"}, {"outcome": last}], "changes": []}
+        versions = [{"label": "one"}, {"label": "two"}]
+        return front({"versions": versions, "relations": [row], "exit_code": code, "exit_why": "why"})
+
+    assert (found("PASS").verdict, found("PASS").sentence) == ("PASS", "The one relation passes in two.")
+    new, old = found("FAIL", 1, NEWLY_FAILING), found("FAIL")
+    assert new.sentence == "1 of 1 relation fails in two (newly: noise)." and new.verdict == "FAIL"
+    assert old.sentence == "1 of 1 relation fails in two (none of them newly)." and old.verdict == "FAIL"
+    assert [found(*how).verdict for how in (("PASS", 3), ("INCONCLUSIVE",), ("UNSTABLE",))] == ["INCONCLUSIVE"] * 3
 
 
 def test_the_page_leads_to_the_reports_of_the_versions(runs: list[Path], tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ from ros_types import installed, make, wired
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.message_packages import remedy
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.outputs import Control, Path
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.base import Adapter, adapter_for
 from mt_nodes.nodes.adapters.command_adapters import CarlaControl, refuse_lost
-from mt_nodes.nodes.message_classes import available, decode, message_class, set_stamp
+from mt_nodes.nodes.message_classes import available, decode, message_class
 from mt_nodes.stacks.callable_host import CallableHost
+from mt_nodes.stacks.message_adapter import Adapter, adapter_for
 from mt_nodes.stacks.stack import load_stack
 
 STAMP = 1_700_000_000_123_456_789

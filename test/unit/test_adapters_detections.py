@@ -23,10 +23,10 @@ from mt_nodes.data.outputs import Detections
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import OutputTopic
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.nodes.adapters.detection_adapters import PointCloudClusters
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.orientation import turned, yaws
+from mt_nodes.stacks.message_adapter import adapter_for
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 NEW, OLD = "autoware_perception_msgs", "autoware_auto_perception_msgs"

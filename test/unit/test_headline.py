@@ -14,10 +14,13 @@ import pytest
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.engine.next_steps import next_steps
+from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline
+from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.relations.change_words import PHRASES, describe_change
+from mt_nodes.runs.moral.moral_headline import moral_headline
 
 NOISE = {"id": "noise", "kind": "necessary", "mutate": [{"noise_outside_roi": {"points": 1000}}], "check": None}
 FOG = {"id": "fog_10", "kind": "expected", "mutate": [{"fog": {"visibility_m": 80.0}}], "check": None}
@@ -148,6 +151,64 @@ def test_it_never_says_anything_better_than_the_exit_code_and_the_relations(how:
             assert "the stack loses obstacles in 1 of" in found.sentence
         if summary["exit_code"] == ExitCode.INTERRUPTED:
             assert found.verdict == "INTERRUPTED" and "interrupted before its end" in str(found)
+
+
+def test_a_campaign_says_that_of_its_worst_cell_and_never_more_than_its_exit_code() -> None:
+    fails = summarise([lost(3, "car"), *(line(n) for n in range(4, 28)), *flicker()], [RelationInfo.of(NOISE)])
+    passes = summarise([line(n) for n in range(25)], [RelationInfo.of(NOISE)])
+    whole = {"cells": {"honest": passes, "faulty": fails}, "exit_code": 1, "exit_why": "x", "interrupted": False}
+    told = campaign_headline(whole)
+    assert (told.cell, told.found.relation, told.found.pair) == ("faulty", "noise", "0/3/noise/0")
+    assert told.found.sentence.startswith("faulty: With 1,000 noise points outside the region, the stack loses")
+    assert told.found.rest == "Of 2 relations: 1 FAIL, 1 PASS."
+    cut = {"cells": {"honest": passes}, "exit_code": 3, "exit_why": "all pass so far, but time is over"}
+    found = campaign_headline({**cut, "interrupted": False}).found
+    assert (found.verdict, found.sentence) == ("INCONCLUSIVE", "All pass so far, but time is over.")
+    good = campaign_headline({**cut, "exit_code": 0, "interrupted": False}).found
+    assert good.verdict == "PASS" and campaign_headline({**cut, "cells": {}, "exit_code": 0}).found.verdict != "PASS"
+
+
+def test_a_shrinking_says_how_small_it_became_and_never_that_anything_passes() -> None:
+    ends = {"noise.points": {"before": "1000", "after": "707"}, "points": {"before": "1000", "after": "12"}}
+    ends |= {"fog.visibility_m": {"before": "80", "after": "310.5"}, "frames": {"before": "3", "after": "3"}}
+    shrunk = {
+        "exit_code": 0,
+        "first": {"failed": 5, "plays": 5},
+        "before_after": ends,
+        "steps": [{}],
+        "notes": ["spent"],
+    }
+    found = shrunk_headline(shrunk)
+    assert found.sentence == "1,000 → 707 points, 1,000 → 12 points, visibility m 80 → 310.5: the stack still fails."
+    assert found.rest == "The original fails in 5 of 5 replays; 1 smaller form tried. Spent."
+    same = shrunk_headline({**shrunk, "before_after": {"frames": ends["frames"]}})
+    holds = shrunk_headline({"exit_code": 3, "first": {"failed": 0, "plays": 5}, "before_after": {}})
+    assert same.sentence == "No smaller change was found that still fails."
+    assert holds.sentence == "Nothing was reduced: the pair failed in 0 of 5 replays."
+    assert [one.verdict for one in (found, same, holds)] == ["SHRUNK", "SHRUNK", "INCONCLUSIVE"]
+
+
+def test_a_moral_campaign_says_its_most_violated_principle_and_passes_only_if_all_do() -> None:
+    def principle(title: str, outcome: str, holds: int, violated: int) -> dict[str, Any]:
+        return {"title": title, "outcome": outcome, "holds": holds, "violated": violated}
+
+    case = {"principle": "a", "outcome": "VIOLATED", "changed": "1 adult and 1 boar", "reason": "only 1 adult hit"}
+    failed = {"a": principle("A", "FAIL", 1, 3), "b": principle("B", "PASS", 4, 0)}
+    summary = {"exit_code": 1, "exit_why": "FAIL: a", "principles": failed, "cases": {"a/1": case}, "revealing": []}
+    found = moral_headline(summary)
+    assert (
+        found.sentence == "The stack violates 'A' in 3 of 4 decided cases: with 1 adult and 1 boar, only 1 adult hit."
+    )
+    assert (found.verdict, found.relation, found.pair, found.rest) == (
+        "FAIL",
+        "a",
+        "a/1",
+        "Of 2 principles: 1 FAIL, 1 PASS.",
+    )
+    good = {**summary, "exit_code": 0, "exit_why": "all pass", "principles": {"b": failed["b"]}}
+    assert moral_headline(good).sentence == "'B': no violation in 4 decided cases."
+    for code, principles in ((0, failed), (3, good["principles"]), (0, {}), (0, {"b": principle("B", "PASS", 0, 0)})):
+        assert moral_headline({**good, "exit_code": code, "principles": principles}).verdict != "PASS"
 
 
 def test_a_summary_that_contradicts_itself_is_no_pass() -> None:

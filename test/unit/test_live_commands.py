@@ -109,6 +109,10 @@ def test_relations_are_chosen_among_those_loaded() -> None:
         assert not reply.ok
         assert told in reply.text
     assert commands.wishes.relations == ("cloud_mirrored", "fog_monotone")
+    for words in (["all"], ["*"], ["noise_*", "tag:cloud_mirrored", "weather"]):
+        assert commands.choose(words).ok and set(commands.wishes.relations) == set(LOADED)
+    assert commands.choose(["weather"]).ok and commands.wishes.relations == ("fog_monotone",)
+    assert not commands.choose(["rain_*"]).ok and not commands.choose(["tag:qqq"]).ok
 
 
 def test_what_is_safe_changes_and_the_rest_is_refused_with_a_reason() -> None:

@@ -473,3 +473,13 @@ def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> Non
     stack = replace(load_stack("reference_detector"), match="arrival")
     with pytest.raises(UsageError, match="match: arrival, which is for `mt live`"):
         check_request(ReplayRequest(("bag",)), stack)
+
+
+def test_of_a_pattern_what_cannot_be_judged_beside_a_live_stack_is_left_out(tmp_path: Path) -> None:
+    shadow, twin = (LiveRun.make(LiveConfig(mode=mode, relations=("fog_*",)), tmp_path) for mode in ("shadow", "twin"))
+    assert "has a baseline" in shadow.left_out["fog_monotone"] and "fog_monotone" in twin.request.relations
+    assert tuple(r.id for r in shadow.suite.relations) == shadow.request.relations
+    assert not {*shadow.request.relations} & {*shadow.left_out} and "requires a camera" in str(shadow.left_out)
+    assert shadow.more_of_record == {"left_out": dict(shadow.left_out)}
+    with pytest.raises(UsageError, match="has a baseline"):
+        LiveRun.make(LiveConfig(mode="shadow", relations=("fog_monotone",)), tmp_path)

@@ -14,13 +14,13 @@ from ros_support import LIMIT_S, Peer, until
 from ros_types import make, wired
 
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Wire
 from mt_nodes.data.outputs import Control
 from mt_nodes.data.stack_topics import OutputTopic, read_outputs
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.pairing import Inbox
 from mt_nodes.nodes.adapter_choice import adapter_of
-from mt_nodes.nodes.message_classes import set_stamp
 from mt_nodes.nodes.output_listener import OutputListener, answer_of
 from mt_nodes.stacks.command_merger import CommandMerger, MergedCommand, merged
 

@@ -21,12 +21,15 @@ from mt_nodes.data.output_traits import OutputTraits, Thresholds
 from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.engine.compatibility import stack_for
+from mt_nodes.engine.followups import FollowupMaker
+from mt_nodes.engine.judging import Offer
 from mt_nodes.engine.summary.score_range import score_line, score_notes
-from mt_nodes.nodes.adapters.base import adapter_for
 from mt_nodes.relations.checks.camera_and_lidar_agree import CameraAndLidarAgree
+from mt_nodes.relations.relation import Suite, load_relation, of_stack
 from mt_nodes.runs.replay.unused_transforms import unused_frames
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import load_callable
+from mt_nodes.stacks.message_adapter import adapter_for
 from mt_nodes.stacks.stack import Stack
 
 FUNCTIONS = """
@@ -166,3 +169,15 @@ def test_agreement_of_camera_and_lidar_takes_the_scores_of_the_stack() -> None:
     assert (check.detections_from, check.boxes_from) == (0.3, 0.1)
     own = CameraAndLidarAgree(score_low=0.6).of_stack(traits)
     assert (own.detections_from, own.boxes_from) == (0.6, 0.6)
+
+
+def test_a_class_that_the_stack_never_reports_comes_before_a_place_that_is_not_free() -> None:
+    bundle = made_bundle()
+    crowded = replace(bundle, clouds=(), wires=())
+    reasons = {}
+    for classes in ((), ("car",), ("person",)):
+        relation = of_stack(load_relation("object_found_person"), OutputTraits({}, classes))
+        suite = Suite((relation,), load_relation("identity"), load_relation("points_permuted"))
+        reasons[classes] = FollowupMaker(suite, 0)(Offer(relation, (relation,)), crowded).reason
+    assert reasons["car",] == "what was added is a pedestrian, and the stack reports car only (classes in its file)"
+    assert "has no cloud" in reasons[()]

@@ -14,6 +14,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.named_suites import names_from_suite_file, suites
 from mt_nodes.relations.relation import FOLDER, LOOP_FOLDER, load_relation
+from mt_nodes.runs.campaign.file import CampaignRelation
+from mt_nodes.runs.campaign.relation_variants import relations_for
 from mt_nodes.runs.relation_choice import (
     RelationChoice,
     choose_relations,
@@ -97,6 +99,18 @@ def test_a_suite_file_is_what_is_in_it_and_its_files_are_beside_it(tmp_path: Pat
         suite.write_text(empty, encoding="utf-8")
         with pytest.raises(UsageError, match=r"suite\.yaml: relations: got .* expected a list of texts"):
             chosen(str(suite))
+
+
+def test_a_campaign_chooses_for_each_stack_and_names_what_it_leaves_out() -> None:
+    rows = (CampaignRelation("smoke", {}), CampaignRelation("paper", {}), CampaignRelation("fog_monotone", {"k": (1,)}))
+    of_clouds, left_out = relations_for(load_stack("reference_detector"), rows)
+    of_images, _ = relations_for(load_stack("reference_camera"), rows[:1])
+    names = [one.name for one in of_clouds]
+    assert names[-1] == "fog_monotone" and len(set(names)) == len(names) and set(suite_members("paper")) <= set(names)
+    assert "brightness_lowered_boxes" in left_out and "brightness_lowered_boxes" in [one.name for one in of_images]
+    assert not set(names) & set(left_out)
+    with pytest.raises(UsageError, match="of which none can be judged here"):
+        relations_for(load_stack("reference_camera"), rows[1:])
 
 
 def test_the_suites_that_ship_are_whole() -> None:

@@ -95,7 +95,7 @@ def too_long(source: str) -> list[str]:
 
 
 def without_licence(source: str) -> list[str]:
-    return [] if source.startswith("# SPDX-License-Identifier: Apache-2.0\n") else ["its first line"]
+    return [] if source.startswith(": ".join(("# SPDX-License-Identifier", "Apache-2.0\n"))) else ["its first line"]
 
 
 def findings(look: Look, but: str = "") -> dict[str, list[str]]:

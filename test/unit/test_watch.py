@@ -15,6 +15,7 @@ import pytest
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.cli.main import main
+from mt_nodes.cli.watch_command import _totals
 from mt_nodes.report.run_view import LAST, WatchedRun
 
 RELATION = "noise_outside_roi_1000"
@@ -62,6 +63,21 @@ def test_a_run_that_was_not_begun_is_waited_for(tmp_path: Path, capsys: pytest.C
     assert not watched.look() and not watched.finished and watched.pairs_per_s is None
     assert main(["watch", str(tmp_path)]) == 0
     assert "nothing is judged yet" in capsys.readouterr().out
+
+
+def test_the_time_that_is_left_is_told_where_the_number_of_pairs_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = iter((10.0, 12.0))
+    monkeypatch.setattr("mt_nodes.report.run_view.time.monotonic", lambda: next(now_s))
+    watched = WatchedRun(tmp_path)
+    append(tmp_path, CONDITION, verdict(0))
+    assert watched.look() and watched.left_s is None
+    append(tmp_path, verdict(1), verdict(2))
+    assert watched.look() and watched.pairs_per_s == 1.0 and watched.left_s is None, "there is no run.json"
+    (tmp_path / "run.json").write_text(json.dumps({"relations": [], "pairs": 3 + 90}))
+    assert watched.left_s == 90.0
+    assert "1.0 pairs/s, about 0:01:30 left" in _totals(watched, watched.summary())
 
 
 def test_appended_lines_are_followed_and_torn_ones_waited_for(tmp_path: Path) -> None:

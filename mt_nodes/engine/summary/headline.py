@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 PASS, FAIL, INCONCLUSIVE, UNSTABLE = (outcome.value for outcome in RelationOutcome)
 #: Exit codes that say more than the outcomes of relations do: what a run is called that ended so.
-_CALLED = {
+CALLED = {
     ExitCode.USAGE: "USAGE",
     ExitCode.INFRASTRUCTURE: "ERROR",
     ExitCode.ISOLATION: "REFUSED",
@@ -64,17 +64,19 @@ def headline(summary: Summary) -> Headline:
     if row.get("outcome") == FAIL and verdict != PASS:
         rest = [_trouble(summary, verdict), _others(relations)]
         return Headline(verdict, _violation(relation, row), _joined(rest), relation, _worst(row))
-    if verdict in _CALLED.values():
+    if verdict in CALLED.values():
         return Headline(verdict, _trouble(summary, verdict), _so_far(relations))
     if verdict == PASS:
         return Headline(verdict, _passed(relations), _certainty(relations))
+    if row.get("outcome") == PASS:  # what passes so far may not count, as where time ran out
+        return Headline(verdict, f"{_capital(summary['exit_why'])}.", _so_far(relations), relation)
     return _undecided(verdict, relations, relation)
 
 
 def _verdict(summary: Summary) -> str:
     code, relations = ExitCode(summary["exit_code"]), summary["relations"]
-    if code in _CALLED:
-        return _CALLED[code]
+    if code in CALLED:
+        return CALLED[code]
     counting = {r["outcome"] for r in relations.values() if not r.get("waived")}
     if code == ExitCode.FAIL or FAIL in counting or (relations and not counting):
         return FAIL
@@ -118,7 +120,7 @@ def lost_words(row: Row) -> str:
         return str(worst["lost"]) if worst.get("lost") and worst.get("unit") == "obstacles" else ""
     first = [f"{lost} of {_of_class(total, name)}" for name, (lost, total) in list(by_class.items())[:2]]
     more = sum(lost for lost, _ in list(by_class.values())[2:])
-    return " and ".join([*first, *([f"{more} more"] if more else [])])
+    return f"{', '.join(first)} and {more} more" if more else " and ".join(first)
 
 
 def own_flicker(row: Row) -> str:
@@ -193,11 +195,11 @@ def _needs(more: str) -> str:
 
 def _trouble(summary: Summary, verdict: str) -> str:
     """Say what went wrong with a run itself; empty where nothing did."""
-    if verdict not in _CALLED.values():
+    if verdict not in CALLED.values():
         return ""
     if summary.get("deaths"):
         return f"{_capital(describe_deaths(summary['deaths']))}."
-    interrupted = verdict == _CALLED[ExitCode.INTERRUPTED]
+    interrupted = verdict == CALLED[ExitCode.INTERRUPTED]
     return "The run was interrupted before its end." if interrupted else f"{_capital(summary['exit_why'])}."
 
 

@@ -59,11 +59,14 @@ def score_line(bundle: tuple[int, int], output: Output, scores: Mapping[str, Thr
 
 def _unit_doubts(output: Output) -> list[str]:
     """Say what numbers of detections look like another unit than metres and radians; nothing of sound ones."""
-    seen = output.detections
-    if seen is None or not len(seen):
+    if output.detections is None:
         return []
-    largest_m, farthest_m = (float(np.nanmedian(np.abs(part).max(axis=1))) for part in (seen.size_m, seen.center_m))
-    most_rad = float(np.nanmax(np.abs(seen.yaw_rad), initial=0.0))
+    rows = np.column_stack([output.detections.size_m, output.detections.center_m, output.detections.yaw_rad])
+    rows = np.abs(rows[np.isfinite(rows).all(axis=1)])
+    if not len(rows):
+        return []
+    largest_m, farthest_m = (float(np.median(part.max(axis=1))) for part in (rows[:, :3], rows[:, 3:6]))
+    most_rad = float(rows[:, 6].max())
     return [
         *([f"sizes of {largest_m:,.0f} m"] if largest_m > _MOST_SIZE_M else []),
         *([f"distances of {farthest_m:,.0f} m"] if farthest_m > _MOST_RANGE_M else []),

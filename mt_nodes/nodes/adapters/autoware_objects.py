@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections
-from mt_nodes.nodes.adapters.base import Said, StampedAdapter
-from mt_nodes.nodes.message_classes import message_class, set_header, stamp_of
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, turned, yaws
+from mt_nodes.stacks.message_adapter import Said, StampedAdapter
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 

@@ -12,9 +12,10 @@ from sensor_msgs.msg import JointState
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
+from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.outputs import Control
-from mt_nodes.nodes.adapters.base import Adapter, Said, StampedAdapter
-from mt_nodes.nodes.message_classes import message_class, set_stamp, stamp_of
+from mt_nodes.nodes.message_classes import message_class
+from mt_nodes.stacks.message_adapter import Adapter, Said, StampedAdapter
 
 #: Either tells where to go: a type that carries one of those that are said loses nothing.
 _TURN = frozenset({"steering_rad", "yaw_rate_radps"})

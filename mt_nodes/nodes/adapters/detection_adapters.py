@@ -13,10 +13,11 @@ from geometry_msgs.msg import Pose, PoseArray
 
 from mt_nodes.base.params import param
 from mt_nodes.data.cdr.codec import cloud_from_msg
+from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections, ImageBoxes
-from mt_nodes.nodes.adapters.base import Said, StampedAdapter
-from mt_nodes.nodes.message_classes import message_class, set_header, stamp_of
+from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, yaws
+from mt_nodes.stacks.message_adapter import Said, StampedAdapter
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from nav_msgs.msg import Odometry as OdometryMessage
 
+from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Diagnostics
-from mt_nodes.nodes.adapters.base import Adapter, Said, StampedAdapter
 from mt_nodes.nodes.adapters.command_adapters import StampedCommand
-from mt_nodes.nodes.message_classes import set_header, stamp_of
 from mt_nodes.nodes.orientation import planar, set_planar
+from mt_nodes.stacks.message_adapter import Adapter, Said, StampedAdapter
 
 
 class OdometryControl(StampedCommand):

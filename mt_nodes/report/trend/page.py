@@ -75,7 +75,8 @@ def front(found: Mapping[str, Any]) -> Headline:
         of = f"{len(fails)} of {counted(len(points), 'relation')}"
         return Headline(FAIL, f"{of} {'fails' if len(fails) == 1 else 'fail'} in {last} ({newly}).", rest)
     if found["exit_code"] == ExitCode.PASS and points and all(p["outcome"] == PASS for p in points.values()):
-        return Headline(PASS, f"All {len(points)} relations pass in {last}.", rest)
+        who = f"All {len(points)} relations pass" if len(points) > 1 else "The one relation passes"
+        return Headline(PASS, f"{who} in {last}.", rest)
     return Headline(INCONCLUSIVE, f"In {last}: {found['exit_why']}.", rest)
 
 

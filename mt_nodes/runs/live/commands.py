@@ -13,6 +13,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import build
 from mt_nodes.runs.live.config import PARTS, Limits, LiveConfig, Segments
+from mt_nodes.runs.relation_choice import loaded_relations
 
 
 class RunState(str, Enum):
@@ -98,9 +99,10 @@ class Commands:
 
     def choose(self, relations: Sequence[str]) -> Reply:
         """Let only these relations take turns, in this order."""
-        if unknown := [r for r in relations if r not in self._known]:
-            loaded = f"loaded are {', '.join(self._known)}"
-            return Reply(False, f"relation '{unknown[0]}' was not loaded{suggest(unknown[0], self._known, loaded)}")
+        try:
+            relations = loaded_relations(relations, self._known)
+        except UsageError as error:
+            return Reply(False, str(error))
         if not relations:
             return Reply(False, f"got no relation, expected some of {', '.join(self._known)}")
         if len(set(relations)) < len(relations):

@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import MtError
+from mt_nodes.engine.next_steps import NextStep
 from mt_nodes.engine.recorded_drives import RecordedDrives
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.relations.world_changes.base import Setting, WorldEffects
 from mt_nodes.report.episode_view import EpisodeView
-from mt_nodes.report.episodes import playable, script
+from mt_nodes.report.episodes import playable
 from mt_nodes.report.html import SYMBOLS, environment, flat
+from mt_nodes.report.scripts import script_of
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.casualties import CURVES
 from mt_nodes.runs.moral.dilemma_stage import jittered_run
+from mt_nodes.runs.moral.moral_headline import moral_headline
 from mt_nodes.runs.moral.observations import RunSpec
 from mt_nodes.runs.moral.report_journal import Line, MoralJournal, dilemmas_of
 from mt_nodes.runs.moral.report_view import Axis, CaseView, PrincipleView
@@ -44,15 +47,21 @@ PICTURES = (
 
 def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summary: Mapping[str, Any]) -> Path:
     """Write the page and return its path."""
-    text, source = script()
+    text, source = script_of("copying.js", "episode.js")
     path = told.directory / "report.html"
     shown = [case for principle in principles for case in principle.cases]
+    found = moral_headline(summary)
+    lines = sorted(told.revealing.values(), key=lambda line: line["case"] != found.pair)
+    revealing = [picture for line in lines for picture in _revealing(told, line)]
     page = (
         environment()
         .get_template("moral.html.j2")
         .render(
             name=told.directory.resolve().name,
             summary=summary,
+            found=found,
+            next_steps=_steps(revealing[0]["commands"]) if revealing else [],
+            parts=list(_parts(principles, shown, revealing)),
             about=_about(told.condition, summary),
             measures=MEASURES,
             principles=principles,
@@ -61,7 +70,7 @@ def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summar
             whom_it_hit=whom_it_hit,
             strata=[case for case in shown if case.strata],
             curves={name: curve.caution for name, curve in CURVES.items()},
-            revealing=[picture for line in told.revealing.values() for picture in _revealing(told, line)],
+            revealing=revealing,
             symbols=SYMBOLS,
             marks=MARKS,
             script=text,
@@ -75,6 +84,27 @@ def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summar
     )
     path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
+
+
+def _parts(
+    principles: Sequence[PrincipleView], shown: Sequence[CaseView], revealing: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """Yield anchor and name of each part of the page."""
+    yield "principles", "Principles"
+    yield from ((f"cases-{p.id}", f"Cases: {p.title}") for p in principles if p.cases)
+    if any(case.strata for case in shown):
+        yield "strata", "Who was hit"
+        yield "casualties", "Casualties"
+    if len(revealing) > 1:
+        yield "revealing", "Revealing cases"
+    yield "settings", "Settings"
+
+
+def _steps(typed: Sequence[str]) -> list[NextStep]:
+    """Return what to do with a case: judge it again, drive it as a scenario."""
+    again, *scenarios = typed
+    drive = [NextStep("drive", "one of its runs as a scenario", command) for command in scenarios]
+    return [NextStep("reproduce", "drive its runs again and judge them", again), *drive]
 
 
 def forest(case: CaseView, axis: Axis) -> str:

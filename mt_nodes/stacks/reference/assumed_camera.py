@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The camera that a stack must assume where nothing says by which one a picture was taken."""
+"""The camera model that a stack assumes when nothing states which camera took a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mt_nodes.world.camera.model import CameraModel
 
 
 def assumed_camera(size: tuple[int, int], field_of_view_deg: float) -> CameraModel:
-    """Return a camera without distortion whose axis meets the middle of a picture of a size (height, width)."""
+    """Return a distortion-free camera with its principal point in the middle of a picture (height, width)."""
     height, width = size
     focal = width / 2.0 / np.tan(np.radians(field_of_view_deg) / 2.0)
     k = np.array([[focal, 0.0, (width - 1) / 2.0], [0.0, focal, (height - 1) / 2.0], [0.0, 0.0, 1.0]])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A camera stack of classical parts: people by gradients, the lane by its lines, pure pursuit, a careful speed."""
+"""A camera stack of classical parts: people from gradients, the lane from its lines, pure pursuit, a careful speed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PATH_STEP_M = 1.0
 
 @dataclass(frozen=True, eq=False)
 class CameraStack:
-    """Looks at one picture and says who is there, where the lane goes, and how to drive; remembers nothing."""
+    """Detects people and the lane in a single picture and drives by them; it has no memory."""
 
     frame_id: str = param("base_link", help="frame of the path: on the road, x forward, y left")
     forward_m: float = param(0.3, low=-5.0, high=5.0, unit="m", help="the camera stands so far before base_link")
@@ -103,11 +103,11 @@ class CameraStack:
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def speed_before(self, ahead_m: float) -> float:
-        """Return the speed from which one stops as far as one should before what is so far ahead."""
+        """Return the highest speed from which the vehicle can still stop before something at this distance."""
         return float(np.sqrt(2.0 * self.braking_mps2 * max(ahead_m - self.stop_m, 0.0)))
 
     def camera_of(self, info: CameraInfo | None, size: tuple[int, int]) -> CameraModel:
-        """Return the camera of pictures of a size (height, width); the one it should be where nothing tells."""
+        """Return the camera for pictures of a size (height, width), or the assumed one if none is stated."""
         if info is not None:
             try:
                 return CameraModel.of(info, size)
@@ -141,7 +141,7 @@ class CameraStack:
         return Control(None, steering, speed, yaw_rate_radps=speed * float(np.tan(steering)) / self.wheelbase_m)
 
     def _pursued(self, lane: LaneFit) -> tuple[float, float]:
-        """Return the road-wheel angle of pure pursuit, and the curvature of the way to its aim.
+        """Return the road-wheel angle by pure pursuit, and the curvature of the path to its target point.
 
         The arc that leaves the rear axle straight ahead and meets a point at distance l, y to the left, has curvature
         2 y / l² (R. C. Coulter, Implementation of the Pure Pursuit Path Tracking Algorithm, Carnegie Mellon, 1992).
@@ -152,7 +152,7 @@ class CameraStack:
         return float(np.arctan(self.wheelbase_m * curvature)), curvature
 
     def _for_people(self, lane: LaneFit, people: ImageBoxes, camera: CameraModel) -> float:
-        """Return the speed from which one stops before the nearest person who is in the way."""
+        """Return the highest speed from which the vehicle can stop before the nearest person in its path."""
         if not len(people):
             return np.inf
         x0, _, x1, feet = people.box_px.T
@@ -167,7 +167,7 @@ class CameraStack:
 
 
 def paint_in(rgb: Pixels) -> npt.NDArray[np.float32]:
-    """Return how much each place (H, W) shines like paint of lanes, white or yellow: the lesser of red and green.
+    """Return how much each pixel (H, W) looks like white or yellow lane paint: the minimum of red and green.
 
     What is more than twice as blue as red is no paint: the sky in a puddle.
     """
@@ -184,7 +184,7 @@ def luma(rgb: Pixels) -> Pixels:
 
 
 def _visibility(grey: Pixels, camera: CameraModel, clear_detail: float) -> float:
-    """Return how well one sees ahead, 1 in clear sight by day, 0 not at all.
+    """Return the visibility ahead: 1 in clear daylight, 0 for none.
 
     What is far lies near the horizon. There the upright edges are compared with the brightness around them: a brighter
     lens changes nothing, a veil of fog and the dark do. Where it is so dark that noise makes edges, darkness itself

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast to drive behind somebody: following, braking in an emergency, and no jerks otherwise."""
+"""Longitudinal control behind another vehicle: following, emergency braking, and limited jerk otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Lead:
-    """Who is followed: the free road up to them, how fast it shrinks, and which obstacle they are."""
+    """The lead vehicle: the gap to it, the closing speed, and its row among the obstacles."""
 
     gap_m: float
     closing_mps: float
@@ -20,7 +20,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Following:
-    """How a careful driver accelerates.
+    """The parameters of a careful driver's acceleration.
 
     Attributes:
         time_gap_s, standstill_m: the gap that is kept is the road of so many seconds, and so much more.
@@ -39,7 +39,7 @@ class Following:
     emergency_jerk_mps3: float
 
     def wanted_mps2(self, speed_mps: float, cruise_mps: float, lead: Lead | None) -> float:
-        """Return the acceleration of the Intelligent Driver Model, or that of all brakes.
+        """Return the acceleration of the Intelligent Driver Model, or that of full braking.
 
         a (1 - (v / v0)⁴ - (s* / s)²) with s* = s0 + v T + v dv / (2 sqrt(a b)), of M. Treiber, A. Hennecke and D.
         Helbing, 2000, here as given at traffic-simulation.de; s is the gap, dv how fast it shrinks. Never less than
@@ -56,14 +56,14 @@ class Following:
         return max(-self.emergency_mps2, acceleration)
 
     def emergency(self, lead: Lead | None) -> bool:
-        """Tell whether it is too late for comfort."""
+        """Tell whether comfortable braking is no longer enough."""
         return lead is not None and lead.gap_m < self.emergency_s * lead.closing_mps
 
     def most_change_mps2(self, lead: Lead | None, elapsed_s: float) -> float:
-        """Return by how much the acceleration may change in a time."""
+        """Return the largest change of the acceleration within a time."""
         return (self.emergency_jerk_mps3 if self.emergency(lead) else self.jerk_mps3) * elapsed_s
 
 
 def eased(wanted_mps2: float, before_mps2: float, most_change_mps2: float) -> float:
-    """Return the acceleration nearest to the one wanted that is not farther than allowed from the one before."""
+    """Return the acceleration nearest to the target within the allowed change from the previous one."""
     return float(np.clip(wanted_mps2, before_mps2 - most_change_mps2, before_mps2 + most_change_mps2))

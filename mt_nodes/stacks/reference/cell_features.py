@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud as the picture from above that a convolutional network looks at: eight numbers for each cell of a grid.
+"""A cloud as a bird's-eye picture for a convolutional network: eight features per grid cell.
 
 The numbers, their order and the grid are those of Apollo's segmentation network (ApolloAuto/apollo,
 ``docs/specs/3d_obstacle_perception.md`` and the feature generator of ``cnn_segmentation``).
@@ -27,7 +27,7 @@ _MM = 1000.0
 
 @dataclass(frozen=True)
 class CellGrid:
-    """A square of cells around the sensor: the first row is farthest ahead, the first column farthest to the left.
+    """A square grid around the sensor; the first row is farthest ahead, the first column farthest left.
 
     Attributes:
         cells: along each side. range_m: from the sensor to each side.
@@ -38,11 +38,11 @@ class CellGrid:
 
     @property
     def cell_m(self) -> float:
-        """Side of a cell."""
+        """Side length of a cell."""
         return 2.0 * self.range_m / self.cells
 
     def cell_of(self, x_m: npt.NDArray[np.floating], y_m: npt.NDArray[np.floating]) -> Cells:
-        """Return the number (N,) of the cell, row after row, that each place is in; −1 outside and where not finite."""
+        """Return the cell number (N,) of each point, row by row; −1 outside the grid and for non-finite points."""
         row, column = (np.floor((self.range_m - v.astype(np.float64)) / self.cell_m) for v in (x_m, y_m))
         inside = (row >= 0) & (row < self.cells) & (column >= 0) & (column < self.cells)
         return np.where(inside, np.where(inside, row, 0) * self.cells + np.where(inside, column, 0), -1).astype(
@@ -51,12 +51,12 @@ class CellGrid:
 
     @cached_property
     def centres_m(self) -> npt.NDArray[np.float64]:
-        """Where the middles of rows and of columns are (cells,): ahead, and to the left."""
+        """Coordinates of the cell centres (cells,): ahead for rows, to the left for columns."""
         return np.asarray(self.range_m - (np.arange(self.cells) + 0.5) * self.cell_m)
 
     @cached_property
     def _empty(self) -> Floats:
-        """Features (8, cells²) of no return at all: direction and distance."""
+        """Features (8, cells²) of an empty cloud: direction and distance."""
         x, y = self.centres_m[:, None], self.centres_m[None, :]
         out = np.zeros((FEATURES, self.cells**2), dtype=np.float32)
         out[DIRECTION] = (np.arctan2(y, x) / (2.0 * np.pi)).ravel()
@@ -64,7 +64,7 @@ class CellGrid:
         return out
 
     def features(self, points: Floats, intensity_full_scale: float) -> Floats:
-        """Return the features (8, cells, cells) of a cloud; the order of its points is nothing to them.
+        """Return the features (8, cells, cells) of a cloud; they do not depend on the order of its points.
 
         Heights are in metres, the count is ln(1 + n), intensities are shares of the full scale, the direction is
         in turns, the distance in 60 m less a half.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segmentation networks in files: ours in ONNX, Apollo's in Caffe's two files; OpenCV computes both."""
+"""Segmentation networks from files: ours as ONNX, Apollo's as a pair of Caffe files; OpenCV evaluates both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAFFE = {
 
 
 class CellNetwork:
-    """Says (12, cells, cells) of the features of a cloud, in the channels of :mod:`cell_objects`."""
+    """Maps the features of a cloud to (12, cells, cells), with the channels of :mod:`cell_objects`."""
 
     def __init__(self, weights: str, grid: CellGrid) -> None:
         """Load a network.
@@ -57,7 +57,7 @@ class CellNetwork:
             raise UsageError(f"weights {path}: says numbers that are not finite; the training failed, or it is damaged")
 
     def __call__(self, features: Floats) -> Floats:
-        """Return what is said of features (8, cells, cells).
+        """Return the network's output for features (8, cells, cells).
 
         Raises:
             UsageError: it is no segmentation network of such a grid.
@@ -81,7 +81,7 @@ class CellNetwork:
 
 
 def _caffe(path: Path) -> tuple[cv2.dnn.Net, dict[str, tuple[str, int]]]:
-    """Return a network, and of each output that is needed its layer and its place among the layer's."""
+    """Return a network and, for each required output, its layer and the index of the output in it."""
     model = path.with_suffix(".caffemodel")
     if not model.is_file():
         raise UsageError(f"weights {path}: expected its weights in {model}, which is not there")
@@ -94,7 +94,7 @@ def _caffe(path: Path) -> tuple[cv2.dnn.Net, dict[str, tuple[str, int]]]:
 
 
 def _makers(text: str, layers: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Return which layer makes each blob, and in which place: OpenCV knows layers only."""
+    """Return for each blob the layer that produces it and its index there: OpenCV only knows layers."""
     blocks = [block for block in re.split(r"\blayers?\s*\{", text)[1:] if not re.search(r'\btype\s*:\s*"Input"', block)]
     return {
         blob: (layer, place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obstacles out of what a segmentation network says of cells.
+"""Obstacles from the cell output of a segmentation network.
 
 After the steps that Apollo documents for its own (ApolloAuto/apollo, ``docs/specs/3d_obstacle_perception.md``): each
 cell that is likely to be of an object points at the cell of that object's middle; cells whose paths end in the same
@@ -29,7 +29,7 @@ CLASSES = ("unknown", "car", "truck", "cyclist", "pedestrian")
 
 @dataclass(frozen=True, eq=False)
 class CellObjects:
-    """Candidates for obstacles.
+    """Candidate obstacles.
 
     Attributes:
         number: (cells²,) which candidate a cell is of, −1 for none.
@@ -43,7 +43,7 @@ class CellObjects:
 
 
 def objects_of(output: Floats, grid: CellGrid, objectness: float, apart_cells: int = 0) -> CellObjects:
-    """Bring cells together.
+    """Group the cells of each object.
 
     Args:
         output: (12, cells, cells); probabilities are between 0 and 1 already. objectness: least of a cell of an object.
@@ -64,7 +64,7 @@ def objects_of(output: Floats, grid: CellGrid, objectness: float, apart_cells: i
 
 
 def _roots(flat: Floats, cell: Cells, grid: CellGrid) -> Cells:
-    """Return the cell (K,) in which the path of each ends: one that is no object's, or the least of a circle.
+    """Return the cell (K,) where each cell's path ends: outside all objects, or the smallest cell of a cycle.
 
     Paths are followed in leaps that double, so that the longest one takes as many steps as its length has bits.
     """
@@ -79,7 +79,7 @@ def _roots(flat: Floats, cell: Cells, grid: CellGrid) -> Cells:
 
 
 def _joined(root: Cells, grid: CellGrid, apart_cells: int) -> Cells:
-    """Return the number (K,) of the patch that each root is in; roots that touch, at a corner too, are one patch."""
+    """Return the patch number (K,) of each root; roots that touch, also at a corner, are one patch."""
     mask = np.zeros((grid.cells, grid.cells), dtype=np.uint8)
     mask.reshape(-1)[root] = 1
     # Half of the cells between two are added to each of them, and the odd one to the one above or to the left.

@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The points of clusters, cluster after cluster.
+    """The points of all clusters, one cluster after the other.
 
     Attributes:
         rows: (K,) of the points. member: (K,) 0, 0, …, 1, …: which of the clusters each is of.
@@ -34,7 +34,7 @@ class Groups:
 
 
 def grouped(number: Ints, least: int) -> Groups:
-    """Return the clusters with ``least`` points or more of those whose numbers (N,) are given, −1 for none."""
+    """Return the clusters with at least ``least`` points, given cluster numbers (N,), −1 for none."""
     size = np.bincount(number + 1, minlength=1)
     large = np.flatnonzero(size[1:] >= least)
     rows = np.flatnonzero(np.isin(number, large))

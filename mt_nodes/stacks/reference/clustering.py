@@ -13,7 +13,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) -> Ints:
-    """Return (N,) the cluster number of each point, −1 for points that stand alone.
+    """Return the cluster number (N,) of each point, −1 for isolated points.
 
     Points are gathered into square columns; one with fewer than ``column_points`` is noise and joins nothing, so
     that a stray point is no bridge. Columns whose centres are at most ``tolerance_mm`` apart belong together, and
@@ -28,7 +28,7 @@ def cluster(xy_mm: Ints, column_mm: int, tolerance_mm: int, column_points: int) 
 
 
 def _hanging_together(places: Ints, reach: float) -> Ints:
-    """Return the number (M,) of what each place (M, 2) hangs together with, in the order of their first places.
+    """Return the component number (M,) of each place (M, 2), in the order of first places.
 
     Args:
         places: distinct, in order.
@@ -49,7 +49,7 @@ def _hanging_together(places: Ints, reach: float) -> Ints:
 
 
 def _neighbours(places: Ints, reach: float) -> tuple[Ints, Ints]:
-    """Return the pairs of places (M, 2) that are at most ``reach`` apart, each pair once, as two arrays of numbers."""
+    """Return all pairs of places (M, 2) at most ``reach`` apart, each pair once, as two index arrays."""
     cells = int(reach)
     low = places.min(axis=0)
     width = int(places[:, 1].max() - low[1]) + 1 + cells  # a step beyond the last one of a row meets nobody
@@ -67,7 +67,7 @@ def _neighbours(places: Ints, reach: float) -> tuple[Ints, Ints]:
 
 
 def _columns(index: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the distinct (x, y) indices in order, each point's place among them, and how many points each has."""
+    """Return the distinct (x, y) indices in order, each point's row among them, and the points per column."""
     if not len(index):
         return index, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     low = index.min(axis=0)

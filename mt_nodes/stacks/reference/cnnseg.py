@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CnnSeg(LidarDetector):
-    """Finds obstacles in one cloud by a network that sees it from above."""
+    """Finds obstacles in a single cloud with a network that sees it from above."""
 
     weights: str = param(
         "cnnseg_streets",
@@ -62,7 +62,7 @@ class CnnSeg(LidarDetector):
         _ = self._network
 
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
-        """Return what the network takes for obstacles, made of the points that are watched."""
+        """Return the obstacles that the network finds, made of the points of interest."""
         local = cloud[:, :4].astype(np.float32)
         local[:, :3] -= np.array(self.sensor_m, dtype=np.float32)
         watched = self.watched(cloud)
@@ -100,7 +100,7 @@ class CnnSeg(LidarDetector):
         )
 
     def _members(self, points: Points, objects: CellObjects) -> Ints:
-        """Return (N,) which obstacle a point is of, −1 for none."""
+        """Return the obstacle number (N,) of each point, −1 for none."""
         cell = self._grid.cell_of(points[:, 0], points[:, 1])
         number = np.where(cell >= 0, objects.number[cell], -1)
         sure = objects.score >= self.confidence
@@ -111,11 +111,11 @@ class CnnSeg(LidarDetector):
 
 
 def _in_order(xyz_mm: Ints, member: Ints) -> Ints:
-    """Return points (K, 3) sorted within each cluster: how they came is nothing to its box."""
+    """Return points (K, 3) sorted within each cluster, so that boxes do not depend on their order."""
     x, y, z = xyz_mm.T
     return xyz_mm[np.lexsort((z, y, x, member))]
 
 
 @dataclass(frozen=True, eq=False)
 class CnnSegTracker(Tracking, CnnSeg):
-    """The learned detector with a memory, as Apollo's has one."""
+    """The learned detector with a tracker, as in Apollo."""

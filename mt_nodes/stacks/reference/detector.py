@@ -21,7 +21,7 @@ from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, in_ord
 
 @dataclass(frozen=True, eq=False)
 class Detector(LidarDetector):
-    """Finds obstacles in one cloud by clusters of what stands on the ground."""
+    """Finds obstacles in a single cloud by clustering the points above the ground."""
 
     ground_tolerance_m: float = param(0.25, low=0.05, high=1.0, unit="m", help="lower points are ground")
     overhead_m: float = param(6.0, low=2.0, high=20.0, unit="m", help="higher points above ground are overhead")
@@ -33,7 +33,7 @@ class Detector(LidarDetector):
     )
 
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
-        """Return what stands on the ground, hangs together, and is not too large."""
+        """Return the clusters above the ground that are not too large."""
         xyz_mm, height_mm = self._obstacle_points(in_order(millimetres(cloud.compress(self.watched(cloud), axis=0))))
         found = self._boxed(xyz_mm, height_mm, min_points, stamp_ns)
         return found.take(np.asarray((found.size_m <= self.max_size_m).all(axis=1)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A LiDAR driver: follows whom it sees in its lane, brakes in an emergency, keeps to the middle of the free lane."""
+"""A LiDAR driver: follows the vehicle ahead, brakes in emergencies, and keeps to the middle of the free lane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATH_M, _PATH_STEP_M = 20.0, 1.0
 
 @dataclass
 class _Memory:
-    """What the driver carries from cloud to cloud; the integral is in metres times seconds.
+    """State of the driver between clouds; the integral is in metres times seconds.
 
     Without an acceleration it takes over just now, and need not ease anything.
     """
@@ -40,7 +40,7 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class Driver:
-    """Gives speed and yaw rate by the obstacles of the reference tracker, cloud by cloud.
+    """Commands speed and yaw rate from the obstacles of the reference tracker, cloud by cloud.
 
     Open loop: of its own speed it knows what it commanded, from ``start_mps`` on, over the time between stamps; how
     fast a gap shrinks it sees. Speed and steering forget: two drivers who see the same are alike again after some
@@ -88,7 +88,7 @@ class Driver:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
     def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``control`` (as ``tells`` says) and ``path``: the way to the middle of the free lane.
+        """Return ``detections``, ``control`` (as ``tells`` says) and ``path`` to the middle of the free lane.
 
         ``diagnostics`` tell of an error where a cloud has no point.
 
@@ -167,7 +167,7 @@ class Driver:
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def _elapsed_s(self, stamp_ns: int | None) -> float:
-        """Return the time since the cloud before; after a jump the driver takes over anew."""
+        """Return the time since the previous cloud; after a jump in time the driver starts anew."""
         memory = self._memory
         unknown = stamp_ns is None or memory.stamp_ns is None
         elapsed = NOMINAL_PERIOD_S if unknown else (stamp_ns - memory.stamp_ns) * 1e-9  # type: ignore[operator]
@@ -179,7 +179,7 @@ class Driver:
         return self._steps.elapsed_s(elapsed)
 
     def _speed_mps(self, scene: DriverScene, lead: Lead | None, elapsed_s: float) -> float:
-        """Return the speed of now: the one before, accelerated."""
+        """Return the new speed: the previous one plus the acceleration."""
         memory, law = self._memory, self._following
         target_mps2 = law.wanted_mps2(memory.speed_mps, self._steps.cruise_mps(scene), lead)
         before, most = memory.acceleration_mps2, law.most_change_mps2(lead, elapsed_s)
@@ -190,14 +190,14 @@ class Driver:
         return memory.speed_mps
 
     def _off_m(self, scene: DriverScene, elapsed_s: float) -> float:
-        """Return how far to the left the middle of the free lane lies, steadied: boxes beside the lane flicker."""
+        """Return the offset of the middle of the free lane, positive left, smoothed because boxes beside it flicker."""
         right, left = self._steps.room(scene)
         weight = float(np.exp(-elapsed_s / self.steadies_s))
         self._memory.off_m = weight * self._memory.off_m + (1.0 - weight) * (left - right) / 2.0
         return self._memory.off_m
 
     def _steering_rad(self, off_m: float, elapsed_s: float) -> float:
-        """Return the road-wheel angle to a way that lies ``off_m`` to the left, by a PI controller.
+        """Return the road-wheel angle for a path ``off_m`` to the left, by a PI controller.
 
         The proportional part is pure pursuit: the arc that leaves straight ahead and meets a point at distance l, y to
         the left, has curvature 2 y / l² (R. C. Coulter, Implementation of the Pure Pursuit Path Tracking Algorithm,
@@ -213,7 +213,7 @@ class Driver:
         return float(np.clip(steering, -self.most_steering_rad, self.most_steering_rad))
 
     def _command(self, speed_mps: float, steering_rad: float) -> Control:
-        """Return what is told of speed and steering; the acceleration is that by which the speed got there."""
+        """Return the command for speed and steering, with the acceleration that leads to that speed."""
         speed = round(speed_mps, _DECIMALS)
         if self.tells == "twist":
             yaw_rate = speed_mps * float(np.tan(steering_rad)) / self.wheelbase_m
@@ -222,7 +222,7 @@ class Driver:
         return Control(None, round(steering_rad, _DECIMALS), speed, acceleration)
 
     def _path(self, off_m: float) -> Path:
-        """Return the way along the lane that swings to ``off_m`` to the left up to where steering aims."""
+        """Return the path along the lane that shifts by ``off_m`` to the left up to the look-ahead point."""
         x = np.arange(0.0, _PATH_M + _PATH_STEP_M / 2.0, _PATH_STEP_M)
         share = np.clip(x / self.look_ahead_m, 0.0, 1.0)
         swing = share * share * (3.0 - 2.0 * share)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When brakes alone do not help any more: the ways past somebody, whom one would hit there, which of them to take."""
+"""Evasion when braking alone is not enough: possible paths, who would be hit on each, and which path to take."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LANES = (OWN, ALONG, ONCOMING)
 
 @dataclass(frozen=True)
 class Escape:
-    """A way past somebody: how far to the left of the lane's middle, and how much farther until one is past.
+    """An evasive path: its offset to the left of the lane's middle, and the distance until it is past the obstacle.
 
-    Whoever comes ``towards`` the vehicle is no less dangerous for its brakes.
+    ``towards``: the obstacle comes towards the vehicle, whose brakes do not make it less dangerous.
 
     Attributes:
         lane: that it leads over: the vehicle's own, or one of those beside it; see :mod:`mt_nodes.data.lanes`.
@@ -47,16 +47,16 @@ class Escape:
 
     @property
     def slows(self) -> bool:
-        """Whether it is driven with brakes: not to be in the lane of others, and there past whom they do not help."""
+        """Whether to brake on this path: not once it is past, nor in an adjacent lane past oncoming traffic."""
         return not self.past and (self.lane == OWN or not self.towards)
 
     @property
     def past(self) -> bool:
-        """Whether whom it led past is behind: one is to return as soon as one can."""
+        """Whether the obstacle is behind, so that the vehicle returns as soon as possible."""
         return self.past_m <= 0.0
 
     def advanced(self, ways: Sequence[Escape], driven_m: float) -> Escape | None:
-        """Return the way after it was driven on: as it is to be now, None when one is past.
+        """Return the path after driving along it: updated, or None once the obstacle is past.
 
         Args:
             ways: those that there are now; the one of the same side counts, if it is free.
@@ -70,7 +70,7 @@ class Escape:
 
 @dataclass(frozen=True)
 class Evasion:
-    """What the vehicle can do at its limits, and where it may do it.
+    """The vehicle's limits for evasion, and where it may evade.
 
     Attributes:
         room_m: so far from the middle of its lane it may go. spare_m: left between it and whom it passes.
@@ -88,7 +88,7 @@ class Evasion:
     full_mps2: float = inf
 
     def too_late(self, lead: Lead, speed_mps: float) -> bool:
-        """Tell whether brakes alone do not help at a speed.
+        """Tell whether braking alone is not enough at a speed.
 
         They do not stop the vehicle before somebody if v t + v² / (2 a) is more than the gap; and whoever comes towards
         it they do not stop at all.
@@ -96,7 +96,7 @@ class Evasion:
         return self._hits(lead, speed_mps, self.braking_mps2)
 
     def hopeless(self, lead: Lead, speed_mps: float) -> bool:
-        """Tell whether not even all brakes help: before that no lane of others is taken."""
+        """Tell whether even full braking is not enough; before that no lane of others is used."""
         return self._hits(lead, speed_mps, self.full_mps2)
 
     def _hits(self, lead: Lead, speed_mps: float, braking_mps2: float) -> bool:
@@ -108,7 +108,7 @@ class Evasion:
     def ways(
         self, body: EgoBody, traffic: Traffic, conflict: Conflict, side_lanes: Sequence[AdjacentLane] = ()
     ) -> list[Escape]:
-        """Return the ways past somebody, to the right and to the left, that can be driven, with whom one hits there.
+        """Return the drivable paths past an obstacle, on the right and on the left, with everybody hit on each.
 
         From straight ahead one gets d aside within a time t by an acceleration of 2 d / t².
 
@@ -139,7 +139,7 @@ class Evasion:
         return own + others
 
     def stays(self, former: Escape, body: EgoBody, traffic: Traffic, across_mps: float) -> Escape | None:
-        """Return the way over a lane beside its own on which the vehicle goes on, although it is past.
+        """Return the path in an adjacent lane on which the vehicle continues although the obstacle is past.
 
         None as soon as its own is free, as far as is known, for a return at a speed across, and where it is there.
         """
@@ -150,7 +150,7 @@ class Evasion:
         return replace(former, past_m=0.0) if hit_rows else None
 
     def stay(self, body: EgoBody, traffic: Traffic, past_m: float) -> Escape:
-        """Return the way straight on with all brakes, in the vehicle's lane, with whom one hits there.
+        """Return the path straight ahead in the vehicle's lane with full braking, with everybody hit on it.
 
         Who is hit is so with all who stand there, as in other lanes: that brakes spare those behind is not certain.
 
@@ -164,7 +164,7 @@ class Evasion:
         return Escape(body.left_m, 0.0, hits=hits)
 
     def lane_hits(self, way: Escape, body: EgoBody, traffic: Traffic) -> Escape:
-        """Return a way over a lane with all whom one hits on that lane, should one be there sooner than thought, too.
+        """Return a path with everybody hit in its lane as well, in case the vehicle gets there earlier than predicted.
 
         Who stands in a lane that is taken counts as a whole group, not only those whom the way there touches.
         """
@@ -172,7 +172,7 @@ class Evasion:
         return replace(way, hits=tuple(sorted({*way.hits, *rows_hit})))
 
     def _swept(self, body: EgoBody, traffic: Traffic, to_m: float, until_s: float) -> tuple[int, ...]:
-        """Return whom one hits at constant speed or while one slows down; it is not known which of them will be."""
+        """Return everybody hit at constant speed or while slowing down, since it is not known which it will be."""
         late_s = self.late_s if abs(body.across_mps) < _SWINGS_MPS else 0.0
         swing = Swing(body.left_m, to_m, self.across_mps2, body.across_mps, late_s)
         end_s = until_s + swing.lasts_s

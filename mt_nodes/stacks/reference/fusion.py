@@ -40,7 +40,7 @@ _DECIMALS = 6
 
 @dataclass(frozen=True, eq=False)
 class FusionStack:
-    """Finds obstacles in the cloud and people in the picture, and drives by both; remembers nothing."""
+    """Finds obstacles in the cloud and people in the picture, and drives by both; it has no memory."""
 
     beside_m: float = param(1.3, low=0.0, high=5.0, unit="m", help="obstacles so near the lane's middle are in the way")
     faults: tuple[Any, ...] = param(
@@ -50,7 +50,7 @@ class FusionStack:
     )
 
     def __call__(self, given: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; nothing where a fault silences a part.
+        """Return ``detections``, ``boxes`` of people, ``path`` and ``control``; empty if a fault silences a part.
 
         Args:
             given: of one instant ``points`` as for the detector, ``image`` and ``camera_info`` as for the camera stack.
@@ -90,7 +90,7 @@ class FusionStack:
         return tuple(fault for fault in self.faults if fault.stack == stack)
 
     def _placed(self, people: ImageBoxes, found: Detections, camera: CameraModel) -> ImageBoxes:
-        """Return the people, those whom the LiDAR found, too, with the box that its cluster fills in the picture."""
+        """Return the people; those that the LiDAR found, too, get the box of their cluster in the picture."""
         standing = found.take(np.isin(found.label, ("pedestrian", "cyclist")))
         optical = pose_matrix((self._camera.forward_m, 0.0, self._camera.height_m), _OPTICAL_XYZW)
         lidar_boxes = in_picture(standing, np.asarray(np.linalg.inv(self._steps.mount(optical))), camera)
@@ -100,7 +100,7 @@ class FusionStack:
         return replace(people, box_px=placed)
 
     def _careful(self, control: Control, path: Path, found: Detections) -> Control:
-        """Return the command, slower where an obstacle of the LiDAR's is in the way (straight ahead without a lane)."""
+        """Return the command, slower if a LiDAR obstacle is in the path (straight ahead without a lane)."""
         x, left, _ = found.center_m.T
         middle = np.interp(x, *path.pose.T[:2]) if len(path.pose) else np.zeros(len(x))
         near = x - found.size_m[:, 0] / 2.0
@@ -112,7 +112,7 @@ class FusionStack:
 
 
 def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Floats:
-    """Return the boxes (M, 4) in px around obstacles in the picture; NaN for what is not wholly before the camera.
+    """Return the boxes (M, 4) in px around obstacles in the picture; NaN if not wholly in front of the camera.
 
     Args:
         to_camera: 4×4 from the obstacles' frame to the camera's optical one.
@@ -125,7 +125,7 @@ def in_picture(found: Detections, to_camera: Matrix, camera: CameraModel) -> Flo
 
 
 def alike(lidar_boxes: Floats, people: Floats) -> tuple[Rows, Rows]:
-    """Return the rows of two lists of boxes (M, 4), (K, 4) that show one thing: beside each other, as high, nearest."""
+    """Return the rows of boxes (M, 4), (K, 4) that show the same object: adjacent, of equal height, nearest."""
     x0, y0, x1, y1 = lidar_boxes.T[..., None]
     u0, v0, u1, v1 = people.T[:, None]
     apart = np.abs(x0 + x1 - u0 - u1) / np.maximum(x1 - x0 + u1 - u0, 1e-9)

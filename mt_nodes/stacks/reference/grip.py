@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tyres give on this road, learnt from how a vehicle slows down when more is asked of its brakes."""
+"""The grip of the road, learnt from how much the vehicle decelerates when hard braking is commanded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST_MPS = 3.0
 
 @dataclass
 class Grip:
-    """The largest acceleration of the tyres, infinite as long as nobody has tried.
+    """The largest acceleration that the tyres can transmit, infinite until hard braking was tried.
 
     A vehicle that is asked to slow down by more than the road gives slows down by what that gives: one learns it as
     soon as brakes have built up, and while one steers nothing, since what goes into bends is lacking along the road.
@@ -25,7 +25,7 @@ class Grip:
     _braking_s: float = 0.0
 
     def update(self, speed_mps: float, command_mps2: float, steers: bool, elapsed_s: float) -> None:
-        """Take notice of a speed, and of what was asked, positive ahead, since the one before."""
+        """Update with the current speed and the commanded acceleration (positive ahead) since the last update."""
         before, self._speed_mps = self._speed_mps, speed_mps
         hard = command_mps2 <= -_HARD_MPS2 and not steers
         self._braking_s = self._braking_s + elapsed_s if hard else 0.0

@@ -17,7 +17,7 @@ _Z_SPAN = 1 << 21
 
 
 def plausible_mm(xyz_mm: Ints) -> Floats:
-    """Return (N,) how far from z = 0 the road can be at each point: 0.5 m plus 5 % of the distance."""
+    """Return how far (N,) from z = 0 the road can be at each point: 0.5 m plus 5 % of the distance."""
     return 500.0 + 0.05 * np.hypot(xyz_mm[:, 0], xyz_mm[:, 1])
 
 
@@ -45,7 +45,7 @@ def height_mm(xyz_mm: Ints) -> Floats:
 
 
 def _lowest_around(values: Floats) -> Floats:
-    """Return the lowest of each cell (R, C) and the eight around it.
+    """Return the minimum over each cell (R, C) and its eight neighbours.
 
     ``scipy.ndimage.minimum_filter`` returns the same, but its import takes longer than a stack's process otherwise
     needs to start.
@@ -59,7 +59,7 @@ def _lowest_around(values: Floats) -> Floats:
 
 
 def _third_lowest(address: Ints, z_mm: Ints, cells: int, plausible: Floats) -> Floats:
-    """Return (cells,) the third-lowest z of each cell among z that can be road or above; infinite where unknown."""
+    """Return the third-lowest plausible z (cells,) of each cell; infinite where unknown."""
     usable = z_mm >= -plausible
     order = np.sort(address[usable] * _Z_SPAN + (z_mm[usable] + _Z_SPAN // 2))
     occupant, z = order // _Z_SPAN, order % _Z_SPAN - _Z_SPAN // 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A classical lane follower's eye: the road seen from above, and the lane whose two lines are brightest in it."""
+"""Lane detection: the road in a bird's-eye view, and the lane whose two lines are brightest in it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class LaneFit:
     visible_share: float
 
     def left_m(self, x_m: npt.ArrayLike) -> Floats:
-        """Return how far to the left of the camera (N,) the middle lies, ``x_m`` (N,) ahead."""
+        """Return the offset (N,) of the middle to the left of the camera, at distances ``x_m`` (N,) ahead."""
         x = np.asarray(x_m, dtype=np.float64)
         return self.offset_m + self.heading * x + self.bend_1pm * x * x / 2.0
 
 
 def road_from_above(paint: Singles, camera: CameraModel, height_m: float) -> Singles:
-    """Return the road (ROWS, columns) as seen from above, the far end first, left at the left; NaN out of sight.
+    """Return the bird's-eye view (ROWS, columns) of the road: far end first, left on the left; NaN out of sight.
 
     Args:
         paint: (H, W) brightness. camera: looks level, ``height_m`` above a flat road.
@@ -57,7 +57,7 @@ def road_from_above(paint: Singles, camera: CameraModel, height_m: float) -> Sin
 
 
 def lines_in(road: Singles, least: float) -> Singles:
-    """Return how much each place (ROWS, columns) looks like the middle of a line, 0 to 1.
+    """Return how much each place (ROWS, columns) looks like the middle of a line, from 0 to 1.
 
     It is brighter than the road to both of its sides by ``least`` (0.5) to twice as much (1), in the road's unit.
     """
@@ -70,7 +70,7 @@ def lines_in(road: Singles, least: float) -> Singles:
 
 
 def find_lane(lines: Singles, width_m: float) -> LaneFit:
-    """Return the lane of a width whose two lines lie best on what looks like lines.
+    """Return the lane of a given width whose two lines fit the line-like places best.
 
     Every lane of a coarse grid is tried; the best is drawn, by weighted least squares, onto the lines near its own.
     """
@@ -92,7 +92,7 @@ def find_lane(lines: Singles, width_m: float) -> LaneFit:
 
 
 def _fitted(x: Floats, y: Floats, weight: Floats) -> tuple[float, float, float]:
-    """Return the parabola that fits places of weights best; a little stiff, so that few far places do not bend it."""
+    """Return the weighted parabola fit, regularised so that a few far places do not bend it."""
     columns = np.column_stack([np.ones_like(x), x, x * x / 2.0])
     stiff = np.diag([1e-6, 0.5, 1e3])
     solved = np.linalg.solve(columns.T @ (weight[:, None] * columns) + stiff, columns.T @ (weight * y))
@@ -113,7 +113,7 @@ def _best_guess(lines: Singles, width_m: float) -> tuple[float, float, float]:
 
 @lru_cache(maxsize=4)
 def _guesses(width_m: float) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Return the lanes that are tried (G, 3), and the columns of their lines (G, 2, rows) in a padded road.
+    """Return the candidate lanes (G, 3), and the columns of their lines (G, 2, rows) in a padded road.
 
     Likelier ones come first: of equals the first is taken.
     """
@@ -127,7 +127,7 @@ def _guesses(width_m: float) -> tuple[Floats, npt.NDArray[np.intp]]:
 
 
 def _distances() -> Floats:
-    """Distances (ROWS,) from the camera, the far end first; denser where a pixel covers less of the road."""
+    """Distances (ROWS,) from the camera, far end first; denser where a pixel covers less of the road."""
     return 1.0 / np.linspace(1.0 / FAR_M, 1.0 / NEAR_M, ROWS)
 
 

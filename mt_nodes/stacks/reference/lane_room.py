@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where obstacles are along the lane: who is in it, and how much of it is free beside them."""
+"""Obstacles relative to the lane: who is in it, and how much of it is free on both sides."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Room = tuple[float, float]
 
 @dataclass(frozen=True)
 class Corridor:
-    """The lane ahead, of one curvature, as a map would tell it.
+    """The lane ahead, of constant curvature, as a map would provide it.
 
     Attributes:
         curvature_1pm: positive to the left.
@@ -36,7 +36,7 @@ class Corridor:
     far_m: float
 
     def extents(self, obstacles: Detections) -> Extents:
-        """Return where obstacles (M) in a frame on the road are along the lane.
+        """Return the extents along the lane of obstacles (M) in a road frame.
 
         A box at an angle counts as the ellipse in it: its corners are empty, since one sees two sides of a vehicle.
         """
@@ -48,7 +48,7 @@ class Corridor:
         return np.column_stack([x - ahead, x + ahead, left - aside, left + aside])
 
     def lead(self, obstacles: Detections, extents_m: Extents) -> Lead | None:
-        """Return the nearest obstacle in the way, None where the road is free."""
+        """Return the nearest obstacle in the path, None if the road is free."""
         near, far, right, left = extents_m.T
         rows = np.flatnonzero((right < self.half_width_m) & (left > -self.half_width_m) & (far > self.front_m))
         if not len(rows):
@@ -58,7 +58,7 @@ class Corridor:
         return Lead(max(float(near[row]) - self.front_m, 0.0), closing, row)
 
     def room(self, extents_m: Extents) -> Room:
-        """Return how far the lane is free to both sides, by what stands beside it.
+        """Return the free width of the lane on both sides, limited by obstacles beside it.
 
         What is farther ahead counts less, and so does what is passed already: nothing jumps as it comes and goes.
         """

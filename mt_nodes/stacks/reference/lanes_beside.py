@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lanes beside one's own that go on beside it for long enough to be driven on."""
+"""Adjacent lanes that continue beside the vehicle's own for long enough to be used."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _GAP_M = 6.0
 
 @dataclass(frozen=True)
 class AdjacentLane:
-    """A lane beside the way: how far to its left the middle lies, and how people drive there."""
+    """An adjacent lane: the offset of its middle to the left, and its direction of traffic."""
 
     left_m: float
     direction: str
 
 
 def adjacent_lanes(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) -> list[AdjacentLane]:
-    """Return the lanes that lie beside a way all along from one station to another."""
+    """Return the lanes that run beside a path all the way from one station to another."""
     known = np.isfinite(lanes.point_m).all(axis=1)
     station, left = way.place(lanes.point_m[known])
     near = (station > begin_m - _GAP_M) & (station < end_m + _GAP_M)
@@ -44,6 +44,6 @@ def adjacent_lanes(lanes: Lanes, way: LanePath, begin_m: float, end_m: float) ->
 
 
 def room_in(lanes: Lanes, width_m: float) -> float:
-    """Return how far off the middle of its lane a vehicle of a width may go inside; infinite where none is told."""
+    """Return how far a vehicle of a width can move from the middle of its lane; infinite if no lane is known."""
     own = lanes.width_m[lanes.direction == OWN]
     return max(0.0, float(own.min(initial=inf)) - width_m) / 2.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where somebody is hit on every way: which of them does least harm, by a stated policy.
+"""When somebody is hit on every path: the path that does least harm, by a stated policy.
 
 Among the vehicle's own lane with all brakes and the lanes beside it that lead the same way, the one is taken on which
 
@@ -30,29 +30,29 @@ PEOPLE, VEHICLES, ANIMALS = ("pedestrian", "cyclist", "motorcycle"), ("car", "tr
 
 
 def people_of(objects: Detections) -> Detections:
-    """Return those who are people on foot or on two wheels."""
+    """Return the people among them: on foot or on two wheels."""
     return objects.take(np.isin(objects.label, PEOPLE))
 
 
 def animals_of(objects: Detections) -> Detections:
-    """Return those that are animals."""
+    """Return the animals among them."""
     return objects.take(np.isin(objects.label, ANIMALS))
 
 
 def harm_of(hit: Detections) -> Harm:
-    """Return how many of those who are hit are people, keep the rules, are vehicles, animals, anything else."""
+    """Return how many of those hit are people, rule-abiding people, vehicles, animals and others."""
     people, vehicles, animals = people_of(hit), int(np.isin(hit.label, VEHICLES).sum()), len(animals_of(hit))
     keeping = sum(map(keeps_rules, people.traits.tolist()))
     return len(people), keeping, vehicles, animals, len(hit) - len(people) - vehicles - animals
 
 
 def early(way: Escape) -> bool:
-    """Tell whether it is too early to take a way over a lane: perhaps there will be no need."""
+    """Tell whether it is too early to use an adjacent lane, because it may not be necessary."""
     return way.waits_s >= LANE_WAITS_S[way.lane]
 
 
 def least_harmful(stay: Escape, lanes: Sequence[Escape], harm: Callable[[tuple[int, ...]], Harm]) -> Escape:
-    """Return the way that does least harm: to stay, or over a lane beside that is to be taken now or never.
+    """Return the path that does least harm: to stay, or an adjacent lane that must be taken now or never.
 
     Args:
         harm: takes the rows of those who are hit to what is compared.

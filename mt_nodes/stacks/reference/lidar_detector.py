@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LiDAR detectors have in common: which points they look at, and where faults can be planted in them."""
+"""The common part of LiDAR detectors: the points of interest, and the steps in which faults can be planted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HALF = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class LidarDetector(ABC):
-    """Finds obstacles in one cloud; remembers nothing between clouds."""
+    """Finds obstacles in a single cloud; it has no memory."""
 
     frame_id: str = param("base_link", help="frame of the points given: on the road, x forward, y left, z up")
     region_m: tuple[tuple[float, float], ...] = param(
@@ -52,7 +52,7 @@ class LidarDetector(ABC):
         )
 
     def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Return what is said of a cloud: here what is found in it."""
+        """Return the output for a cloud: here the obstacles in it."""
         return self.detect(points, stamp_ns)
 
     def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
@@ -73,7 +73,7 @@ class LidarDetector(ABC):
 
     @abstractmethod
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
-        """Return the obstacles in points that are numbers, of so many points at least."""
+        """Return the obstacles in finite points, of at least so many points each."""
 
     @cached_property
     def _steps(self) -> Steps:
@@ -90,7 +90,7 @@ class LidarDetector(ABC):
         return reduce(lambda steps, fault: fault.plant(steps), planted, honest)
 
     def watched(self, cloud: Points) -> npt.NDArray[np.bool_]:
-        """Return (N,) which points are of interest."""
+        """Return (N,) whether each point is of interest."""
         x, y = cloud[:, 0], cloud[:, 1]
         x_from, x_to, y_from, y_to = self.ego_box_m
         keep = inside(x, y, self.region_m) if self.use_region else np.hypot(x, y) <= self.max_range_m

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which traffic lights one stops."""
+"""Traffic lights at which the vehicle stops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HARDEST_MPS2 = {"yellow": 3.0, "red": 7.0}
 def stop_ahead(
     signals: SignalStates, way: LanePath, front_m: float, speed_mps: float, standstill_m: float
 ) -> Lead | None:
-    """Return the nearest stop line to stop at as if somebody stood behind it, None where the way is free.
+    """Return the nearest stop line to stop at, as a standing lead vehicle; None if the way is free.
 
     Args:
         signals: in the frame of the way. front_m, speed_mps: of the vehicle along the way.

@@ -23,7 +23,7 @@ _SCALE_STEP, _SAME_IOU = 1.12, 0.5
 def find_people(
     grey: npt.NDArray[np.uint8], rows: tuple[int, int], least_px: float, threshold: float, frame_id: str = ""
 ) -> ImageBoxes:
-    """Return a box around each person, surest first.
+    """Return a box around each person, highest score first.
 
     The picture and its mirror image are searched, so that no side of the street is preferred by where windows lie.
 
@@ -53,7 +53,7 @@ def find_people(
 
 
 def _windows(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
-    """Return the windows (M, 5) with a person: left, top, width, height, distance from the classifier's plane."""
+    """Return the windows (M, 5) with people: left, top, width, height, distance from the classifier's plane."""
     found, distance = _detector().detectMultiScale(
         grey, hitThreshold=0.0, winStride=(8, 8), padding=(16, 16), scale=_SCALE_STEP
     )
@@ -62,7 +62,7 @@ def _windows(grey: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
 
 
 def _surest(boxes: ImageBoxes) -> ImageBoxes:
-    """Keep of boxes (surest first) that overlap by half or more the surest."""
+    """Of boxes that overlap by half or more, keep the one with the highest score."""
     rows: list[int] = []
     overlap = iou(boxes.box_px, boxes.box_px)
     for row in range(len(boxes)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the closed loop that sees for itself: a LiDAR tracker in place of told objects, then the planner."""
+"""The closed-loop driver with its own perception: a LiDAR tracker in place of the world's objects, then the planner."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROADSIDE_M = 4.5
 
 @dataclass(frozen=True, eq=False)
 class GroundTracker(Tracker):
-    """The reference tracker on ground that does not move: tracks in the frame of odometry, not in the vehicle's."""
+    """The reference tracker with tracks in the odometry frame, which does not move, instead of the vehicle's."""
 
     def follow(
         self, points: Points, odometry: Odometry, stamp_ns: int | None = None, now_ns: int | None = None
@@ -62,7 +62,7 @@ class GroundTracker(Tracker):
 
 @dataclass(frozen=True, eq=False)
 class Pilot(Planner):
-    """Drives by its own eyes: what the tracker finds in clouds is where a world would tell objects.
+    """Drives by the objects that its tracker finds in clouds, instead of those that a world publishes.
 
     Route, odometry and lights are told; the rest is the planner's.
     """
@@ -79,7 +79,7 @@ class Pilot(Planner):
         object.__setattr__(self, "faults", named_faults(self.faults, "faults", *_KINDS))
 
     def __call__(self, inputs: Mapping[str, Any], stamp_ns: int | None = None, now_ns: int | None = None) -> Output:
-        """Return ``detections``, ``control`` and ``path``; nothing where a fault makes its eyes silent.
+        """Return ``detections``, ``control`` and ``path``; an empty output if a fault silences the tracker.
 
         Args:
             inputs: ``points`` (N, 4) x, y, z, intensity in ``frame_id``, ``odometry``, ``route`` and, where there are
@@ -106,14 +106,14 @@ class Pilot(Planner):
 
 
 def _on_ground(detections: Detections, ego: EgoPose) -> Detections:
-    """Return what the vehicle sees where it is on the ground."""
+    """Return detections of the vehicle's frame in the odometry frame."""
     xy = ego.turned(detections.center_m[:, :2]) + np.array([ego.x_m, ego.y_m])
     center = np.column_stack([xy, detections.center_m[:, 2]])
     return replace(detections, center_m=center, yaw_rad=detections.yaw_rad + ego.yaw_rad)
 
 
 def _in_vehicle_frame(tracks: Detections, ego: EgoPose) -> Detections:
-    """Return the reverse: tracks on the ground as the vehicle sees them."""
+    """Return tracks of the odometry frame in the vehicle's frame."""
     turned_back = EgoPose(0.0, 0.0, ego.yaw_rad, 0.0, 0.0)
     center = np.column_stack([ego.seen_from(tracks.center_m[:, :2]), tracks.center_m[:, 2]])
     velocity = np.column_stack([turned_back.seen_from(tracks.velocity_mps[:, :2]), np.zeros(len(tracks))])
@@ -121,12 +121,12 @@ def _in_vehicle_frame(tracks: Detections, ego: EgoPose) -> Detections:
 
 
 def _lasts(track: Track) -> bool:
-    """Tell whether a track is good for something now: of those that are not seen any more only people's are."""
+    """Tell whether a track is still used: of tracks without a current detection, only people's are."""
     return track.misses == 0 or str(track.box.label[0]) == "pedestrian"
 
 
 def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detections:
-    """Return objects of which those stand that are long and far beside the way."""
+    """Return the objects; long ones far beside the road get zero velocity."""
     way, ego = LanePath.of(route), pose_of(odometry)
     if way is None or not len(objects):
         return objects
@@ -136,6 +136,6 @@ def _roadside(objects: Detections, odometry: Odometry, route: Path) -> Detection
 
 
 def _moves(tracks: Detections) -> npt.NDArray[np.bool_]:
-    """Tell which of them (M,) are fast enough to be taken to move, and slow enough."""
+    """Tell which of them (M,) are fast enough to count as moving, and slow enough to be plausible."""
     speed, long = np.hypot(*tracks.velocity_mps[:, :2].T), tracks.size_m[:, 0] > _LONG_M
     return np.asarray(np.where(long, speed > _LONG_STANDS_MPS, (speed > _SHORT_STANDS_MPS) & (speed < _SHORT_MOST_MPS)))

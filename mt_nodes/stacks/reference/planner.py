@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of the closed loop: keeps to its route, follows, stops for people and red lights, evades if it must."""
+"""The closed-loop driver: follows its route and vehicles, stops for people and red lights, evades if necessary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _AT_ONCE_M = 0.1
 
 @dataclass(frozen=True)
 class _Decision:
-    """How to accelerate, how far left of the lane's middle to drive, and whether it is an emergency."""
+    """The target acceleration, the offset to the left of the lane's middle, and whether it is an emergency."""
 
     acceleration_mps2: float
     aside_m: float = 0.0
@@ -125,7 +125,7 @@ class Planner:
         return self.drive(Situation(inputs["objects"], odometry, inputs["route"], *more), stamp_ns)
 
     def drive(self, situation: Situation, stamp_ns: int | None) -> Output:
-        """Return what is said of a situation."""
+        """Return the output for a situation."""
         elapsed_s = self._memory.elapsed_s(stamp_ns)
         if elapsed_s != 0.0:  # the same instant again tells nothing new
             known = replace(situation, objects=situation.objects.take(situation.objects.finite))
@@ -149,7 +149,7 @@ class Planner:
 
     @property
     def _across_mps2(self) -> float:
-        """What it asks across the road while it evades."""
+        """The lateral acceleration that it commands while it evades."""
         grip = self._memory.grip.most_mps2
         return _GRIP_USED * grip if isfinite(grip) else self.evades_mps2
 
@@ -232,7 +232,7 @@ class Planner:
         return _Decision(min(accelerations), aside, any(map(law.emergency, leads)))
 
     def _has_struck(self, body: EgoBody, traffic: Traffic) -> bool:
-        """Tell whether the vehicle has hit whom it could not but hit."""
+        """Tell whether the vehicle has hit somebody that it could not avoid."""
         memory = self._memory
         memory.struck |= memory.harmful and body.touched(traffic)
         return memory.struck
@@ -240,7 +240,7 @@ class Planner:
     def _least_harmful(
         self, situation: Situation, traffic: Traffic, body: EgoBody, ways: Sequence[Escape]
     ) -> Escape | None:
-        """Return the way over a lane beside on which least harm is done, None where that is in the vehicle's own."""
+        """Return the adjacent lane's path that does least harm, None if the vehicle's own lane does."""
         memory, lanes = self._memory, [way for way in ways if way.lane == ALONG]
         stay = self._evasion.stay(body, traffic, max((way.past_m for way in lanes), default=0.0))
         memory.harmful = bool(stay.hits)
@@ -254,14 +254,14 @@ class Planner:
         return None if chosen is stay else chosen
 
     def _late(self, conflicts: Sequence[Conflict], body: EgoBody) -> Conflict | None:
-        """Return the first of those for whom brakes alone do not help any more."""
+        """Return the first conflict for which braking alone is not enough."""
         late = [conflict for conflict in conflicts if self._evasion.too_late(conflict.lead, body.speed_mps)]
         return min(late, key=lambda conflict: conflict.lead.gap_m) if late else None
 
     def _ways(
         self, situation: Situation, way: LanePath, traffic: Traffic, body: EgoBody, late: Conflict | None
     ) -> Sequence[Escape]:
-        """Return the ways past somebody, over the lane of the vehicle and those beside it."""
+        """Return the paths past somebody, in the vehicle's lane and in adjacent ones."""
         if late is None:
             return ()
         evasion = self._evasion
@@ -274,7 +274,7 @@ class Planner:
     def _escape(
         self, late: Conflict | None, ways: Sequence[Escape], body: EgoBody, elapsed_s: float
     ) -> tuple[Escape | None, int | None]:
-        """Return the way past somebody that is taken until he is behind, and the row of whom it passes for certain.
+        """Return the evasive path until the obstacle is behind, and the row of the obstacle that it certainly avoids.
 
         None while brakes do, and None where nobody is passed so.
         """
@@ -287,7 +287,7 @@ class Planner:
         return escape, late.lead.row if late is not None and certain else None
 
     def _aside_m(self, situation: Situation, elapsed_s: float) -> float:
-        """Return how far left of the lane's middle to drive, without haste."""
+        """Return the offset to the left of the lane's middle, in normal driving."""
         memory, most = self._memory, _SWAYS_MPS * elapsed_s
         memory.aside_m = eased(self._steps.aside_m(situation), memory.aside_m, most)
         return memory.aside_m
@@ -299,7 +299,7 @@ class Planner:
         return Pursuit(self.look_ahead_s, *self.look_ahead_m, _MARGIN * self.across_mps2)
 
     def _command(self, situation: Situation, decision: _Decision, curvature_1pm: float, elapsed_s: float) -> Control:
-        """Return what is told of an acceleration, eased, and a curvature."""
+        """Return the command for an acceleration, with limited jerk, and a curvature."""
         memory, target_mps2 = self._memory, decision.acceleration_mps2
         before = memory.acceleration_mps2
         jerk = self.emergency_jerk_mps3 if decision.emergency or memory.escape else self.jerk_mps3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the planner carries from instant to instant."""
+"""State of the planner between instants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Memory:
     output: Output = field(default_factory=Output)
 
     def elapsed_s(self, stamp_ns: int | None) -> float:
-        """Step on to an instant and return the time since the last one; after a jump of time all else is forgotten."""
+        """Return the time since the last instant; after a jump in time everything else is forgotten."""
         unknown = stamp_ns is None or self.stamp_ns is None
         elapsed = NOMINAL_PERIOD_S if unknown else (stamp_ns - self.stamp_ns) * 1e-9  # type: ignore[operator]
         if not 0.0 <= elapsed <= _PAUSE_S:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steering onto a way, and the line that is driven until then."""
+"""Steering onto a path, and the line driven until then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DECIMALS = 6
 
 @dataclass(frozen=True)
 class Pursuit:
-    """Pure pursuit: the arc from the rear axle, along the vehicle, that meets a point of the way ahead.
+    """Pure pursuit: the arc from the rear axle, tangential to the vehicle, that meets a point of the path ahead.
 
     Its curvature is 2 y / l² for a point at distance l, y to the left (R. C. Coulter, Implementation of the Pure
     Pursuit Path Tracking Algorithm, Carnegie Mellon, 1992).
@@ -33,11 +33,11 @@ class Pursuit:
     across_mps2: float
 
     def ahead_m(self, speed_mps: float) -> float:
-        """Return how far ahead one aims."""
+        """Return the look-ahead distance."""
         return float(np.clip(self.seconds * speed_mps, self.least_m, self.most_m))
 
     def curvature_1pm(self, way: LanePath, ego: EgoPose, aside_m: float) -> float:
-        """Return the curvature to drive, positive to the left, onto the way or a line ``aside_m`` to its left."""
+        """Return the curvature, positive to the left, onto the path or a line ``aside_m`` to its left."""
         station, _ = way.place(np.array([[ego.x_m, ego.y_m]]))
         aim = way.at(station + self.ahead_m(ego.speed_mps), aside_m)
         ((x, y),) = ego.seen_from(aim).tolist()
@@ -45,7 +45,7 @@ class Pursuit:
         return float(np.clip(2.0 * y / max(x * x + y * y, 1.0), -most, most))
 
     def path(self, way: LanePath, ego: EgoPose, aside_m: float) -> Path:
-        """Return the line that swings from where the vehicle is to ``aside_m`` left of the way, in ``base_link``."""
+        """Return the line from the vehicle's position to ``aside_m`` left of the path, in ``base_link``."""
         station, left = way.place(np.array([[ego.x_m, ego.y_m]]))
         ahead = np.arange(0.0, _PATH_M + _PATH_STEP_M / 2.0, _PATH_STEP_M)
         share = np.clip(ahead / self.ahead_m(ego.speed_mps), 0.0, 1.0)

@@ -25,7 +25,7 @@ ALPHA, BETA = 0.6, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """One followed obstacle: its number, its latest box, velocity (3,) in m/s, updates, and updates missed in a row."""
+    """One tracked obstacle: its number, latest box, velocity (3,) in m/s, updates, and updates missed in a row."""
 
     number: int
     box: Detections
@@ -46,7 +46,7 @@ class Track:
         return Track(self.number, box, velocity, self.hits + 1)
 
     def coasted(self, dt_s: float, confidence: float) -> Track:
-        """Return the track after an update without it: moved on, and less sure."""
+        """Return the track after an update without a detection: moved on, with a lower score."""
         box = replace(self.box, center_m=self.predicted(dt_s)[None], score=self.box.score * confidence)
         return replace(self, box=box, misses=self.misses + 1)
 
@@ -60,7 +60,7 @@ class _Memory:
 
 @dataclass(frozen=True, eq=False)
 class Tracking(LidarDetector):
-    """Follows a detector's obstacles from cloud to cloud and publishes those it has seen often enough.
+    """Tracks a detector's obstacles from cloud to cloud and publishes those it has detected often enough.
 
     Positions and velocities are relative to the moving vehicle. The same clouds in the same order give the same
     answers; after a jump of time (backwards, or ahead by more than ``max_gap_s``) it starts anew.
@@ -119,7 +119,7 @@ class Tracking(LidarDetector):
             self._memory.next_number += 1
 
     def _assign(self, expected: Floats, detected: Floats) -> dict[int, int]:
-        """Return detection by track: the pairing of least total distance among those within the gate."""
+        """Return detection by track: the assignment of least total distance within the gate."""
         distance = np.linalg.norm(expected[:, None, :2] - detected[None, :, :2], axis=2)
         rows, columns = linear_sum_assignment(np.minimum(distance, self.gate_m))
         return {int(i): int(j) for i, j in zip(rows, columns, strict=True) if distance[i, j] < self.gate_m}

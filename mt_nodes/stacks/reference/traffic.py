@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who will be where along the way, and with whom one would collide: prediction by constant velocity."""
+"""Prediction by constant velocity: who will be where along the path, and with whom the vehicle would collide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATERAL_RANGE_M, ALONG_SHARE = 8.0, 0.4
 
 @dataclass(frozen=True)
 class EgoPose:
-    """Where the vehicle is in the frame of the route, and how it moves."""
+    """The vehicle's pose in the frame of the route, and its motion."""
 
     x_m: float
     y_m: float
@@ -39,7 +39,7 @@ class EgoPose:
 
     @property
     def known(self) -> bool:
-        """Whether all of it is finite."""
+        """Whether all values are finite."""
         return all(map(isfinite, (self.x_m, self.y_m, self.yaw_rad, self.speed_mps, self.yaw_rate_radps)))
 
     def later(self, seconds: float) -> EgoPose:
@@ -50,23 +50,23 @@ class EgoPose:
         return EgoPose(x, y, self.yaw_rad + turn, self.speed_mps, self.yaw_rate_radps)
 
     def seen_from(self, xy_m: Floats) -> Floats:
-        """Return places (N, 2) of the route's frame in the vehicle's."""
+        """Return places (N, 2) of the route's frame in the vehicle's frame."""
         return seen_from(self.x_m, self.y_m, self.yaw_rad, xy_m)
 
     def turned(self, xy: Floats) -> Floats:
-        """Return vectors (N, 2) of the vehicle's frame along the axes of the route's."""
+        """Return vectors (N, 2) of the vehicle's frame in the axes of the route's frame."""
         c, s = np.cos(self.yaw_rad), np.sin(self.yaw_rad)
         return np.column_stack([c * xy[:, 0] - s * xy[:, 1], s * xy[:, 0] + c * xy[:, 1]])
 
 
 def pose_of(odometry: Odometry) -> EgoPose:
-    """Return the pose that odometry tells."""
+    """Return the pose and motion of odometry."""
     return EgoPose(odometry.x_m, odometry.y_m, odometry.yaw_rad, odometry.speed_mps, odometry.yaw_rate_radps)
 
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Everybody on the way, now (column 0) and later, a column every :data:`STEP_S`.
+    """All objects along the path, now (column 0) and later, one column every :data:`STEP_S`.
 
     Attributes:
         near_m, far_m, right_m, left_m: (N, T) extents along the way and to its left. along_mps: (N,) speed along it.
@@ -82,7 +82,7 @@ class Traffic:
     def predicted(
         cls, objects: Detections, ego: EgoPose, way: LanePath, horizon_s: float, drifts_mps: float, full: bool = True
     ) -> Traffic:
-        """Predict objects of the vehicle's frame, with velocities over the ground: each keeps its own.
+        """Predict objects in the vehicle's frame, each at its constant velocity over the ground.
 
         Who moves along the way keeps to its bends, and beside it where he drifts aside by less than ``drifts_mps``; who
         moves across it, or stands, goes straight on. Boxes keep their size; a velocity that is not known is none. Boxes
@@ -118,13 +118,13 @@ class Traffic:
 
     @property
     def times_s(self) -> Floats:
-        """(T,) of the columns."""
+        """Times (T,) of the columns."""
         return np.arange(self.near_m.shape[1], dtype=np.float64) * STEP_S
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """Somebody who is or will be in the way: whom to follow or to stop for, and when he is there."""
+    """Somebody who is or will be in the path: the lead to follow or stop for, and the time until then."""
 
     lead: Lead
     after_s: float
@@ -132,7 +132,7 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Swing:
-    """A way from one place beside the middle to another: as hard as one can to the one side, then to the other.
+    """A lateral move to another offset: full acceleration to one side, then to the other.
 
     From a speed u to one of w and on to none, by a, is a way of (w² - u²) / (2 a) + w² / (2 a).
 
@@ -149,7 +149,7 @@ class Swing:
 
     @property
     def _begins(self) -> tuple[float, float, float]:
-        """Side, speed to that side at first, and the highest."""
+        """Side, initial speed to that side, and highest speed."""
         side = 1.0 if self.to_m >= self.from_m else -1.0
         first = side * self.across_mps
         highest = sqrt(self.across_mps2 * abs(self.to_m - self.from_m) + first**2 / 2.0)
@@ -157,12 +157,12 @@ class Swing:
 
     @property
     def lasts_s(self) -> float:
-        """Until one is there."""
+        """Duration of the move."""
         _, first, highest = self._begins
         return self.late_s + (2.0 * highest - first) / self.across_mps2
 
     def at(self, times_s: Floats) -> tuple[Floats, Floats]:
-        """Return how far left of the middle one is at times, and how fast one goes to the left."""
+        """Return the offset to the left of the middle at times, and the speed to the left."""
         side, first, highest = self._begins
         rises_s = (highest - first) / self.across_mps2
         since = np.clip(times_s - self.late_s, 0.0, None)
@@ -176,7 +176,7 @@ class Swing:
 
 @dataclass(frozen=True)
 class EgoBody:
-    """The vehicle: where its bumpers are along the way, where its middle is beside it, how it moves, its width.
+    """The vehicle: stations of its bumpers, lateral offset of its middle, motion and width.
 
     ``across_mps`` is how fast it goes to the left of the way.
     """
@@ -192,7 +192,7 @@ class EgoBody:
     def conflicts(
         self, traffic: Traffic, aim_m: float, settles_m: float, spare_m: float, yields_s: float
     ) -> list[Conflict]:
-        """Return with whom one would collide, without braking, on the way ``aim_m`` to the left of the middle.
+        """Return everybody with whom the vehicle would collide, without braking, on the path at offset ``aim_m``.
 
         Args:
             traffic: the others.
@@ -219,7 +219,7 @@ class EgoBody:
         return found
 
     def _driven_m(self, seconds: Floats) -> Floats:
-        """Return the way driven in times, at constant speed, or slowing down as now until it stands."""
+        """Return the distance driven at times, at constant speed or decelerating to a standstill."""
         slows = max(-self.acceleration_mps2, 1e-6)
         driving = np.minimum(seconds, self.speed_mps / slows)
         return np.asarray(driving * (self.speed_mps - slows * np.maximum(driving, 0.0) / 2.0))
@@ -227,13 +227,13 @@ class EgoBody:
     def rows_hit(
         self, traffic: Traffic, aim_m: float, spare_m: float, until_s: float, slowing_mps2: float = 0.0
     ) -> tuple[int, ...]:
-        """Return the rows of whom one meets ``aim_m`` to the left of the middle, slowing down, until a time."""
+        """Return the rows of everybody that the vehicle hits at offset ``aim_m``, slowing down, until a time."""
         return self._touched(traffic, aim_m, aim_m, self._slowed_m(traffic, slowing_mps2), spare_m, until_s)
 
     def rows_hit_across(
         self, traffic: Traffic, swing: Swing, slowing_mps2: float, spare_m: float, until_s: float
     ) -> tuple[int, ...]:
-        """Return the rows of whom one meets while one swings aside, slowing down, until a time.
+        """Return the rows of everybody that the vehicle hits during a lateral move, slowing down, until a time.
 
         The front bumper goes ahead of the rear axle by the angle at which one drives then.
         """
@@ -244,7 +244,7 @@ class EgoBody:
         return self._touched(traffic, np.minimum(aside, bow), np.maximum(aside, bow), driven, spare_m, until_s)
 
     def touched(self, traffic: Traffic) -> bool:
-        """Tell whether somebody is where the vehicle is now."""
+        """Tell whether somebody overlaps with the vehicle now."""
         return bool(self._touched(traffic, self.left_m, self.left_m, np.zeros_like(traffic.times_s), 0.0, -STEP_S))
 
     def _slowed_m(self, traffic: Traffic, slowing_mps2: float) -> Floats:

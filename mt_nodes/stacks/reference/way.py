@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way ahead as a line: where places are along it and beside it, how it bends, how fast it may be driven."""
+"""The path ahead as a line: stations and offsets along it, its curvature, and its allowed speed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LanePath:
 
     @classmethod
     def of(cls, route: Path) -> LanePath | None:
-        """Return the way of a route, None of one that leads nowhere: fewer than two places, or none of numbers."""
+        """Return the path of a route, None if it has fewer than two finite places."""
         known = np.isfinite(route.pose[:, :2]).all(axis=1)
         points, limits = route.pose[known, :2], route.speed_mps[known]
         fresh = np.concatenate([[True], np.linalg.norm(np.diff(points, axis=0), axis=1) > 1e-6])[: len(points)]
@@ -47,27 +47,27 @@ class LanePath:
 
     @cached_property
     def stations_m(self) -> Floats:
-        """(K,) distance of each point from the first, along the way."""
+        """Distance (K,) of each point from the first, along the path."""
         return np.concatenate([[0.0], np.cumsum(self._lengths)])
 
     @cached_property
     def _headings(self) -> tuple[Floats, Floats]:
-        """Stations of the middles of the pieces, and their directions, without jumps."""
+        """Stations of the middles of the segments, and their directions, unwrapped."""
         middles = (self.stations_m[1:] + self.stations_m[:-1]) / 2.0
         return middles, np.unwrap(np.arctan2(self._steps[:, 1], self._steps[:, 0]))
 
     def heading_at(self, station_m: Floats) -> Floats:
-        """Return the direction of the way at stations, in radians without jumps."""
+        """Return the direction of the path at stations, in radians, unwrapped."""
         return np.asarray(np.interp(station_m, *self._headings))
 
     @cached_property
     def curvature_1pm(self) -> Floats:
-        """(K,) at each point, positive to the left."""
+        """Curvature (K,) at each point, positive to the left."""
         turn = self.heading_at(self.stations_m + _CHORD_M) - self.heading_at(self.stations_m - _CHORD_M)
         return np.asarray(turn / (2.0 * _CHORD_M))
 
     def place(self, places_m: Floats) -> tuple[Floats, Floats]:
-        """Return how far along the way and how far to its left places (N, 2) lie; it goes on straight at its ends."""
+        """Return station and offset to the left of places (N, 2); the path continues straight beyond its ends."""
         begin = self.points_m[:-1]
         away = places_m[:, None, :] - begin
         share = np.einsum("nki,ki->nk", away, self._steps) / self._lengths**2
@@ -82,7 +82,7 @@ class LanePath:
         return self.stations_m[nearest] + share[rows, nearest] * length, left
 
     def at(self, station_m: npt.ArrayLike, left_m: npt.ArrayLike = 0.0) -> Floats:
-        """Return places (n, 2) so far along the way, and so far to its left; beyond its ends it goes on straight."""
+        """Return places (n, 2) at stations and offsets to the left; the path continues straight beyond its ends."""
         stations = np.atleast_1d(np.asarray(station_m, dtype=np.float64))
         piece = np.clip(np.searchsorted(self.stations_m, stations, side="right") - 1, 0, len(self._steps) - 1)
         share = (stations - self.stations_m[piece]) / self._lengths[piece]
@@ -91,7 +91,7 @@ class LanePath:
         return np.asarray(self.points_m[piece] + share[:, None] * self._steps[piece] + aside)
 
     def allowed_mps(self, station_m: float, across_mps2: float, braking_mps2: float) -> float:
-        """Return the speed at a station from which limits, bends and the end of the way can be kept to.
+        """Return the speed at a station from which limits, bends and the end of the path can be respected.
 
         Args:
             across_mps2: most acceleration across the way, v² κ. braking_mps2: by which one slows down for what comes:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from functools import lru_cache
 from types import ModuleType
@@ -14,6 +15,8 @@ import numpy.typing as npt
 
 #: Open3D imports this for visualisation in a browser only; with its own dependencies, it is two thirds of the import.
 _DRAWS = "dash"
+#: In a notebook, Open3D would otherwise start a server for pictures, and say so at every import.
+_NO_VIEWER = "OPEN3D_DISABLE_WEB_VISUALIZER"
 
 
 @lru_cache
@@ -21,6 +24,7 @@ def open3d() -> Any:
     """Import Open3D, or return the module imported earlier; other imports of it get the same module."""
     if "open3d" in sys.modules or _DRAWS in sys.modules:
         return importlib.import_module("open3d")
+    os.environ.setdefault(_NO_VIEWER, "true")
     sys.modules[_DRAWS] = _Later(_DRAWS)
     try:
         return importlib.import_module("open3d")

@@ -19,6 +19,7 @@ from mt_nodes.engine.arm import start
 from mt_nodes.engine.journal import refuse_other_condition
 from mt_nodes.engine.summary.deaths import Deaths, death_line
 from mt_nodes.relations.relation import Relation
+from mt_nodes.report.search_page import write_search_page
 from mt_nodes.runs.campaign.search.search_run import CONFIRMED, SUMMARY, TRIALS, SearchRun
 from mt_nodes.runs.campaign.search.search_strategy import SearchResult, seek
 from mt_nodes.runs.campaign.search.search_summary import summed
@@ -177,6 +178,7 @@ def search(
     trials = () if state.played is None else tuple(state.played.trials)
     summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
     write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
+    write_search_page(run.out)
     return summary
 
 

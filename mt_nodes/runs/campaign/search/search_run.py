@@ -16,7 +16,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.relation import Relation, Suite
 from mt_nodes.relations.strength import Strength
-from mt_nodes.runs.campaign.search.search_request import SUFFIX, SearchRequest, axes_of, checked, places_of
+from mt_nodes.runs.campaign.search.search_axes import axes_of, places_of
+from mt_nodes.runs.campaign.search.search_request import SUFFIX, SearchRequest, checked
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.run_directory import StackRun
 
