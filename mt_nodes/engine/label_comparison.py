@@ -90,8 +90,8 @@ def _unfit(judge: Relation, outputs: tuple[Output, Output]) -> str:
         return "the check compares classes, which stack and data set name differently"
     if judge.baseline:
         return "the source arm was given a change as well"
-    if any(output.detections is None for output in outputs):
-        return "an arm said nothing"
+    if outputs[0].detections is None:
+        return "the source arm said nothing"
     return ""
 
 
@@ -119,10 +119,12 @@ class _Labelled:
         if isinstance(check, ObstaclesKept):
             probe = replace(probe, coverage=check.coverage)
         truth = bundle.truth
-        assert truth is not None and outputs[0].detections is not None and outputs[1].detections is not None
-        source, followup, objects = (
-            _numbered(rows) for rows in (outputs[0].detections, outputs[1].detections, truth.objects)
-        )
+        detected = outputs[0].detections
+        assert truth is not None and detected is not None, "others are unfit"
+        # A silent follow-up is judged as if it detected nothing.
+        answered = outputs[1].detections
+        answered = Detections.none(detected.frame_id, None) if answered is None else answered
+        source, followup, objects = (_numbered(rows) for rows in (detected, answered, truth.objects))
         region = check.region.resolve(bundle)
         carry = effects.carry(region.frame_id, bundle.transforms)
         return cls(

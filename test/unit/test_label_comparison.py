@@ -110,6 +110,13 @@ def test_a_verdict_is_the_same_with_and_without_labels() -> None:
     assert line["truth"] == {"case": "followup_wrong"} and Verdict.from_plain(line).marks == labelled[0].marks
 
 
+def test_a_silent_follow_up_has_lost_what_the_labels_say_is_there() -> None:
+    relation = Relation("r", "expected", "", (), KEPT)
+    answers = (Answer(AnswerStatus.ANSWERED, seen(A)), Answer.nothing(AnswerStatus.SILENT, "deadline"))
+    (verdict,) = Engine(True).judge(Offer(relation, (relation,)), Bundle(0, 0, 1, truth=truth(A)), answers, Effects())
+    assert (verdict.outcome, verdict.marks["truth"]) == (Outcome.VIOLATED, {"case": "followup_wrong"})
+
+
 def test_objects_without_points_are_not_demanded_of_a_detector() -> None:
     assert case(KEPT, seen(A), seen(A), truth(A, B, points=4)) == ("HOLDS", "not_comparable")
     few = replace(truth(A, B), points=np.array([50, 2]))
