@@ -13,15 +13,11 @@ import cv2
 import dataset_trees as trees
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.datasets.dataset_name import DatasetName, exists, is_dataset, located
 from mt_nodes.data.datasets.known_datasets import recording_files, recordings
-from mt_nodes.data.datasets.point_files import points_bytes, read_points
 from mt_nodes.data.ground_truth import points_in
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle
@@ -252,20 +248,6 @@ def test_a_folder_keeps_every_field_of_its_clouds(suffix: str, tmp_path: Path) -
     assert got[0].camera_infos[0].k.tolist() == trees.K.tolist()
 
 
-@pytest.mark.parametrize(("how", "close"), [({"write_ascii": True}, 1e-6), ({"compressed": True}, 0.0)])
-def test_other_kinds_of_pcd_are_read(how: dict[str, bool], close: float, tmp_path: Path) -> None:
-    import open3d
-
-    home = trees.folder(tmp_path)
-    path = home / "clouds" / "1317013200.0.pcd"
-    before = read_points(path)
-    assert open3d.t.io.write_point_cloud(str(path), open3d.t.io.read_point_cloud(str(path)), **how)
-    after = read_points(path)
-    assert set(after.dtype.names or ()) == set(before.dtype.names or ())
-    for name in before.dtype.names or ():
-        assert np.allclose(after[name], before[name], rtol=close or 1e-12, atol=close)
-
-
 @pytest.mark.parametrize(
     ("names", "stamps"),
     [
@@ -295,30 +277,6 @@ def test_rate_and_columns_of_a_folder_are_options(tmp_path: Path) -> None:
     assert got[0].cloud().fields == ("x", "y", "z", "intensity", "ring")
     with pytest.raises(InfrastructureError, match=r"0.bin: got 12000 bytes, expected a multiple of 28"):
         bundles(f"folder:{tmp_path},columns=7", require=("lidar",))
-
-
-LAYOUTS = st.lists(st.sampled_from(["u1", "i1", "<u2", "<i2", "<u4", "<i4", "<f4", "<f8"]), min_size=0, max_size=3).map(
-    lambda kinds: np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), *((f"f{i}", k) for i, k in enumerate(kinds))])
-)
-
-
-@settings(max_examples=25, deadline=None)
-@given(layout=LAYOUTS, data=st.data(), suffix=st.sampled_from([".npy", ".npz", ".pcd", ".ply"]))
-def test_points_survive_a_file_bit_for_bit(
-    layout: np.dtype[Any], data: st.DataObject, suffix: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    finite = {"allow_nan": False, "allow_infinity": False}
-    points = data.draw(npst.arrays(layout, st.integers(1, 4), elements=_elements(layout, finite)))
-    path = tmp_path_factory.getbasetemp() / f"points{suffix}"
-    path.write_bytes(points_bytes(points, suffix))
-    again = read_points(path)
-    assert again.dtype.names == layout.names or set(again.dtype.names or ()) == set(layout.names or ())
-    for name in layout.names or ():
-        assert again[name].tobytes() == points[name].tobytes() and again.dtype[name] == layout[name]
-
-
-def _elements(layout: np.dtype[Any], finite: dict[str, bool]) -> st.SearchStrategy[Any]:
-    return st.tuples(*(npst.from_dtype(layout[name], **finite) for name in layout.names or ()))
 
 
 @pytest.mark.parametrize(
@@ -427,18 +385,6 @@ def test_a_cut_cloud_is_no_cloud_without_points(suffix: str, tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-700])
     with pytest.raises(InfrastructureError, match=f"1317013200.1{suffix}"):
         bundles(f"folder:{home}", require=("lidar",))
-
-
-@pytest.mark.parametrize("suffix", [".pcd", ".ply"])
-def test_a_cut_cloud_in_text_is_refused(suffix: str, tmp_path: Path) -> None:
-    import open3d
-
-    path = trees.folder(tmp_path, suffix) / "clouds" / f"1317013200.1{suffix}"
-    assert open3d.t.io.write_point_cloud(str(path), open3d.t.io.read_point_cloud(str(path)), write_ascii=True)
-    assert len(read_points(path)) == 600
-    path.write_bytes(path.read_bytes()[:-700])
-    with pytest.raises(InfrastructureError, match=r"is cut off: got 58\d lines of points, expected 600"):
-        read_points(path)
 
 
 def test_frames_before_a_damaged_file_are_read(tmp_path: Path) -> None:
