@@ -144,6 +144,20 @@ def test_poses_of_a_raw_drive_lead_from_the_map_to_base_link(tmp_path: Path) -> 
     assert np.allclose(first[:3, :3], np.eye(3))
 
 
+def test_poses_are_those_of_base_link_and_not_of_the_imu(tmp_path: Path) -> None:
+    day = trees.kitti_raw(tmp_path)
+    for i, yaw in enumerate((0.0, 0.0, np.pi / 2)):
+        row = [49.0, 8.0, 112.0, 0.0, 0.0, yaw, *[0.0] * 24]
+        (day / f"2011_09_26_drive_0009_sync/oxts/data/{i:010d}.txt").write_text(trees.words(row))
+    (day / "2011_09_26_drive_0009_sync/oxts/timestamps.txt").write_text(
+        "".join(f"2011-09-26 13:02:25.{594360375 + i * 100_000_000:09d}\n" for i in range(3))
+    )
+    first, *_, last = (b.transforms.lookup("map", "base_link") for b in bundles(f"kitti:{day}"))
+    # base_link is 0.81 m ahead and 0.32 m to the right of the IMU, about which the vehicle turns.
+    assert (last - first)[:3, 3] == pytest.approx([0.32 - 0.81, 0.81 + 0.32, 0.0], abs=1e-6)
+    assert last[:3, :2].T.tolist() == pytest.approx(np.array([[0, 1, 0], [-1, 0, 0]]), abs=1e-9)
+
+
 def test_nuscenes_gives_key_frames_and_sweeps_and_labels_of_key_frames_alone(tmp_path: Path) -> None:
     got = bundles(f"nuscenes:{trees.nuscenes(tmp_path)}")
     assert len(got) == 2 * trees.FRAMES

@@ -75,6 +75,8 @@ KEPT, EQUAL, NOT_GAINED = ObstaclesKept(), ObstaclesEqual(), ObstaclesNotGained(
         (KEPT, seen(A, GHOST), seen(A), ("VIOLATED", "followup_right")),
         # That both miss B does not make the follow-up's loss of a false detection an error.
         (KEPT, seen(A, GHOST), seen(A), ("VIOLATED", "followup_right")),
+        # The follow-up still has the labelled car; what it lost beside it was a second box of the source.
+        (KEPT, seen(A, (10.0, 1.7)), seen(A), ("VIOLATED", "followup_right")),
         # What no label could tell is neither.
         (KEPT, seen(A, pole=True), seen(A), ("VIOLATED", "not_comparable")),
         (KEPT, seen(A, B, pole=True), seen(B), ("VIOLATED", "followup_wrong")),

@@ -44,6 +44,10 @@ def test_points_survive_a_file_bit_for_bit(
     finite = {"allow_nan": False, "allow_infinity": False}
     points = data.draw(npst.arrays(layout, st.integers(1, 4), elements=_elements(layout, finite)))
     path = tmp_path_factory.getbasetemp() / f"points{suffix}"
+    if suffix == ".ply" and {layout[name].str[1:] for name in layout.names or ()} & {"i1", "i2", "u4"}:
+        with pytest.raises(InfrastructureError, match=r"writes no .ply file with the fields x \(float32\), .*f0 \("):
+            points_bytes(points, suffix)
+        return
     path.write_bytes(points_bytes(points, suffix))
     again = read_points(path)
     assert again.dtype.names == layout.names or set(again.dtype.names or ()) == set(layout.names or ())
