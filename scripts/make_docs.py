@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import grimp
+from python_reference import reference as python_reference
 from rooms_picture import svg
 
 from mt_nodes.base.params import describe, strength_of
@@ -294,6 +295,7 @@ FILLED = {
         "steering form": lambda: parameters(SteeringForm),
     },
     "docs/nodes.md": {"nodes": nodes},
+    "docs/python.md": {"python reference": python_reference},
     "docs/relations.md": {"suites": suites},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},

@@ -16,7 +16,9 @@ def demo_drive(bag: str | os.PathLike[str], frames: int = FRAMES, seed: int = SE
     """Write a bag with a generated drive: clouds of a 64-beam LiDAR in a street, 10 Hz; return its path.
 
     Args:
-        bag: directory to write. frames: number of clouds; relations need 20. seed: of the street.
+        bag: directory to write.
+        frames: number of clouds; relations need 20.
+        seed: of the street.
 
     Raises:
         UsageError: the directory exists, or there are no frames.

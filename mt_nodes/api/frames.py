@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +99,8 @@ class Frame:
         Raises:
             UsageError: the frame has neither cloud nor image.
         """
-        return next(iter((*self.bundle.clouds, *self.bundle.images)), None) or self._lacking("cloud or image")
+        messages: tuple[Cloud | Image, ...] = (*self.bundle.clouds, *self.bundle.images)
+        return messages[0] if messages else self._lacking("cloud or image")
 
     @property
     def sensors(self) -> tuple[str, ...]:
@@ -120,9 +121,11 @@ class Frame:
         """Return a frame of your own arrays.
 
         Args:
-            points: (N, 3) or (N, 4) x, y, z in m and intensity. image: (H, W, 3) uint8, red, green, blue.
+            points: (N, 3) or (N, 4) x, y, z in m and intensity.
+            image: (H, W, 3) uint8, red, green, blue.
             frame_id: coordinate frame of both.
-            index: number of the frame, on which draws depend. stamp_ns: its stamp.
+            index: number of the frame, on which draws depend.
+            stamp_ns: its stamp.
 
         Raises:
             UsageError: an array has another shape, or there is none.
@@ -144,7 +147,7 @@ class Frame:
         """Return another frame of the same drive."""
         return Frame(bundle, self._drive)
 
-    def _lacking(self, what: str) -> Any:
+    def _lacking(self, what: str) -> NoReturn:
         has = ", ".join(self.sensors) or "no sensor"
         raise UsageError(f"frame {self.index} at {self.stamp_ns} ns has no {what}; it has {has}")
 
@@ -164,14 +167,15 @@ def frames(
     """Return the frames of a bag, one by one.
 
     Args:
-        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``.
+        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``, or a data set such as ``kitti:DIR``.
         sensors: ``lidar``, ``camera``; default: all that the bag has one topic of.
         topics: role -> topic, such as ``{"lidar": "/points"}``, where the bag has several candidates.
         transforms: YAML file with transforms that the bag lacks.
         limit: frames at most.
 
     Raises:
-        UsageError: no such bag, or it has no such sensor. InfrastructureError: it is damaged, or has no frame.
+        UsageError: no such bag, or it has no such sensor.
+        InfrastructureError: it is damaged, or has no frame.
     """
     if limit is not None and limit < 1:
         raise UsageError(f"limit: got {limit}, expected at least 1, or None for all frames")

@@ -108,7 +108,7 @@ def _stack(relation: Relation, name: str, settings: Mapping[str, Any], frame: Fr
 
 def _answer(value: Any, stack: Stack, frame: Frame) -> Answer:
     """Return a value as an answer of the stack to a frame, with the checks of a hosted callable."""
-    output = CallableHost(lambda data: value, stack, takes_stamp=False)(frame.lead, frame.bundle.transforms)
-    if output.silent:
+    if value is None:
         return Answer.nothing(AnswerStatus.SILENT, "None was given")
+    output = CallableHost(lambda data: value, stack, takes_stamp=False)(frame.lead, frame.bundle.transforms)
     return Answer(AnswerStatus.ANSWERED, output)

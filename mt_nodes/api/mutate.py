@@ -60,8 +60,8 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
         parameters: of the mutation, such as ``visibility_m=80``; see ``mt show NAME``.
 
     Raises:
-        UsageError: no such name or parameter, the frame has none of the sensors that change, or not one but no or
-            several frames take the place of this one.
+        UsageError: no such name or parameter, the frame has none of the sensors that change, or no or several
+            frames take the place of this one.
         NotApplicable: this frame has no valid follow-up; the text says why.
         InfrastructureError: the mutation broke its own guarantee.
     """

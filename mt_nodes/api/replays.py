@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from mt_nodes.engine.plan import ReplayRequest, suite_process
 from mt_nodes.engine.run_record import STACK_FILE, in_directory
 from mt_nodes.engine.summary.deaths import describe_deaths
 from mt_nodes.engine.summary.score_range import score_notes
+from mt_nodes.runs.relation_choice import left_out_lines
 from mt_nodes.runs.replay.execute import execute, in_process_arms
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.runs.replay.unused_transforms import transform_warnings
@@ -33,6 +34,8 @@ AnyPath = str | os.PathLike[str]
 #: Name of a shipped stack, path of a stack file, or a callable.
 AnyStack = AnyPath | Callable[..., Any]
 _LOG = "\n    | "
+#: Relations that a warning names for one reason; ``run.json`` has all.
+_NAMES_LEFT_OUT = 6
 
 
 def replay(
@@ -61,11 +64,12 @@ def replay(
     """Replay bags into a stack, source and follow-ups, and judge each pair; as ``mt replay`` does.
 
     Args:
-        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``; or several.
+        bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``, or a data set such as ``kitti:DIR``; or several.
         stack: name of a shipped stack, path of a stack file, or a callable: points (N, 4) float32 ``x y z intensity``
             in, boxes (M, 7) ``x y z length width height yaw`` in metres and radians out, or any other answer that
             `docs/stacks.md` allows. Each arm has a copy of a callable in a process of its own; a class is called there.
-        relations: names, files, patterns, tags and suites, as of ``--relations``; default: those that fit the stack.
+        relations: names or files, patterns such as ``noise_*``, ``tag:fog``, suites; default: those that fit the stack.
+            What a pattern or suite names and cannot judge the stack is left out, with a warning.
         settings: keys of the stack file, such as ``{"stateless": True}``, or for cameras
             ``{"inputs": "camera", "outputs": "boxes"}``.
         out: results directory, default ``mt_results/<time>``.
@@ -88,7 +92,7 @@ def replay(
 
     Raises:
         UsageError: an argument is wrong; the text says what to write.
-        StackError: the stack raised, died, hung or returned what cannot be read.
+        StackError: the stack died or hung, or on every frame raised or returned what cannot be read.
         InfrastructureError: a bag is damaged, or the results cannot be written.
         IsolationError: a ROS domain of an arm contains other nodes.
         KeyboardInterrupt: it was interrupted. What was judged until then is in the results directory in all cases.
@@ -96,8 +100,8 @@ def replay(
     given = (bag,) if isinstance(bag, (str, os.PathLike)) else tuple(bag)
     named = (relations,) if isinstance(relations, (str, os.PathLike)) else tuple(relations)
     request = ReplayRequest(
-        bags=tuple(map(os.fspath, given)),
-        relations=tuple(map(os.fspath, named)),
+        bags=tuple(os.fspath(one) for one in given),
+        relations=tuple(os.fspath(one) for one in named),
         stack_settings=dict(settings or {}),
         mode=mode,
         pace=pace,
@@ -115,6 +119,8 @@ def replay(
         report=report,
     )
     run = make_run(request, stack, None if out is None else os.fspath(out))
+    for line in left_out_lines(run.left_out, _NAMES_LEFT_OUT):
+        _warn(line)
     counter = PairCounter(run.pairs_to_come, progress or (lambda done, total, violated: None), _warn)
     result = carry_out(run, counter)
     _refuse_early_end(result)
@@ -125,7 +131,8 @@ def load(directory: AnyPath) -> Result:
     """Return the results of a finished run, from its results directory.
 
     Raises:
-        UsageError: there are none. InfrastructureError: they are damaged.
+        UsageError: there are none.
+        InfrastructureError: they are damaged.
     """
     from mt_nodes.report.run_files import read_summary, summary_of_a_killed_run
 
@@ -157,7 +164,8 @@ def make_run(request: ReplayRequest, stack: AnyStack, out: str | None) -> Run:
         file.write_text(yaml.safe_dump(stack_rows(stack, Path(place, FILE))), encoding="utf-8")
         checked = Run.make(completed(dataclasses.replace(request, stack=str(file))), Path(out or "."))
         checked.refuse_impossible()
-        return in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
+        run: Run = in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
+        return run
 
 
 def carry_out(run: Run, counter: PairCounter) -> Result:
@@ -207,7 +215,7 @@ def _save_with_callable(file: Path, run: Run) -> None:
 
 
 def _refuse_early_end(result: Result) -> None:
-    """Raise what ended a run early, and the exceptions of a stack that has answered nothing."""
+    """Raise what ended a run early, or left nothing to be judged because the stack failed on every frame."""
     summary, resume = result.summary, f"`mt replay --resume {result.directory}` goes on"
     if summary["interrupted"]:
         raise KeyboardInterrupt(f"interrupted; {resume}")
@@ -217,8 +225,8 @@ def _refuse_early_end(result: Result) -> None:
         if text := summary[name]:
             head, bar, log = str(text).partition(_LOG)
             raise kind(f"{head}; what was judged until then is in {result.directory}{bar}{log}")
-    if (deaths := summary.get("deaths")) and not any(summary["outcomes"].get(name) for name in ("HOLDS", "VIOLATED")):
-        raise StackError(f"{describe_deaths(deaths)}; nothing was judged, see {result.directory}")
+    if (deaths := summary.get("deaths")) and not any(verdict.decided for verdict in result.verdicts.values()):
+        raise StackError(f"{describe_deaths(deaths)}; nothing could be judged, the results are in {result.directory}")
 
 
 def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
@@ -228,4 +236,4 @@ def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _warn(warning: str) -> None:
-    sys.stderr.write(f"mt: warning: {warning}\n")
+    warnings.warn(warning, stacklevel=3)

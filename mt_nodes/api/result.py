@@ -93,7 +93,7 @@ class Result:
             got = "no such pair" if row is None else f"a pair that ended as {row.outcome}"
             raise UsageError(f"{self.directory}: '{pair}' is {got}, expected a violated one of result.pairs")
         lines = read_journal(self.directory / "result.jsonl")
-        detail = next((line.get("detail", {}) for line in lines if line.get("pair") == pair), {})
+        detail: Mapping[str, Any] = next((line.get("detail", {}) for line in lines if line.get("pair") == pair), {})
         return ViolatedPair(self.directory, row, *places_of(detail))
 
     @property

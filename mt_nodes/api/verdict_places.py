@@ -55,7 +55,8 @@ def _named(what: str, places: Sequence[AnyPlace]) -> str:
 
 def _places(detail: Mapping[str, Any], what: str) -> tuple[AnyPlace, ...]:
     on_ground = (Place(float(x), float(y), *_label(more)) for x, y, *more in detail.get(f"{what}_at", ()))
-    in_image = (ImagePlace(*map(float, row[:4]), *_label(row[4:])) for row in detail.get(f"{what}_px", ()))
+    boxes = ((map(float, row[:4]), row[4:]) for row in detail.get(f"{what}_px", ()))
+    in_image = (ImagePlace(x0, y0, x1, y1, *_label(more)) for (x0, y0, x1, y1), more in boxes)
     return (*on_ground, *in_image)
 
 

@@ -32,7 +32,8 @@ class RelationVerdict:
         why: the reason, for people.
         kind: ``necessary`` or ``expected``.
         decided, violated: numbers of pairs.
-        rate: share of violated pairs, None if none was decided. ci95: its 95 % interval, and ``ci95_method``.
+        rate: share of violated pairs, None if none was decided.
+        ci95, ci95_method: its 95 % interval, and how it was computed.
         lost, gained: objects over all decided pairs.
         control, sham: decided and violated pairs of the background.
         p_adjusted: of the test against the background, adjusted for the relations of the run.
@@ -61,11 +62,11 @@ class RelationVerdict:
     def of(cls, relation: str, plain: Mapping[str, Any]) -> RelationVerdict:
         """Read a relation of ``summary.json``."""
         names = ("why", "kind", "decided", "violated", "rate", "ci95_method", "lost", "gained", "p_adjusted", "because")
-        values = {name: plain[name] for name in names}
+        values: dict[str, Any] = {name: plain[name] for name in names}
         ci95 = None if plain["ci95"] is None else (float(plain["ci95"][0]), float(plain["ci95"][1]))
-        arms = {arm: PairTally(plain[arm]["decided"], plain[arm]["violated"]) for arm in ("control", "sham")}
+        values |= {arm: PairTally(plain[arm]["decided"], plain[arm]["violated"]) for arm in ("control", "sham")}
         outcome, waived = RelationOutcome(plain["outcome"]), bool(plain.get("waived"))
-        return cls(relation=relation, outcome=outcome, waived=waived, ci95=ci95, **arms, **values)
+        return cls(relation=relation, outcome=outcome, waived=waived, ci95=ci95, **values)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(NO_TRUTH.format("RelationVerdict", 'such as verdict.outcome == "PASS"'))

@@ -42,7 +42,7 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         paragraph(UNSTAMPED)
     print_waivers(summary)
     totals = ", ".join(f"{count} {outcome}" for outcome, count in summary["outcomes"].items() if count)
-    paragraph(f"{summary['offered']} pairs offered: {totals or 'none'}")
+    paragraph(f"{counted(summary['offered'], 'pair')} offered: {totals or 'none'}")
     for line in over_all(summary["relations"].values()):
         paragraph(f"  {line}")
     if by_arrival := summary.get("by_arrival"):

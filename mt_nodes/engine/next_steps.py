@@ -58,11 +58,11 @@ def pair_steps(results_dir: Path, pair: str, request: Mapping[str, Any] | None =
         NextStep("reproduce", "make it again, bit for bit", command(results_dir, parsed)),
     ]
     if ("bags" in request or "scenarios" in request) and not (results_dir / SHRUNK_FILE).is_file():
-        steps.append(NextStep("shrink", "find the smallest change that still fails", _typed("shrink", place, pair)))
+        steps.append(NextStep("shrink", "the smallest change that still fails", _typed("shrink", place, pair)))
     file = f"evidence/{evidence_name(parsed)}"
     if (results_dir / file).is_file():
         typed = shlex.join(["foxglove-studio", str(place / file)])
-        steps.append(NextStep("open", "both inputs and both outputs in Foxglove", typed, file))
+        steps.append(NextStep("open", "inputs and outputs in Foxglove", typed, file))
     return steps
 
 

@@ -127,8 +127,8 @@ def _few(canvas: _Canvas, added: Floats) -> Iterator[str]:
 
 
 def _pixels(canvas: _Canvas, xyz: Floats, columns: int, rows: int) -> tuple[npt.NDArray[np.int64], ...]:
-    at = np.floor(canvas.places(xyz[:, :2]) * _PIXELS).astype(np.int64)
-    seen = at[((at >= 0) & (at < (columns, rows))).all(axis=1)]
+    at = canvas.places(xyz[:, :2]) * _PIXELS
+    seen = at[((at >= 0) & (at < (columns, rows))).all(axis=1)].astype(np.int64)  # a place that is NaN is not seen
     return seen[:, 0], seen[:, 1]
 
 
@@ -177,6 +177,8 @@ def _labels(canvas: _Canvas, view: PairView, boxes: Floats, labels: Texts, lost:
         if str(label) != "unknown" and not (np.hypot(*(special - box[:2]).T) < _SAME_M).any():
             wanted.append((box[:2], str(label), "wide"))
     for place, text, name in wanted:
+        if not np.isfinite(place).all():
+            continue
         (right, down), half = canvas.places(place)[0].tolist(), _LETTER * len(text) / 2.0
         for beside in (-14.0, 22.0):
             spot = (right - half, down + beside - _LINE, right + half, down + beside)

@@ -22,6 +22,7 @@ from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import Headline, headline
+from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.shrunk_headline import FILE as SHRUNK_FILE
 from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
@@ -83,7 +84,7 @@ def write_report(
         "front_drive": front,
         "beside": beside(results_dir),
         "summary": summary,
-        "relations": _worst_first(summary["relations"]),
+        "relations": _worst_first(summary["relations"], found.relation),
         "looped": looped,
         "shrunk": shrunk,
         "condition": dict(flat(journal.condition)),
@@ -106,6 +107,7 @@ def write_report(
         "packed": packed_pairs(results_dir, journal.rows, violated) if journal.rows else "",
         "scripts": scripts.of_report(drives=bool(driven), pairs=bool(journal.rows)),
         "counted": counted,
+        "oracle_lines": oracle_lines,
     }
     path = results_dir / "report.html"
     page = environment().get_template("report.html.j2").render(**told, parts=list(_parts(told)))
@@ -119,9 +121,10 @@ def _headline(summary: Mapping[str, Any], shrunk: Mapping[str, Any] | None) -> H
     return found if shrunk is None else replace(shrunk_headline(shrunk), relation=found.relation, pair=found.pair)
 
 
-def _worst_first(relations: Mapping[str, Any]) -> dict[str, Any]:
+def _worst_first(relations: Mapping[str, Any], first: str) -> dict[str, Any]:
+    """Return the relations by their outcomes, that of the headline first."""
     order = ("FAIL", "UNSTABLE", "INCONCLUSIVE", "PASS")
-    return dict(sorted(relations.items(), key=lambda named: order.index(named[1]["outcome"])))
+    return dict(sorted(relations.items(), key=lambda named: (named[0] != first, order.index(named[1]["outcome"]))))
 
 
 def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -133,6 +136,8 @@ def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "drives", "Drives"
     if told["packed"]:
         yield "pairs", "All pairs"
+    if any("ground_truth" in relation for relation in told["relations"].values()):
+        yield "ground-truth", "Ground truth"
     yield "statistics", "Statistics"
     if told["coverage"]:
         yield "coverage", "Coverage"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, RelationOutcome
 
 _NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -70,7 +71,7 @@ def write_entries(path: Path, entries: Sequence[JunitCase], summary: Mapping[str
 def _relation_trouble(relation: Mapping[str, Any]) -> Iterator[Trouble]:
     arms = (relation, relation["control"], relation["sham"])
     if errors := sum(arm["outcomes"].get(Outcome.ERROR.value, 0) for arm in arms):
-        yield "error", Outcome.ERROR.value, f"{errors} pairs ended in ERROR, control and sham included"
+        yield "error", Outcome.ERROR.value, f"{counted(errors, 'pair')} ended in ERROR, control and sham included"
     if relation["outcome"] != RelationOutcome.PASS.value and not relation.get("waived"):
         yield "failure", relation["outcome"], relation["why"]
 

@@ -42,10 +42,10 @@ def number(value: float) -> str:
 
 
 def path(points: npt.ArrayLike, *, closed: bool = False) -> str:
-    """Return places (N, 2) as data of a path; it is interrupted at NaN."""
+    """Return places (N, 2) as data of a path; it is interrupted where one is not finite."""
     parts, pen = [], "M"
     for x, y in np.asarray(points, dtype=np.float64).reshape(-1, 2).tolist():
-        if math.isnan(x) or math.isnan(y):
+        if not (math.isfinite(x) and math.isfinite(y)):
             pen = "M"
             continue
         parts.append(f"{pen}{number(x)} {number(y)}")

@@ -88,7 +88,7 @@ def test_labels_stand_beside_the_verdicts_of_a_replay(
     marks = {row["truth"] for row in rows if row["relation"] == "noise_outside_roi_100"}
     assert marks == {"followup_wrong"} and {r["truth"] for r in rows if "@" in r["draw"]} == {""}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert '<h2 id="ground-truth">' in page and "12 / 12" in page
+    assert '<h2 id="ground-truth">Ground truth</h2>' in page and 'href="#ground-truth"' in page and "12 / 12" in page
     # Made again from the journal alone, the summary says the same.
     assert main(["report", str(tmp_path / "out")]) in (0, 1)
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["relations"] == summary["relations"]

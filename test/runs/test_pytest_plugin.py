@@ -75,7 +75,7 @@ def test_truth(mt_bag):
     assert "AssertionError: FAIL (exit code 1)" in text and "lost unknown at (20.0, 3.0) m" in text
     assert f"reproduce: mt reproduce {pytester.path.parent}" in text and "  picture: " in text
     picture = next(Path(line.split(": ", 1)[1]) for line in text.splitlines() if "  picture: " in line)
-    assert picture.suffix == ".png" and picture.is_file()
+    assert picture.suffix == ".svg" and picture.is_file()
     for words in ("INCONCLUSIVE: 3 frames decided", "UNSTABLE", "21 NOT_APPLICABLE", "pairs ended in ERROR"):
         assert words in text
     assert "raised ZeroDivisionError: division by zero" in text and "neither true nor false" in text

@@ -40,7 +40,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_the_notebook_finds_the_fault_and_mends_it(executed: Any) -> None:
     texts = said(executed.cells)
     assert "VIOLATED: lost" in texts[2] and ">FAIL</b>" in texts[3] and ">PASS</b>" in texts[5], texts
-    assert "data:image/png;base64," in str(executed.cells[9].outputs), "the picture of the worst pair"
+    assert "data:image/svg+xml;base64," in str(executed.cells[9].outputs), "the picture of the worst pair"
 
 
 def test_the_stored_outputs_are_those_of_the_code(executed: Any) -> None:

@@ -14,21 +14,25 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
 from mt_nodes.engine.pair_view import PairView, evidence_file, load_view
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import PICTURED
+from mt_nodes.relations.checks.obstacles import describe
 from mt_nodes.report import birdseye
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, write_report
 from mt_nodes.report.junit import write_junit
+from mt_nodes.report.svg_parts import ticks
 
 NOISE = RelationInfo("noise", "necessary", 20, "Noise outside must not matter.", ("REQ-7",))
 FOG = RelationInfo("fog", "expected", 20, "Light fog must not hide <obstacles>.")
@@ -312,6 +316,24 @@ def test_why_pairs_were_not_decided_is_said_of_each_relation(tmp_path: Path) -> 
     assert "of control" not in text
 
 
+def test_what_the_labels_of_a_data_set_say_is_in_the_row_of_the_relation(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", verdicts("noise", {3: 1}), NOISE)
+    share = {
+        "wrong": 1,
+        "compared": 1,
+        "rate": 1.0,
+        "ci95": [0.2, 1.0],
+        "ci95_method": "Wilson",
+        "not_comparable": {},
+        "unlabelled": 0,
+    }
+    summary = json.loads((run / "summary.json").read_text())
+    summary["relations"]["noise"]["ground_truth"] = {"precision": share, "blind_spot": {**share, "ci95": None}}
+    (run / "summary.json").write_text(json.dumps(summary))
+    text = " ".join(Page(write_report(run).read_text()).text.split())
+    assert "By the labels, the follow-up is really wrong in 1 of 1 violated pairs (20.0 … 100.0 %); both are" in text
+
+
 def test_report_needs_journal_and_summary_but_not_run_json(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", verdicts("noise", {}), NOISE)
     (run / "run.json").unlink()
@@ -371,6 +393,51 @@ def test_window_is_around_the_region_and_what_differs() -> None:
 
 def test_a_picture_of_nothing_can_be_drawn() -> None:
     assert all("<svg" in svg_of(uri) for uri in birdseye.draw(PairView.of({})))
+
+
+def test_what_is_not_finite_is_left_out_of_a_picture_and_names_are_texts() -> None:
+    boxes = arrays()["source_boxes"].copy()
+    boxes[0, 0] = np.nan
+    cloud = np.array([[1.0, 2.0, 0.0], [np.nan, np.nan, np.nan], [np.inf, 0.0, 0.0]], dtype=np.float32)
+    labels = np.array(["<b>&", "</text>"])
+    view = PairView.of(arrays(source_xyz=cloud, source_boxes=boxes, source_labels=labels))
+    for uri in birdseye.draw(view):
+        svg = re.sub('base64,[^"]*', "", svg_of(uri))
+        ET.fromstring(svg)
+        assert "nan" not in svg and "inf" not in svg and "<b>" not in svg
+
+
+def test_the_points_of_a_picture_are_where_they_are() -> None:
+    """One point at each corner of a square, one of them added; ahead is to the right, left is up."""
+    region = np.array([[0.0, -20.0], [40.0, -20.0], [40.0, 20.0], [0.0, 20.0]])
+    cloud = np.array([[10.0, 10.0, 0.0], [30.0, 10.0, 0.0], [10.0, -10.0, 0.0]])
+    view = PairView.of(
+        {"region": region, "source_xyz": cloud, "followup_xyz": cloud, "added_xyz": np.array([[30.0, -10.0, 0.0]])}
+    )
+    x0, x1, y0, y1 = view.window
+    for uri, added in zip(birdseye.draw(view), (False, True), strict=True):
+        (image,) = re.findall(r'href="data:image/png;base64,([^"]+)"', svg_of(uri))
+        pixels = cv2.imdecode(np.frombuffer(base64.b64decode(image), np.uint8), cv2.IMREAD_UNCHANGED)
+        high, wide, _ = pixels.shape
+        rows, columns = np.nonzero(pixels[..., 3])
+        at = {
+            (round(x0 + (x1 - x0) * c / wide), round(y1 - (y1 - y0) * r / high))
+            for r, c in zip(rows, columns, strict=True)
+        }
+        assert at == {(10, 10), (30, 10), (10, -10), *([(30, -10)] if added else [])}
+        pink = {tuple(pixel) for pixel in pixels[..., :3][pixels[..., 3] == 255].tolist()}
+        assert ((0xA7, 0x79, 0xCC) in pink) == added
+
+
+def test_round_numbers_lie_between_the_ends() -> None:
+    assert ticks(0.0, 40.0, 8) == [0.0, 10.0, 20.0, 30.0, 40.0] and ticks(-6.0, 46.0, 8) == [0, 10, 20, 30, 40]
+    assert ticks(0.001, 0.0042, 5) == [0.001, 0.002, 0.003, 0.004]
+    assert ticks(3.0, 3.0, 5) == [3.0] and ticks(np.nan, 1.0, 5) == [] and ticks(-0.4, 0.4, 3) == [0.0]
+
+
+def test_nothing_is_at_minus_zero() -> None:
+    one = Detections.make("base_link", None, [[20.0, -0.04, 0.0]], [[4.0, 2.0, 1.5]], [0.0], ["car"])
+    assert describe(one, np.array([True])) == "car at (20.0, 0.0) m"
 
 
 def test_wrong_shapes_are_refused_with_the_file_and_the_array(tmp_path: Path) -> None:

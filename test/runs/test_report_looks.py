@@ -120,6 +120,16 @@ def test_a_page_that_decided_nothing_is_not_green(tmp_path: Path) -> None:
     assert "Nothing was decided with fog: 30 NOT_APPLICABLE" in text and "✓ PASS" not in text
 
 
+def test_of_many_relations_those_that_pass_are_one_row(tmp_path: Path) -> None:
+    names = [f"noise_{n}" for n in range(14)]
+    rows = [row for name in names for row in verdicts(name, {3: 1} if name == "noise_7" else {})]
+    made = write_run(tmp_path / "run", rows, *(RelationInfo(name, "necessary") for name in names))
+    text = write_report(made).read_text()
+    failed, fold = text.index("<h3>noise_7</h3>"), text.index("✓ PASS</span> 13 relations</summary>")
+    passed = [text.index(f"<h3>{name}</h3>") for name in names if name != "noise_7"]
+    assert failed < fold < min(passed)
+
+
 # --- on a screen
 
 _TOP = "(box => [box.top + scrollY, box.bottom + scrollY])(document.querySelector('%s').getBoundingClientRect())"

@@ -63,6 +63,15 @@ def test_a_fail_says_the_change_what_vanishes_how_often_and_the_own_flicker() ->
     assert (found.verdict, found.relation, found.pair) == ("FAIL", "noise", "0/7/noise/0")
 
 
+def test_what_is_violated_by_gains_alone_is_not_said_to_be_lost() -> None:
+    gained = line(1, "VIOLATED", gained=2, reason="gained car at (1, 2) m", margin=-2)
+    lines = [*(line(n) for n in range(4, 26)), *flicker()]
+    both = told([lost(3, "car"), gained, *lines])
+    assert "the stack loses or gains obstacles in 2 of 24 frames, at worst losing 1 of 11 cars at once" in both.sentence
+    alone = told([gained, *lines])
+    assert "violates the relation in 1 of 23 frames (the worst: gained car at (1, 2) m)" in alone.sentence
+
+
 def test_the_worst_pair_is_none_of_control_and_sham_and_the_worst_of_the_relation_that_fails_most() -> None:
     fog = [line(n, "HOLDS", "fog_10/0") for n in range(25)]
     noisy = line(1, "VIOLATED", "identity/0@fog_10", lost=9, margin=-9)

@@ -102,7 +102,8 @@ def _violation(name: str, row: Row) -> str:
     share = f"{row['violated']:,} of {cases(row, row['decided'])}"
     lost = lost_words(row)
     if lost:
-        found = f"the stack loses obstacles in {share}, at worst {lost} at once"
+        verb = "loses or gains" if row["gained"] else "loses"
+        found = f"the stack {verb} obstacles in {share}, at worst {'losing ' if row['gained'] else ''}{lost} at once"
     else:
         reason = row.get("worst", {}).get("reason", "")
         found = f"the stack violates the relation in {share}" + (f" (the worst: {reason})" if reason else "")

@@ -177,7 +177,7 @@ def exit_code(
         (interrupted, ExitCode.INTERRUPTED, "interrupted"),
         (isolation is not None, ExitCode.ISOLATION, f"refused: {isolation}"),
         (infrastructure is not None, ExitCode.INFRASTRUCTURE, f"infrastructure: {infrastructure}"),
-        (errors > 0, ExitCode.INFRASTRUCTURE, f"{errors} pairs ended in ERROR"),
+        (errors > 0, ExitCode.INFRASTRUCTURE, f"{counted(errors, 'pair')} ended in ERROR"),
         (bool(failed), ExitCode.FAIL, f"FAIL: {', '.join(failed)}"),
         (not relations, ExitCode.UNDECIDED, "no relation was offered, so nothing was decided"),
         (bool(undecided), ExitCode.UNDECIDED, f"inconclusive or unstable: {', '.join(undecided)}"),

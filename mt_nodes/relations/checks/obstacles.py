@@ -228,11 +228,16 @@ def describe(obstacles: Detections, rows: Mask) -> str:
     """Describe obstacles by class and position: ``pedestrian at (23.1, -2.0) m``; beyond a few, by number."""
     chosen = obstacles.take(rows)
     texts = [
-        f"{label} at ({x:.1f}, {y:.1f}) m"
+        f"{label} at ({_tenths(x)}, {_tenths(y)}) m"
         for label, (x, y, _) in zip(chosen.label[:_NAMED].tolist(), chosen.center_m[:_NAMED].tolist(), strict=True)
     ]
     more = len(chosen) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more else "")
+
+
+def _tenths(value: float) -> str:
+    # Adding zero turns a negative zero into zero.
+    return f"{round(value, 1) + 0.0:.1f}"
 
 
 def places(obstacles: Detections, rows: Mask) -> list[list[Any]]:

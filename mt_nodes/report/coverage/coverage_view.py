@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Sequence
 from html import escape
 
+from mt_nodes.base.wording import counted
 from mt_nodes.data.polar_cells import BEARING_DEG, RANGE_M
 from mt_nodes.report.coverage.coverage import BEARINGS_DEG, CellCount, Coverage, CoverageCell
 
@@ -41,8 +42,8 @@ def summary(coverage: Coverage) -> list[str]:
     lines = []
     for weather, t in sorted(coverage.weathers.items()):
         nowhere = f"; {t.decided_nowhere} of them without a place" if t.decided_nowhere else ""
-        lines.append(f"{weather}: {t.violated} of {t.decided} pairs violated{nowhere}")
-    return [*lines, f"{coverage.undecided} pairs were not decided"]
+        lines.append(f"{weather}: {t.violated} of {counted(t.decided, 'pair')} violated{nowhere}")
+    return [*lines, f"{counted(coverage.undecided, 'pair')} not decided"]
 
 
 def coverage_html(coverage: Coverage) -> str:

@@ -154,7 +154,7 @@
     const rows = [["measured", number(told.measured[i], unit)], ["bound", number(told.bound[i], unit)], ["margin", number(told.margin[i], unit)],
       ["lost / gained", driven ? "" : `${told.lost[i]} / ${told.gained[i]}`], ["class", text("object_class", i).replaceAll(";", ", ")], ["range", number(told.range_m[i], "m")],
       ["commanded", told.source && Number.isFinite(told.source[i]) ? `${number(told.source[i])} expected, ${number(told.followup[i]) || "none"} in the follow-up` : ""]];
-    for (const [name, value] of rows) if (value) list.append(made("dt", {}, name), made("dd", {}, value));
+    for (const [name, value] of rows) if (value) list.append(made("div", {}, made("dt", {}, name), made("dd", {}, value)));
     return list;
   }
   const step = (by, label) => made("button", { type: "button", class: by < 0 ? "before" : "after", click: () => { const to = found[found.indexOf(opened) + by]; if (to !== undefined) location.hash = linkOf(to); } }, label);

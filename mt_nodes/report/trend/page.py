@@ -23,16 +23,16 @@ from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, number, path, ticks
 
 _HERE = Path(__file__).parent / "templates"
-#: Longest label of the axis; longer ones lose their beginning, because paths differ at their ends.
-_MAX_LABEL = 24
+#: Lines of a label below the axis; longer ones lose their beginning, because paths differ at their ends. Width of a
+#: letter, and how many of them at least make a line.
+_LINES, _LETTER, _LEAST_LETTERS = 3, 6.6, 7
 #: The report in a version's results directory.
 REPORT = "report.html"
 #: Plot and the room around it, in units of the SVG.
 _WIDTH, _HIGH, _LEFT, _ABOVE, _BELOW = 480, 150, 48, 8, 70
 _STYLE = (
     f".between{{fill:none;stroke:{GREY}}}.failed{{stroke:{VERMILLION};stroke-width:2}}.failed.dot{{fill:{VERMILLION}}}"
-    f".other{{stroke:{BLUE};stroke-width:2}}.other.dot{{fill:#fff}}.narrow{{display:none}}"
-    "@media (max-width:450px){.narrow{display:inline}}"
+    f".other{{stroke:{BLUE};stroke-width:2}}.other.dot{{fill:#fff}}"
     f"@media (prefers-color-scheme:dark){{.other{{stroke:{LIGHT_BLUE}}}.other.dot{{fill:#15181c}}}}"
 )
 _Place = tuple[float, float]
@@ -47,7 +47,10 @@ def write_page(file: Path, found: Mapping[str, Any]) -> None:
     shared = environment()
     loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])])
     labels = [version["label"] for version in found["versions"]]
-    rows = [{**row, "plot": plot(row, labels)} for row in found["relations"]]
+    rows = [
+        {**row, "plot": plot(row, labels), "loud": bool(row["changes"] or row["failing_since"])}
+        for row in found["relations"]
+    ]
     reports = [_link(file.parent, Path(version["path"]) / REPORT) for version in found["versions"]]
     template = shared.overlay(loader=loader).get_template("trend.html.j2")
     page = template.render(found=found, front=front(found), rows=rows, reports=reports, symbols=SYMBOLS)
@@ -94,7 +97,7 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
     A version in which the relation is FAIL has a filled square, any other an open circle; changes are dashed lines.
     """
     known = [(at, p) for at, p in enumerate(row["points"]) if p and p["rate"] is not None]
-    top = max((100.0 * p["ci95"][1] for _, p in known), default=0.0) or 1.0
+    top = 1.06 * max((100.0 * p["ci95"][1] for _, p in known), default=0.0) or 1.0
     pitch = _WIDTH / max(1, len(labels))
 
     def place(at: float, percent: float) -> tuple[float, float]:
@@ -112,10 +115,11 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
         x = number(place(labels.index(change["version"]) - 0.5, 0.0)[0])
         parts.append(f'<path class="line" stroke-dasharray="5 4" d="M{x} {_ABOVE}V{_ABOVE + _HIGH}"/>')
     for at, label in enumerate(labels):
-        x, y = number(place(at, 0.0)[0]), _ABOVE + _HIGH + 16
-        turned = f'transform="rotate(-25 {x} {y})" text-anchor="end"'
-        parts.append(f'<text class="narrow" x="{x}" y="{y + 4}" text-anchor="middle">{at + 1}</text>')
-        parts.append(f'<text class="wide" x="{x}" y="{y}" {turned}>{at + 1}: {escape(_cut(label))}</text>')
+        x = number(place(at, 0.0)[0])
+        for number_of_line, line in enumerate((str(at + 1), *_lines(label, int(pitch / _LETTER)))):
+            kind = ' class="wide"' if number_of_line else ""
+            y = _ABOVE + _HIGH + 16 + 13 * number_of_line
+            parts.append(f'<text{kind} x="{x}" y="{y}" text-anchor="middle">{escape(line)}</text>')
     return data_uri(document(_LEFT + _WIDTH + 8, _ABOVE + _HIGH + _BELOW, parts, _STYLE))
 
 
@@ -130,6 +134,10 @@ def _point(point: Mapping[str, Any], low: _Place, high: _Place, rate: _Place) ->
     return f'<path class="{kind}" d="M{number(x)} {number(low[1])}V{number(high[1])}"/>{shape}'
 
 
-def _cut(label: str) -> str:
-    shown = in_utf8(label)
-    return shown if len(shown) <= _MAX_LABEL else f"…{shown[-_MAX_LABEL:]}"
+def _lines(label: str, letters: int) -> list[str]:
+    """Return a label in lines of so many letters; none where these are too few to say anything."""
+    shown, room = in_utf8(label), _LINES * letters
+    if letters < _LEAST_LETTERS:
+        return []
+    shown = shown if len(shown) <= room else f"…{shown[1 - room :]}"
+    return [shown[at : at + letters] for at in range(0, len(shown), letters)]

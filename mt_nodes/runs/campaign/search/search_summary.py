@@ -88,7 +88,7 @@ def _exit(
         ("isolation" in trouble, ExitCode.ISOLATION, f"refused: {trouble.get('isolation')}"),
         ("usage" in trouble, ExitCode.USAGE, str(trouble.get("usage"))),
         (bool(broken), ExitCode.INFRASTRUCTURE, f"infrastructure: {broken}"),
-        (errors > 0, ExitCode.INFRASTRUCTURE, f"{errors} pairs ended in ERROR"),
+        (errors > 0, ExitCode.INFRASTRUCTURE, f"{counted(errors, 'pair')} ended in ERROR"),
         (found is not None, ExitCode.FAIL, f"a violation was found and confirmed, in {played}"),
         (
             bool(flaky),
