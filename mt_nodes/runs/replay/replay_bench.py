@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from mt_nodes.base.errors import StackError
+from mt_nodes.base.errors import InfrastructureError, StackError
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict
 from mt_nodes.engine.arm import Arm, restart
@@ -58,8 +58,15 @@ class PlayResult:
         """Nothing to keep: the pairs are ERROR."""
 
     def violated(self, pair: Pair) -> bool:
-        """Tell whether a pair was violated."""
-        return any(v.outcome is Outcome.VIOLATED for v in self.collected if v.pair == pair)
+        """Tell whether a pair was violated.
+
+        Raises:
+            InfrastructureError: it ended in ERROR: nobody knows.
+        """
+        verdicts = [v for v in self.collected if v.pair == pair]
+        if error := next((v for v in verdicts if v.outcome is Outcome.ERROR), None):
+            raise InfrastructureError(error.judgement.reason)
+        return any(v.outcome is Outcome.VIOLATED for v in verdicts)
 
 
 P = TypeVar("P", bound=PlayResult)
