@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from mt_nodes.api.arguments_check import AnyPath, mapping_of, texts_of, whole_number_of
 from mt_nodes.api.result import Result
 from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError, UsageError
 from mt_nodes.engine.compatibility import default_relations
@@ -30,7 +31,6 @@ from mt_nodes.runs.run_execution import PairCounter, ShowCount, Summary, execute
 from mt_nodes.stacks.pickled_callable import FILE, stack_rows
 from mt_nodes.stacks.stack import load_stack
 
-AnyPath = str | os.PathLike[str]
 #: Name of a shipped stack, path of a stack file, or a callable.
 AnyStack = AnyPath | Callable[..., Any]
 _LOG = "\n    | "
@@ -48,11 +48,11 @@ def replay(
     seed: int = 0,
     limit: int | None = None,
     draws: int = 1,
-    faults: Sequence[str] = (),
+    faults: str | Sequence[str] = (),
     topics: Mapping[str, str] | None = None,
     transforms: AnyPath = "",
     waivers: AnyPath = "",
-    plugins: Sequence[AnyPath] = (),
+    plugins: AnyPath | Sequence[AnyPath] = (),
     mode: str = "twin",
     pace: str = "lockstep",
     rate: float = 1.0,
@@ -97,24 +97,22 @@ def replay(
         IsolationError: a ROS domain of an arm contains other nodes.
         KeyboardInterrupt: it was interrupted. What was judged until then is in the results directory in all cases.
     """
-    given = (bag,) if isinstance(bag, (str, os.PathLike)) else tuple(bag)
-    named = (relations,) if isinstance(relations, (str, os.PathLike)) else tuple(relations)
     request = ReplayRequest(
-        bags=tuple(os.fspath(one) for one in given),
-        relations=tuple(os.fspath(one) for one in named),
-        stack_settings=dict(settings or {}),
+        bags=texts_of(bag, "bag"),
+        relations=texts_of(relations, "relations"),
+        stack_settings=mapping_of(settings, "settings"),
         mode=mode,
         pace=pace,
         transport=transport,
-        limit=limit,
-        seed=seed,
-        faults=_texts(faults, "faults"),
-        topics=dict(topics or {}),
+        limit=None if limit is None else whole_number_of(limit, "limit"),
+        seed=whole_number_of(seed, "seed"),
+        faults=texts_of(faults, "faults"),
+        topics=mapping_of(topics, "topics"),
         transforms=os.fspath(transforms),
         qos=os.fspath(qos),
-        draws=draws,
+        draws=whole_number_of(draws, "draws"),
         rate=rate,
-        plugins=tuple(str(Path(directory).resolve()) for directory in plugins),
+        plugins=tuple(str(Path(directory).resolve()) for directory in texts_of(plugins, "plugins")),
         waivers=os.fspath(waivers),
         report=report,
     )
@@ -215,7 +213,7 @@ def _save_with_callable(file: Path, run: Run) -> None:
 
 
 def _refuse_early_end(result: Result) -> None:
-    """Raise what ended a run early, or left nothing to be judged because the stack failed on every frame."""
+    """Raise what ended a run early, and the failures of a stack that answered nothing."""
     summary, resume = result.summary, f"`mt replay --resume {result.directory}` goes on"
     if summary["interrupted"]:
         raise KeyboardInterrupt(f"interrupted; {resume}")
@@ -225,14 +223,8 @@ def _refuse_early_end(result: Result) -> None:
         if text := summary[name]:
             head, bar, log = str(text).partition(_LOG)
             raise kind(f"{head}; what was judged until then is in {result.directory}{bar}{log}")
-    if (deaths := summary.get("deaths")) and not any(verdict.decided for verdict in result.verdicts.values()):
+    if (deaths := summary.get("deaths")) and not any(summary["outcomes"].get(name) for name in ("HOLDS", "VIOLATED")):
         raise StackError(f"{describe_deaths(deaths)}; nothing could be judged, the results are in {result.directory}")
-
-
-def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise UsageError(f"{name}: got the text {given!r}, expected a list of texts: [{given!r}]")
-    return tuple(given)
 
 
 def _warn(warning: str) -> None:
