@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mt_nodes.data.bags.reader import BagReader, Topic
+from mt_nodes.data.bags.recording import RecordingReader
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import read_source
@@ -26,7 +27,7 @@ class EvidenceSource:
     """
 
     def __init__(self, path: Path, pair: Pair, stack: Stack) -> None:
-        self.reader = BagReader(path)
+        self.reader: RecordingReader = BagReader(path)
         self._bundle = read_source(path, pair, _sensors(stack))
         self.info = {wire.topic: Topic(wire.type, 1, ()) for wire in self._bundle.wires}
         self.roles = {role: tuple(topics) for role, topics in stack.topics.items()}

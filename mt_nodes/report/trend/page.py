@@ -116,9 +116,9 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
         parts.append(f'<path class="line" stroke-dasharray="5 4" d="M{x} {_ABOVE}V{_ABOVE + _HIGH}"/>')
     for at, label in enumerate(labels):
         x = number(place(at, 0.0)[0])
-        for row, line in enumerate((str(at + 1), *_lines(label, int(pitch / _LETTER)))):
-            kind = ' class="wide"' if row else ""
-            y = _ABOVE + _HIGH + 16 + 13 * row
+        for number_of_line, line in enumerate((str(at + 1), *_lines(label, int(pitch / _LETTER)))):
+            kind = ' class="wide"' if number_of_line else ""
+            y = _ABOVE + _HIGH + 16 + 13 * number_of_line
             parts.append(f'<text{kind} x="{x}" y="{y}" text-anchor="middle">{escape(line)}</text>')
     return data_uri(document(_LEFT + _WIDTH + 8, _ABOVE + _HIGH + _BELOW, parts, _STYLE))
 
