@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -153,14 +154,14 @@ def make_run(request: ReplayRequest, stack: AnyStack, out: str | None) -> Run:
         UsageError: it cannot run, and nothing was written; or the directory holds another run.
     """
     if isinstance(stack, (str, os.PathLike)):
-        return Run.create(completed(dataclasses.replace(request, stack=os.fspath(stack))), out)
+        return Run.create(_startable(dataclasses.replace(request, stack=os.fspath(stack))), out)
     if not callable(stack):
         expected = "the name of a shipped stack, the path of a stack file, or a callable: points (N, 4) in, boxes out"
         raise UsageError(f"stack: got {type(stack).__name__} {stack!r:.100}, expected {expected}")
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, STACK_FILE)
         file.write_text(yaml.safe_dump(stack_rows(stack, Path(place, FILE))), encoding="utf-8")
-        checked = Run.make(completed(dataclasses.replace(request, stack=str(file))), Path(out or "."))
+        checked = Run.make(_startable(dataclasses.replace(request, stack=str(file))), Path(out or "."))
         checked.refuse_impossible()
         run: Run = in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
         return run
@@ -197,6 +198,14 @@ def completed(request: ReplayRequest) -> ReplayRequest:
         relations=request.relations or default_relations(stack),
         transport=request.transport or ("inprocess" if stack.callable else "ros"),
     )
+
+
+def _startable(request: ReplayRequest) -> ReplayRequest:
+    """Return a completed request; over topics it must be carried out where signals arrive, to end its processes."""
+    whole = completed(request)
+    if whole.transport == "ros" and threading.current_thread() is not threading.main_thread():
+        raise UsageError('transport "ros": got a call from another thread, expected one from the main thread')
+    return whole
 
 
 def _with_own_stack(run: Run, out: Path) -> Run:

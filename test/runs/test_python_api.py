@@ -284,6 +284,24 @@ def test_a_wrong_argument_is_told(arguments: dict[str, Any], words: str, bag: Pa
     assert not (tmp_path / "out").exists()
 
 
+def test_a_thread_may_call_in_process_alone(bag: Path, tmp_path: Path) -> None:
+    ended: list[Any] = []
+
+    def call(transport: str) -> None:
+        options: dict[str, Any] = {"limit": 1, "report": False, "out": tmp_path / transport, "transport": transport}
+        try:
+            ended.append(mt.replay(bag, returns(BOXES), NOISE, settings=IN_CAR, **options).outcome)
+        except mt.UsageError as error:
+            ended.append(str(error))
+
+    for transport in ("inprocess", "ros"):
+        thread = threading.Thread(target=call, args=(transport,))
+        thread.start()
+        thread.join()
+    assert ended == ["UNDECIDED", 'transport "ros": got a call from another thread, expected one from the main thread']
+    assert not (tmp_path / "ros").exists()
+
+
 def test_wrong_results_are_told(tmp_path: Path) -> None:
     with pytest.raises(mt.UsageError, match="no such directory, expected a results directory"):
         mt.load(tmp_path / "none")
