@@ -261,6 +261,10 @@ def argoverse2(
                 offset_ns=np.arange(len(points), dtype=np.int32) * 1000,
             )
             picture(log / f"sensors/cameras/ring_front_center/{stamp + 5_000_000}.jpg", i)
+        corners = [(747.0, 1265.0), (787.0, 1265.0), (787.0, 1285.0), (747.0, 1285.0)]
+        boundary = [{"x": x, "y": y, "z": -24.3} for x, y in corners]
+        areas = {"drivable_areas": {"1": {"id": 1, "area_boundary": boundary}}, "lane_segments": {}}
+        write(log / "map" / f"log_map_archive_{log.name}____PIT_city_1.json", json.dumps(areas))
         x, y, (length, width, tall), yaw = CAR
         rows = {"timestamp_ns": stamps, "track_uuid": ["t"] * frames, "category": ["REGULAR_VEHICLE"] * frames}
         rows |= {"length_m": [length] * frames, "width_m": [width] * frames, "height_m": [tall] * frames}

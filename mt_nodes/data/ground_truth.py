@@ -25,14 +25,14 @@ class GroundTruth:
         classes: every class of detections that the data set labels wherever it occurs: a detection of another class
             without a label is neither right nor wrong.
         points: (M,) LiDAR points in each box, -1 where the data set does not tell.
-        area_m: corners (x, y) in the frame of the objects of the area within which everything is labelled, such as the
-            view of a camera; empty: all around.
+        areas_m: outlines, corners (x, y) in the frame of the objects, of the areas within which everything is labelled,
+            such as the view of a camera; None: all around.
     """
 
     objects: Detections
     classes: frozenset[str]
     points: npt.NDArray[np.int64]
-    area_m: tuple[tuple[float, float], ...] = ()
+    areas_m: tuple[tuple[tuple[float, float], ...], ...] | None = None
 
 
 #: Returns the labels of the instant with a stamp in nanoseconds, None where it has none.

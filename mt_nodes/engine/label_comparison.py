@@ -90,8 +90,8 @@ def _unfit(judge: Relation, outputs: tuple[Output, Output]) -> str:
         return "the check compares classes, which stack and data set name differently"
     if judge.baseline:
         return "the source arm was given a change as well"
-    if any(output.detections is None for output in outputs):
-        return "an arm said nothing"
+    if outputs[0].detections is None:
+        return "the source arm said nothing"
     return ""
 
 
@@ -119,10 +119,12 @@ class _Labelled:
         if isinstance(check, ObstaclesKept):
             probe = replace(probe, coverage=check.coverage)
         truth = bundle.truth
-        assert truth is not None and outputs[0].detections is not None and outputs[1].detections is not None
-        source, followup, objects = (
-            _numbered(rows) for rows in (outputs[0].detections, outputs[1].detections, truth.objects)
-        )
+        detected = outputs[0].detections
+        assert truth is not None and detected is not None, "others are unfit"
+        # A silent follow-up is judged as if it detected nothing.
+        answered = outputs[1].detections
+        answered = Detections.none(detected.frame_id, None) if answered is None else answered
+        source, followup, objects = (_numbered(rows) for rows in (detected, answered, truth.objects))
         region = check.region.resolve(bundle)
         carry = effects.carry(region.frame_id, bundle.transforms)
         return cls(
@@ -198,11 +200,12 @@ class _Labelled:
     def _labelled(self, rows: Detections, back: npt.NDArray[np.float64] | None = None) -> Mask:
         """Return which obstacles (M,) would have a label if they were there: by class, and by place."""
         known = np.isin(rows.label, sorted(self.truth.classes))
-        if not self.truth.area_m or not len(rows):
+        if self.truth.areas_m is None or not len(rows):
             return np.asarray(known)
         to_labels = self.bundle.transforms.lookup(self.truth.objects.frame_id, rows.frame_id)
         places = move(to_labels @ (self.back if back is None else back), rows.center_m)[:, :2]
-        return np.asarray(known & shapely.contains_xy(shapely.Polygon(self.truth.area_m), places))
+        area = shapely.union_all([shapely.Polygon(outline) for outline in self.truth.areas_m])
+        return np.asarray(known & shapely.contains_xy(area, places))
 
 
 def _visible(truth: GroundTruth, bundle: Bundle) -> Mask:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes.base import plugins
-from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.base.errors import MtError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.messages import Message
@@ -111,11 +112,12 @@ class CallableStack(Node):
             return self._host(given, self._transforms)
         except MtError:  # of which the stack file or the set-up is the cause
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a callable may raise anything
             traceback.print_exc()
             failure = describe_raise(self._host.stack.name, error)
             if self._failed is None:
-                raise InfrastructureError(failure) from error
+                print(f"mt_nodes: {failure}", file=sys.stderr)
+                sys.exit(1)  # as Python ends a program that raised
             lead = given[self._host.stack.leading_topic] if isinstance(given, Mapping) else given
             self._meet(self._failed)
             self._failed.publish(failed_calls.report(lead.stamp_ns, failure))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -36,10 +37,10 @@ def node_parser(name: str, args: Sequence[str] | None) -> argparse.ArgumentParse
 
 
 def _sections(name: str) -> Iterator[str]:
-    from mt_nodes.nodes.node_interfaces import NODES  # imports every node
     from mt_nodes.nodes.qos import describe as describe_qos
 
-    node = NODES[name]
+    # By its name: the table imports every node, and every node imports this module.
+    node = importlib.import_module("mt_nodes.nodes.node_interfaces").NODES[name]
     yield textwrap.fill(f"{name}: {node.about}", _COLUMNS)
     if node.parameters is not None:
         yield "\n".join(("parameters:", *map(_parameter, _rows_of(node.parameters))))

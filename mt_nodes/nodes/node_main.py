@@ -37,7 +37,7 @@ def run_node(
     executable, ``--help`` prints what it is and ends.
     """
     if name and wants_help(args):
-        print(node_help(name), end="")
+        sys.stdout.write(node_help(name))
         return
     rclpy.init(args=args, signal_handler_options=signals)
     try:
@@ -46,7 +46,7 @@ def run_node(
         if log.is_enabled_for(LoggingSeverity.INFO):
             log.info(READY)
         else:  # launch files wait for it
-            print(READY, flush=True)
+            print(READY, file=sys.stderr, flush=True)
         spin(node, executor())
     except MtError as error:
         print(f"mt_nodes: {error}", file=sys.stderr)

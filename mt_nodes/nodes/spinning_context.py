@@ -11,6 +11,7 @@ from typing import Any
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
@@ -62,6 +63,11 @@ class SpinningContext:
                 self._executor.spin_once(timeout_sec=0.2)
         except ExternalShutdownException:  # Ctrl-C in a node that runs alone: rclpy shuts down every context
             self.failure = f"the ROS context of domain {self.domain} was shut down"
+        except rclpy_implementation.RCLError as error:
+            self.failure = f"the ROS context of domain {self.domain} was shut down"
+            if self._context.ok():  # else a signal shut it down between two waits
+                traceback.print_exc()
+                self.failure = f"the ROS thread of domain {self.domain} ended: RCLError: {error}"
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             traceback.print_exc()
             self.failure = f"the ROS thread of domain {self.domain} ended: {type(error).__name__}: {error}"

@@ -26,6 +26,8 @@ _FEW = 20
 _SAME_M = 1.5
 #: Width and height of a letter of a label.
 _LETTER, _LINE = 6.2, 12.0
+#: Room between two numbers of the axis, from which on the last one says what it is.
+_UNIT = 80.0
 
 
 class _Canvas(NamedTuple):
@@ -95,8 +97,10 @@ def _axes(canvas: _Canvas) -> Iterator[str]:
     yield f'<rect class="grid" width="{number(width)}" height="{number(height)}"/>'
     at = [x for x in ticks(x0, x1, 8) if x0 + 1.0 < x < x1 - 2.0]
     for x, (right, _) in zip(at, canvas.places(np.array([[x, 0.0] for x in at])), strict=True):
-        unit = " m ahead" if x == at[-1] else ""
-        yield f'<text x="{number(right)}" y="{number(height + 13)}" text-anchor="middle">{x:g}{unit}</text>'
+        room = canvas.scale * (at[1] - at[0]) > _UNIT if len(at) > 1 else True
+        unit = (" m ahead" if room else " m") if x == at[-1] else ""
+        beside = min(right, width - _LETTER * len(unit))  # its end lies within the picture
+        yield f'<text x="{number(beside)}" y="{number(height + 13)}" text-anchor="middle">{x:g}{unit}</text>'
     at = [y for y in ticks(y0, y1, 6) if y0 + 0.5 < y < y1 - 0.5]
     for y, (_, down) in zip(at, canvas.places(np.array([[0.0, y] for y in at])), strict=True):
         yield f'<text class="wide" x="-4" y="{number(down + 4)}" text-anchor="end">{y:g}</text>'

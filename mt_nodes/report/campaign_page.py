@@ -15,7 +15,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.next_steps import NextStep, next_steps
+from mt_nodes.engine.next_steps import NextStep, pair_steps
 from mt_nodes.engine.summary.campaign_headline import CampaignHeadline, campaign_headline
 from mt_nodes.engine.worst import PICTURED, worst_first
 from mt_nodes.report import effect, pair_views
@@ -65,7 +65,7 @@ def write_campaign_page(out: Path) -> Path:
             relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
             links=links,
             found=told.found,
-            next_steps=_steps(out, told),
+            next_steps=_steps(out, pictured),
             pictured=pictured,
             counted=counted,
             beside=beside(out),
@@ -119,12 +119,13 @@ def _parts(pictures: bool, charts: bool, coverage: bool) -> list[tuple[str, str]
     return [(anchor, name) for there, anchor, name in parts if there]
 
 
-def _steps(out: Path, told: CampaignHeadline) -> list[NextStep]:
+def _steps(out: Path, pictured: Sequence[Mapping[str, Any]]) -> list[NextStep]:
     """Return what to do with the worst pair, files being seen from the campaign's directory."""
-    if not told.cell:
+    if not pictured:
         return []
-    steps = next_steps(out / "cells" / told.cell, told.found)
-    return [replace(step, file=step.file and f"cells/{told.cell}/{step.file}") for step in steps]
+    cell = pictured[0]["cell"]
+    steps = pair_steps(out / "cells" / cell, pictured[0]["pair"])
+    return [replace(step, file=step.file and f"cells/{cell}/{step.file}") for step in steps]
 
 
 def _summary(out: Path) -> Summary:

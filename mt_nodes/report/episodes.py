@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Viewers of the drives of a report, and the script that plays them."""
+"""Viewers of the drives of a report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from mt_nodes.engine.recorded_drives import episode_lines, load_recorded_drives
 from mt_nodes.report.episode_svg import from_above, plots, seconds
 from mt_nodes.report.episode_view import EpisodeView
 from mt_nodes.report.episode_words import in_words
-from mt_nodes.report.scripts import PageScript, script_of
 
 #: Violated drives that a report shows by default.
 SHOWN = 20
@@ -28,11 +27,6 @@ def viewers(results_dir: Path, verdicts: Sequence[Mapping[str, Any]]) -> list[di
     pairs = {Pair.parse(line["pair"]): line for line in verdicts}
     lines = episode_lines(results_dir, pairs) if pairs else {}
     return [{**line, **_viewer(results_dir, lines.get(pair.followup))} for pair, line in pairs.items()]
-
-
-def script() -> PageScript:
-    """Return the script that plays drives."""
-    return script_of("episode.js")
 
 
 def _viewer(results_dir: Path, line: Mapping[str, Any] | None) -> dict[str, Any]:

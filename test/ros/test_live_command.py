@@ -87,7 +87,7 @@ def test_what_is_wrong_in_the_file_is_told_as_the_files(file: Path) -> None:
         (["strat"], "no verb 'strat'; did you mean 'start'?"),
         (["set", "limits.duty"], "got `mt live set limits.duty`, expected `mt live set NAME VALUE [DIR]`"),
         (["pause", "here", "there"], "expected `mt live pause [DIR]`"),
-        (["status", "nowhere"], "no `mt live` runs in nowhere; begin one with"),
+        (["status", "nowhere"], "no `mt live` runs in nowhere; expected the directory"),
         (["status", "nowhere", "--domain", "7"], "got --domain 7 and nowhere, expected one of them"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read"),
         (["start", "--config", "nowhere.yaml"], "got --config and start; a verb is for a run in progress"),

@@ -470,6 +470,13 @@ def test_other_results_are_no_campaign(tmp_path: Path) -> None:
     assert not is_campaign(tmp_path) and not is_campaign(tmp_path / "nowhere")
 
 
+def test_the_page_begins_with_the_finding_its_drives_and_what_to_type(failed: Path) -> None:
+    page = (failed / "report.html").read_text()
+    begins = [page.index(part) for part in ("<h1>", 'class="top"', 'class="next"', 'id="principles"', "<table")]
+    assert begins == sorted(begins) and "The stack violates " in page[begins[0] : begins[1]]
+    assert "What this measures, and what it does not" in page and "(prefers-color-scheme: dark)" in page
+
+
 def test_the_page_plays_both_arrangements(failed: Path, tmp_path: Path) -> None:
     page = (failed / "report.html").read_text()
     assert page.count('class="top"') == 1 and "as it is: " in page and "swapped: " in page

@@ -91,6 +91,17 @@ def test_the_page_is_one_file_that_needs_no_script(page: Browser, campaign: Path
     assert page.value("performance.getEntriesByType('resource').length") == 0
 
 
+def test_the_worst_cell_comes_first_with_its_worst_pair_and_what_to_type(campaign: Path) -> None:
+    text = (campaign / "report.html").read_text()
+    begins = [text.index(part) for part in ("<h1>", 'class="violation front"', 'class="next"', '<h2 id="outcomes">')]
+    assert begins == sorted(begins) and begins[-1] < text.index("<table")
+    front = text[begins[1] : begins[2]]
+    assert "No picture: evidence/" in front and "cells/second-seed0/report.html#pair=" in front
+    assert f"mt reproduce {campaign / 'cells' / 'second-seed0'}".replace(" ", "") in text.replace("&#39;", "").replace(
+        " ", ""
+    )
+
+
 def test_every_cell_and_relation_has_its_outcome(page: Browser, campaign: Path) -> None:
     summary = summary_of(campaign)
     assert texts(page, ".matrix thead th")[1:] == [name.replace("_", "_\u200b") for name in summary["cells"]]

@@ -29,6 +29,7 @@ from mt_nodes.engine.summary.summary import RelationInfo, summarise
 from mt_nodes.engine.worst import PICTURED
 from mt_nodes.relations.checks.obstacles import describe
 from mt_nodes.report import birdseye
+from mt_nodes.report import picture_colours as colours
 from mt_nodes.report.csv_pairs import COLUMNS, pair_rows, write_pairs_csv
 from mt_nodes.report.html import LISTED, write_report
 from mt_nodes.report.junit import write_junit
@@ -371,9 +372,9 @@ def svg_of(uri: str) -> str:
 def test_pictures_show_boxes_marks_and_zones_in_their_colours() -> None:
     view = PairView.of(arrays(gained_at=np.array([[30.0, 3.0]]), keep=REGION * 0.9))
     source, followup = (svg_of(uri).lower() for uri in birdseye.draw(view))
-    for svg, own, other in ((source, birdseye.BLUE, birdseye.ORANGE), (followup, birdseye.ORANGE, birdseye.BLUE)):
+    for svg, own, other in ((source, colours.BLUE, colours.ORANGE), (followup, colours.ORANGE, colours.BLUE)):
         assert own.lower() in svg and other.lower() not in svg
-        assert birdseye.VERMILLION.lower() in svg and birdseye.GREEN.lower() in svg
+        assert colours.VERMILLION.lower() in svg and colours.GREEN.lower() in svg
         assert "<image" in svg
 
 

@@ -34,8 +34,8 @@ from mt_nodes.relations.world_changes.scenario_carry import Carry
 from mt_nodes.report.episode_svg import from_above, path, plots, seconds
 from mt_nodes.report.episode_view import PLOTTED, DrawnBody, EpisodeView, packed
 from mt_nodes.report.episode_words import in_words
-from mt_nodes.report.episodes import script
 from mt_nodes.report.html import ALL, write_report
+from mt_nodes.report.scripts import script_of
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.driven import ScenarioTrace
@@ -367,7 +367,10 @@ def test_violated_drives_are_shown_without_being_asked(whole: Path) -> None:
     assert not re.search(r"url\(|@import|https?://", text)
     assert len(page.data) == 1 and len(page.scripts) == 2
     plays, pairs = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in page.scripts)
-    assert page.policy.endswith(f"script-src 'sha256-{plays}' 'sha256-{pairs}'") and page.scripts[0] == script()[0]
+    assert (
+        page.policy.endswith(f"script-src 'sha256-{plays}' 'sha256-{pairs}'")
+        and page.scripts[0] == script_of("episode.js").text
+    )
     assert "measured 1 collisions, bound 0" in text and f"0/-/{CHILD}/0" in text
     assert text.count('class="controls" hidden') == 1 and "more violated drives" not in text
     assert "No picture" not in text
@@ -400,7 +403,7 @@ def test_all_are_those_that_were_judged(own: Path) -> None:
 def test_of_many_the_worst_are_shown_and_the_rest_is_counted(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt_nodes.report.episodes.SHOWN", 0)
     text = write_report(whole).read_text("utf-8")
-    assert Page(text).data == [] and len(Page(text).scripts) == 1 and script().text not in text
+    assert Page(text).data == [] and len(Page(text).scripts) == 1 and script_of("episode.js").text not in text
     assert "1 more violated drives" in write_report(whole, [f"0/-/{MOVED}/0"]).read_text("utf-8")
 
 

@@ -43,7 +43,7 @@ def test_shrinking_is_ended_by_plays_however_slow_the_machine(monkeypatch: pytes
     slow, quick = (shrunk(Budget(50), monkeypatch, seconds).result.as_plain() for seconds in (3600.0, 0.0))
     assert slow == quick
     assert slow["budget"] == {"cut_by": "plays", "plays": 50, "plays_cut": 0} and not slow["complete"]
-    assert slow["notes"] == ["the limit of 50 replays was reached; a larger --plays may find a smaller form"]
+    assert slow["notes"] == ["the budget of 50 replays is used up; a larger --plays may find a smaller form"]
     assert ShrinkRequest("", "").minutes is None
     assert _parsed(["shrink", "d", "p"]).minutes is None
 
@@ -52,7 +52,7 @@ def test_a_limit_of_time_is_told_with_what_it_cut(monkeypatch: pytest.MonkeyPatc
     told = shrunk(Budget(50, 10.0), monkeypatch, 60.0).result.as_plain()
     played = told["budget"]["plays"]
     assert 0 < played < 50 and told["budget"] == {"cut_by": "minutes", "plays": played, "plays_cut": 50 - played}
-    assert f"the limit of 10 min was reached after {played} of at most 50 replays" in told["notes"][-1]
+    assert f"the budget of 10 min is used up after {played} of at most 50 replays" in told["notes"][-1]
 
 
 def test_what_was_not_cut_says_so() -> None:

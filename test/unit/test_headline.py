@@ -18,6 +18,7 @@ from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline
 from mt_nodes.engine.summary.shrunk_headline import shrunk_headline
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
+from mt_nodes.engine.summary.worst_pairs import WorstPairs
 from mt_nodes.engine.waivers import Waiver, apply_waivers
 from mt_nodes.relations.change_words import PHRASES, describe_change
 from mt_nodes.runs.moral.moral_headline import moral_headline
@@ -78,10 +79,15 @@ def test_the_worst_pair_is_none_of_control_and_sham_and_the_worst_of_the_relatio
     found = told([lost(3, "car"), *(line(n) for n in range(24) if n != 3), *flicker(), *fog, noisy], NOISE, FOG)
     assert found.pair == "0/3/noise/0"
     assert found.rest == "Of 2 relations: 1 FAIL, 1 UNSTABLE."
+    # The control of others may be tested itself.
+    worst = WorstPairs()
+    assert list(worst.passing([line(5, "VIOLATED", "identity/0@noise", lost=9)])) and worst.of("identity") is None
+    assert list(worst.passing([line(2, "VIOLATED", "identity/0", lost=1)]))
+    assert (worst.of("identity") or {})["pair"] == "0/2/identity/0"
 
 
 def test_a_check_of_drives_is_told_by_its_worst_reason_and_counts_drives() -> None:
-    hit = {"episode": 2, "reason": "the source hits nobody, the follow-up walker", "unit": "collisions"}
+    hit: dict[str, Any] = {"episode": 2, "reason": "the source hits nobody, the follow-up walker", "unit": "collisions"}
     lines = [line("-", "VIOLATED" if n == 2 else "HOLDS", **{**hit, "episode": n}) for n in range(8)]
     lines += [line("-", "HOLDS", f"{arm}/0@noise", episode=n) for arm in ("identity",) for n in range(8)]
     assert told(lines).sentence == (

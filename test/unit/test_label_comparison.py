@@ -75,6 +75,8 @@ KEPT, EQUAL, NOT_GAINED = ObstaclesKept(), ObstaclesEqual(), ObstaclesNotGained(
         (KEPT, seen(A, GHOST), seen(A), ("VIOLATED", "followup_right")),
         # That both miss B does not make the follow-up's loss of a false detection an error.
         (KEPT, seen(A, GHOST), seen(A), ("VIOLATED", "followup_right")),
+        # The follow-up still has the labelled car; what it lost beside it was a second box of the source.
+        (KEPT, seen(A, (10.0, 1.7)), seen(A), ("VIOLATED", "followup_right")),
         # What no label could tell is neither.
         (KEPT, seen(A, pole=True), seen(A), ("VIOLATED", "not_comparable")),
         (KEPT, seen(A, B, pole=True), seen(B), ("VIOLATED", "followup_wrong")),
@@ -110,6 +112,13 @@ def test_a_verdict_is_the_same_with_and_without_labels() -> None:
     assert line["truth"] == {"case": "followup_wrong"} and Verdict.from_plain(line).marks == labelled[0].marks
 
 
+def test_a_silent_follow_up_has_lost_what_the_labels_say_is_there() -> None:
+    relation = Relation("r", "expected", "", (), KEPT)
+    answers = (Answer(AnswerStatus.ANSWERED, seen(A)), Answer.nothing(AnswerStatus.SILENT, "deadline"))
+    (verdict,) = Engine(True).judge(Offer(relation, (relation,)), Bundle(0, 0, 1, truth=truth(A)), answers, Effects())
+    assert (verdict.outcome, verdict.marks["truth"]) == (Outcome.VIOLATED, {"case": "followup_wrong"})
+
+
 def test_objects_without_points_are_not_demanded_of_a_detector() -> None:
     assert case(KEPT, seen(A), seen(A), truth(A, B, points=4)) == ("HOLDS", "not_comparable")
     few = replace(truth(A, B), points=np.array([50, 2]))
@@ -132,7 +141,7 @@ def test_points_are_counted_in_the_cloud_where_the_data_set_does_not_tell() -> N
 
 def test_where_nothing_is_labelled_a_detection_is_not_false() -> None:
     view = ((0.0, 0.0), (40.0, 20.0), (40.0, -2.0))
-    labels = truth(A, B, area_m=view)
+    labels = truth(A, B, areas_m=(view,))
     assert case(KEPT, seen(A, GHOST), seen(A), labels) == ("VIOLATED", "not_comparable")
     assert case(KEPT, seen(A, (30.0, 8.0)), seen(A), labels) == ("VIOLATED", "followup_right")
 
@@ -181,7 +190,7 @@ def test_labels_change_with_the_scene(
 
 def test_where_the_view_is_labelled_it_is_mirrored_too() -> None:
     # Only the left is labelled; the ghost on the right is on the left of the mirrored follow-up.
-    labels = truth(A, B, area_m=((0.0, -1.0), (40.0, -1.0), (40.0, 9.0), (0.0, 9.0)))
+    labels = truth(A, B, areas_m=(((0.0, -1.0), (40.0, -1.0), (40.0, 9.0), (0.0, 9.0)),))
     mirror = Effects(output_transform=np.diag([1.0, -1.0, 1.0, 1.0]), output_frame_id="base_link")
     assert case(KEPT, seen(A, B, GHOST), seen(A, (20.0, -3.0)), labels, mirror) == ("VIOLATED", "not_comparable")
     other = seen(A, B, (15.0, 4.0))

@@ -7,6 +7,7 @@ clouds and cuboids stand in the ego vehicle's frame, the middle of the rear axle
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.feather_tables import arrow, read_feather
@@ -31,6 +32,8 @@ DATASET = "argoverse2"
 AXLE_FRAME, LIDAR_FRAME = "egovehicle", "up_lidar"
 #: Height of the rear axle above the road, in metres: the radius of a wheel of the Ford Fusion.
 AXLE_HEIGHT_M = 0.33
+#: Beyond the drivable area, objects are labelled up to here.
+LABELLED_BESIDE_M = 5.0
 _POSE = ("qw", "qx", "qy", "qz", "tx_m", "ty_m", "tz_m")
 _POINT = ("x", "y", "z", "intensity", "laser_number", "offset_ns")
 _INTRINSICS = ("sensor_name", "fx_px", "fy_px", "cx_px", "cy_px", "height_px", "width_px")
@@ -90,7 +93,7 @@ def load(name: DatasetName) -> DatasetRecording:
     tables = [p for p in sorted(log.rglob("*")) if p.is_file() and "sensors" not in p.relative_to(log).parts]
     cuboids = log / "annotations.feather"
     label_files = [cuboids] if cuboids.is_file() else []
-    labels = _labels(cuboids, stamps_ns) if label_files else no_labels
+    labels = _labels(cuboids, stamps_ns, poses, _labelled_outlines(log)) if label_files else no_labels
     first_ns = min(topic.stamps_ns[0] for topic in topics)
     rest = [p for p in tables if p not in label_files]
     return DatasetRecording(name, [*topics, *transforms.topics(first_ns)], labels, rest, label_files)
@@ -174,16 +177,44 @@ def _poses_by(path: Path, key: str) -> dict[Any, Matrix]:
     return {k: pose_matrix(t, (x, y, z, w)) for k, (w, x, y, z, *t) in zip(columns[key].tolist(), rows, strict=True)}
 
 
-def _labels(path: Path, stamps_ns: Sequence[int]) -> LabelsAt:
-    columns, known = read_feather(path, _BOX, DATASET), frozenset(stamps_ns)
+def _labelled_outlines(log: Path) -> list[Matrix]:
+    """Return the outlines (N, 3), in the city, within which objects are labelled: 5 m around the drivable area.
+
+    Source: user guide, "Sensor Dataset Taxonomy"; the map's ``drivable_areas``. A log without a map has none: then no
+    detection without a label can be called false.
+    """
+    import shapely
+
+    found = []
+    for path in sorted(log.glob("map/log_map_archive_*.json")):
+        try:
+            areas = json.loads(path.read_text(encoding="utf-8"))["drivable_areas"].values()
+            corners = [[(p["x"], p["y"], p.get("z", 0.0)) for p in area["area_boundary"]] for area in areas]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InfrastructureError(f"{path}: has no drivable areas of Argoverse 2: {error!r}") from error
+        for outline in (np.array(rows, dtype=np.float64) for rows in corners):
+            wide = shapely.Polygon(outline[:, :2]).buffer(LABELLED_BESIDE_M)
+            xy = np.array(wide.exterior.coords)
+            found.append(np.column_stack([xy, np.full(len(xy), outline[:, 2].mean())]))
+    return found
+
+
+def _labels(path: Path, stamps_ns: Sequence[int], poses: Mapping[int, Matrix], outlines: Sequence[Matrix]) -> LabelsAt:
+    columns, known = read_feather(path, _BOX, DATASET), frozenset(stamps_ns) & set(poses)
 
     def at(stamp_ns: int) -> GroundTruth | None:
-        return _truth(columns, columns["timestamp_ns"] == stamp_ns) if stamp_ns in known else None
+        if stamp_ns not in known:
+            return None
+        to_axle = inverse(poses[stamp_ns])
+        areas = tuple(tuple((float(x), float(y)) for x, y, _ in move(to_axle, outline)) for outline in outlines)
+        return _truth(columns, columns["timestamp_ns"] == stamp_ns, areas)
 
     return at
 
 
-def _truth(columns: Mapping[str, Any], chosen: npt.NDArray[np.bool_]) -> GroundTruth:
+def _truth(
+    columns: Mapping[str, Any], chosen: npt.NDArray[np.bool_], areas: tuple[tuple[tuple[float, float], ...], ...]
+) -> GroundTruth:
     rows = {name: columns[name][chosen] for name in _BOX}
     w, x, y, z = (rows[name].astype(np.float64) for name in _POSE[:4])
     objects = Detections.make(
@@ -195,4 +226,4 @@ def _truth(columns: Mapping[str, Any], chosen: npt.NDArray[np.bool_]) -> GroundT
         [_CLASSES.get(category, str(category).lower()) for category in rows["category"]],
         track_id=[str(track) for track in rows["track_uuid"]],
     )
-    return GroundTruth(objects, _LABELLED, rows["num_interior_pts"].astype(np.int64))
+    return GroundTruth(objects, _LABELLED, rows["num_interior_pts"].astype(np.int64), areas)

@@ -60,7 +60,7 @@ def ground_truth(boxes: Sequence[LabelledBox], calibration: KittiCalibration, si
         [box.label for box in boxes],
         track_id=[box.track for box in boxes],
     )
-    return GroundTruth(objects, _LABELLED, np.full(len(boxes), -1), _view(calibration, size))
+    return GroundTruth(objects, _LABELLED, np.full(len(boxes), -1), (_view(calibration, size),))
 
 
 def boxes_of_lines(lines: Sequence[str], calibration: KittiCalibration, where: str) -> list[LabelledBox]:

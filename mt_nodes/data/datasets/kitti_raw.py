@@ -22,7 +22,7 @@ from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopi
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt, no_labels
 from mt_nodes.data.transforms import EGO_FRAME, inverse
 
-LIDAR_TOPIC = "/velodyne_points"
+LIDAR_TOPIC, TRACKLETS = "/velodyne_points", "tracklet_labels.xml"
 #: Columns of a file of the LiDAR, each float32.
 POINT = ("x", "y", "z", "intensity")
 _CAMERAS = range(4)
@@ -49,27 +49,32 @@ def load_raw(name: DatasetName, drive: Path) -> DatasetRecording:
         InfrastructureError: a table is damaged.
     """
     calibration, home = _calibration(drive)
+    mount = _above_ground(name.number("height", LIDAR_HEIGHT_M))
     stamps_ns, clouds, tables = _files(drive / "velodyne_points", ".bin")
-    transforms = TransformTopics()
-    transforms.fix(EGO_FRAME, LIDAR_FRAME, _above_ground(name.number("height", LIDAR_HEIGHT_M)))
-    topics, sizes = [lidar_topic(stamps_ns, clouds)], dict(calibration.sizes)
+    transforms, sizes = TransformTopics(), dict(calibration.sizes)
+    transforms.fix(EGO_FRAME, LIDAR_FRAME, mount)
+    topics = [lidar_topic(stamps_ns, clouds)]
     for camera in (c for c in _CAMERAS if c in calibration.projections and (drive / f"image_{c:02d}").is_dir()):
         shown_ns, pictures, table = _files(drive / f"image_{camera:02d}", ".png")
         sizes.setdefault(camera, picture_size(pictures[0]))
         topics += camera_topics(calibration, camera, sizes[camera], shown_ns, pictures, name.raw_images)
         transforms.fix(LIDAR_FRAME, f"camera_{camera}", inverse(calibration.velo_to_camera(camera)))
         tables += table
-    if (drive / "oxts").is_dir() and calibration.imu_to_velo is not None:
-        posed_ns, rows, table = _files(drive / "oxts", ".txt")
-        height = _above_ground(name.number("height", LIDAR_HEIGHT_M))
-        to_base = inverse(height @ calibration.imu_to_velo)
-        transforms.locate(posed_ns, from_first([pose @ to_base for pose in _poses(rows)]))
-        tables += [*table, *rows]
-    tables += [p for p in home.glob("calib_*.txt") if p.is_file()]
-    tracklets = [drive / "tracklet_labels.xml"] if (drive / "tracklet_labels.xml").is_file() else []
+    tables += [*_locate(drive, calibration, mount, transforms), *(p for p in home.glob("calib_*.txt") if p.is_file())]
+    tracklets = [drive / TRACKLETS] if (drive / TRACKLETS).is_file() else []
     labels = _labels(tracklets, clouds, stamps_ns, calibration, sizes.get(2)) if tracklets else no_labels
     first_ns = min(topic.stamps_ns[0] for topic in topics)
     return DatasetRecording(name, [*topics, *transforms.topics(first_ns)], labels, tables, tracklets)
+
+
+def _locate(drive: Path, calibration: KittiCalibration, mount: Matrix, transforms: TransformTopics) -> list[Path]:
+    """Add the vehicle's poses, where they are recorded; return the files that they are in."""
+    if not (drive / "oxts").is_dir() or calibration.imu_to_velo is None:
+        return []
+    stamps_ns, rows, table = _files(drive / "oxts", ".txt")
+    base_in_imu = inverse(mount @ calibration.imu_to_velo)
+    transforms.locate(stamps_ns, from_first([pose @ base_in_imu for pose in _poses(rows)]))
+    return [*table, *rows]
 
 
 def lidar_topic(stamps_ns: Sequence[int], files: Sequence[Path]) -> RecordedTopic:

@@ -182,6 +182,11 @@ def _open3d_bytes(points: Points, suffix: str) -> bytes:
             cloud.point[name] = Tensor(column.reshape(len(points), -1))
     with tempfile.TemporaryDirectory(prefix="mt_cloud_") as folder:
         path = Path(folder) / f"cloud{suffix}"
-        if not open3d.t.io.write_point_cloud(path, cloud):
-            raise InfrastructureError(f"a cloud with fields {', '.join(points.dtype.names or ())} is no {suffix} file")
+        try:
+            written = open3d.t.io.write_point_cloud(path, cloud)
+        except RuntimeError:  # Open3D writes no int8, int16 and uint32 into a PLY, though it reads them
+            written = False
+        if not written:
+            fields = ", ".join(f"{name} ({points.dtype[name].base})" for name in points.dtype.names or ())
+            raise InfrastructureError(f"Open3D writes no {suffix} file with the fields {fields}; write another format")
         return path.read_bytes()

@@ -33,7 +33,9 @@ def campaign_headline(summary: Mapping[str, Any]) -> CampaignHeadline:
         for name, row in each["relations"].items()
     }
     deaths = [death for each in cells.values() for death in each.get("deaths", ())]
-    found = headline({**summary, "relations": relations, **({"deaths": deaths} if deaths else {})})
+    named = summary["exit_why"].partition(":")[0] in cells
+    why = f"in {summary['exit_why']}" if named else summary["exit_why"]
+    found = headline({**summary, "exit_why": why, "relations": relations, **({"deaths": deaths} if deaths else {})})
     cell, _, relation = found.relation.partition(_SEPARATOR)
     rest = found.rest.replace(_SEPARATOR, ": ")
     if not relation:

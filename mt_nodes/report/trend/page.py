@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -100,14 +100,10 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
     top = 1.06 * max((100.0 * p["ci95"][1] for _, p in known), default=0.0) or 1.0
     pitch = _WIDTH / max(1, len(labels))
 
-    def place(at: float, percent: float) -> tuple[float, float]:
+    def place(at: float, percent: float) -> _Place:
         return _LEFT + pitch * (at + 0.5), _ABOVE + _HIGH * (1.0 - percent / top)
 
-    parts = []
-    for percent in ticks(0.0, top, 5):
-        down = number(place(0, percent)[1])
-        parts.append(f'<path class="grid" d="M{_LEFT} {down}H{_LEFT + _WIDTH}"/>')
-        parts.append(f'<text x="{_LEFT - 5}" y="{down}" dy="4" text-anchor="end">{percent:g} %</text>')
+    parts = [_grid_line(percent, number(place(0, percent)[1])) for percent in ticks(0.0, top, 5)]
     parts.append(f'<path class="between" d="{path([place(at, 100.0 * p["rate"]) for at, p in known])}"/>')
     for at, point in known:
         parts.append(_point(point, *(place(at, 100.0 * value) for value in (*point["ci95"], point["rate"]))))
@@ -115,12 +111,20 @@ def plot(row: Mapping[str, Any], labels: Sequence[str]) -> str:
         x = number(place(labels.index(change["version"]) - 0.5, 0.0)[0])
         parts.append(f'<path class="line" stroke-dasharray="5 4" d="M{x} {_ABOVE}V{_ABOVE + _HIGH}"/>')
     for at, label in enumerate(labels):
-        x = number(place(at, 0.0)[0])
-        for number_of_line, line in enumerate((str(at + 1), *_lines(label, int(pitch / _LETTER)))):
-            kind = ' class="wide"' if number_of_line else ""
-            y = _ABOVE + _HIGH + 16 + 13 * number_of_line
-            parts.append(f'<text{kind} x="{x}" y="{y}" text-anchor="middle">{escape(line)}</text>')
+        parts += _label(number(place(at, 0.0)[0]), str(at + 1), _lines(label, int(pitch / _LETTER)))
     return data_uri(document(_LEFT + _WIDTH + 8, _ABOVE + _HIGH + _BELOW, parts, _STYLE))
+
+
+def _grid_line(percent: float, down: str) -> str:
+    line = f'<path class="grid" d="M{_LEFT} {down}H{_LEFT + _WIDTH}"/>'
+    return f'{line}<text x="{_LEFT - 5}" y="{down}" dy="4" text-anchor="end">{percent:g} %</text>'
+
+
+def _label(x: str, number_of_version: str, lines: Sequence[str]) -> Iterator[str]:
+    """Yield the texts below a version; where there is little room, its number alone."""
+    for below, line in enumerate((number_of_version, *lines)):
+        kind, y = ' class="wide"' if below else "", _ABOVE + _HIGH + 16 + 13 * below
+        yield f'<text{kind} x="{x}" y="{y}" text-anchor="middle">{escape(line)}</text>'
 
 
 def _point(point: Mapping[str, Any], low: _Place, high: _Place, rate: _Place) -> str:

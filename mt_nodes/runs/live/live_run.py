@@ -127,8 +127,8 @@ def read_domains(out: Path) -> dict[str, int]:
     path = out / DOMAINS_FILE
     if not path.exists():
         raise UsageError(
-            f"no `mt live` runs in {out}; begin one with `mt live --config FILE`, or name a run by its directory or by "
-            "--domain N"
+            f"no `mt live` runs in {out}; expected the directory of a running `mt live`, or --domain N; "
+            "`mt live --config FILE` begins one"
         )
     try:
         return {str(name): int(domain) for name, domain in json.loads(path.read_text(encoding="utf-8")).items()}

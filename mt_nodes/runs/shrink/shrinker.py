@@ -202,10 +202,10 @@ class Shrinker(Generic[F, P]):
         limit = "plays" if played >= plays else "minutes"
         self.result.cut = {"cut_by": limit, "plays": played, "plays_cut": plays - played}
         if limit == "plays":
-            spent = f"the limit of {counted(plays, 'replay')} was reached; a larger --plays may find a smaller form"
+            spent = f"the budget of {counted(plays, 'replay')} is used up; a larger --plays may find a smaller form"
         else:
             spent = (
-                f"the limit of {minutes:g} min was reached after {played} of at most {counted(plays, 'replay')}, how "
+                f"the budget of {minutes:g} min is used up after {played} of at most {counted(plays, 'replay')}, how "
                 "many depends on the load of the machine; more --minutes may find a smaller form"
             )
         self.result.notes.append(spent)
