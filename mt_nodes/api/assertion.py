@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mt_nodes.api.replays import AnyPath, AnyStack, replay
+from mt_nodes.api.arguments_check import AnyPath
+from mt_nodes.api.replays import AnyStack, replay
 from mt_nodes.api.result import Result
 from mt_nodes.base.errors import MtError
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from mt_nodes.api.verdicts import RelationVerdict, RunOutcome
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.data.verdict import RelationOutcome
-from mt_nodes.engine.summary.undecided_reasons import why_never_decided
 
 
 def failure_text(result: RunOutcome) -> str:
@@ -27,8 +26,6 @@ def _lines(result: RunOutcome, failed: list[RelationVerdict]) -> Iterator[str]:
     yield f"{result.outcome} (exit code {int(result.exit_code)}): {result.why}"
     for verdict in failed:
         yield f"  {verdict}"
-        if never := why_never_decided(result.summary["relations"][verdict.relation]):
-            yield f"    {never}"
     if not result.verdicts:
         yield "  no relation was judged"
     if failed and (worst := result.worst) is not None:

@@ -65,6 +65,10 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
         NotApplicable: this frame has no valid follow-up; the text says why.
         InfrastructureError: the mutation broke its own guarantee.
     """
+    if not isinstance(frame, Frame):
+        raise UsageError(f"mutate: frame: got {type(frame).__name__} {frame!r:.80}, expected one of mt_nodes.frames")
+    if not isinstance(name, (str, os.PathLike)):
+        raise UsageError(f"mutate: name: got {type(name).__name__}, expected the name of a mutation, such as 'fog'")
     relation = _relation(os.fspath(name), parameters)
     _refuse_other_sensors(frame, relation, os.fspath(name))
     pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline)

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import shutil
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from mt_nodes.api.arguments_check import AnyPath, mapping_of, texts_of, whole_number_of
 from mt_nodes.api.result import Result
 from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError, UsageError
 from mt_nodes.engine.compatibility import default_relations
@@ -30,7 +32,6 @@ from mt_nodes.runs.run_execution import PairCounter, ShowCount, Summary, execute
 from mt_nodes.stacks.pickled_callable import FILE, stack_rows
 from mt_nodes.stacks.stack import load_stack
 
-AnyPath = str | os.PathLike[str]
 #: Name of a shipped stack, path of a stack file, or a callable.
 AnyStack = AnyPath | Callable[..., Any]
 _LOG = "\n    | "
@@ -48,11 +49,11 @@ def replay(
     seed: int = 0,
     limit: int | None = None,
     draws: int = 1,
-    faults: Sequence[str] = (),
+    faults: str | Sequence[str] = (),
     topics: Mapping[str, str] | None = None,
     transforms: AnyPath = "",
     waivers: AnyPath = "",
-    plugins: Sequence[AnyPath] = (),
+    plugins: AnyPath | Sequence[AnyPath] = (),
     mode: str = "twin",
     pace: str = "lockstep",
     rate: float = 1.0,
@@ -97,24 +98,22 @@ def replay(
         IsolationError: a ROS domain of an arm contains other nodes.
         KeyboardInterrupt: it was interrupted. What was judged until then is in the results directory in all cases.
     """
-    given = (bag,) if isinstance(bag, (str, os.PathLike)) else tuple(bag)
-    named = (relations,) if isinstance(relations, (str, os.PathLike)) else tuple(relations)
     request = ReplayRequest(
-        bags=tuple(os.fspath(one) for one in given),
-        relations=tuple(os.fspath(one) for one in named),
-        stack_settings=dict(settings or {}),
+        bags=texts_of(bag, "bag"),
+        relations=texts_of(relations, "relations"),
+        stack_settings=mapping_of(settings, "settings"),
         mode=mode,
         pace=pace,
         transport=transport,
-        limit=limit,
-        seed=seed,
-        faults=_texts(faults, "faults"),
-        topics=dict(topics or {}),
+        limit=None if limit is None else whole_number_of(limit, "limit"),
+        seed=whole_number_of(seed, "seed"),
+        faults=texts_of(faults, "faults"),
+        topics=mapping_of(topics, "topics"),
         transforms=os.fspath(transforms),
         qos=os.fspath(qos),
-        draws=draws,
+        draws=whole_number_of(draws, "draws"),
         rate=rate,
-        plugins=tuple(str(Path(directory).resolve()) for directory in plugins),
+        plugins=tuple(str(Path(directory).resolve()) for directory in texts_of(plugins, "plugins")),
         waivers=os.fspath(waivers),
         report=report,
     )
@@ -155,14 +154,14 @@ def make_run(request: ReplayRequest, stack: AnyStack, out: str | None) -> Run:
         UsageError: it cannot run, and nothing was written; or the directory holds another run.
     """
     if isinstance(stack, (str, os.PathLike)):
-        return Run.create(completed(dataclasses.replace(request, stack=os.fspath(stack))), out)
+        return Run.create(_startable(dataclasses.replace(request, stack=os.fspath(stack))), out)
     if not callable(stack):
         expected = "the name of a shipped stack, the path of a stack file, or a callable: points (N, 4) in, boxes out"
         raise UsageError(f"stack: got {type(stack).__name__} {stack!r:.100}, expected {expected}")
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, STACK_FILE)
         file.write_text(yaml.safe_dump(stack_rows(stack, Path(place, FILE))), encoding="utf-8")
-        checked = Run.make(completed(dataclasses.replace(request, stack=str(file))), Path(out or "."))
+        checked = Run.make(_startable(dataclasses.replace(request, stack=str(file))), Path(out or "."))
         checked.refuse_impossible()
         run: Run = in_directory(out, partial(_with_own_stack, checked), partial(_save_with_callable, Path(place, FILE)))
         return run
@@ -201,6 +200,14 @@ def completed(request: ReplayRequest) -> ReplayRequest:
     )
 
 
+def _startable(request: ReplayRequest) -> ReplayRequest:
+    """Return a completed request; over topics it must be carried out where signals arrive, to end its processes."""
+    whole = completed(request)
+    if whole.transport == "ros" and threading.current_thread() is not threading.main_thread():
+        raise UsageError('transport "ros": got a call from another thread, expected one from the main thread')
+    return whole
+
+
 def _with_own_stack(run: Run, out: Path) -> Run:
     """Return a run whose stack file and callable are in its results directory."""
     place = out.resolve()
@@ -215,7 +222,7 @@ def _save_with_callable(file: Path, run: Run) -> None:
 
 
 def _refuse_early_end(result: Result) -> None:
-    """Raise what ended a run early, or left nothing to be judged because the stack failed on every frame."""
+    """Raise what ended a run early, and the failures of a stack that answered nothing."""
     summary, resume = result.summary, f"`mt replay --resume {result.directory}` goes on"
     if summary["interrupted"]:
         raise KeyboardInterrupt(f"interrupted; {resume}")
@@ -225,14 +232,8 @@ def _refuse_early_end(result: Result) -> None:
         if text := summary[name]:
             head, bar, log = str(text).partition(_LOG)
             raise kind(f"{head}; what was judged until then is in {result.directory}{bar}{log}")
-    if (deaths := summary.get("deaths")) and not any(verdict.decided for verdict in result.verdicts.values()):
+    if (deaths := summary.get("deaths")) and not any(summary["outcomes"].get(name) for name in ("HOLDS", "VIOLATED")):
         raise StackError(f"{describe_deaths(deaths)}; nothing could be judged, the results are in {result.directory}")
-
-
-def _texts(given: Sequence[str], name: str) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise UsageError(f"{name}: got the text {given!r}, expected a list of texts: [{given!r}]")
-    return tuple(given)
 
 
 def _warn(warning: str) -> None:

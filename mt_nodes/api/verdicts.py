@@ -13,6 +13,7 @@ from mt_nodes.base.errors import ExitCode
 from mt_nodes.data.verdict import Pair, RelationOutcome
 from mt_nodes.engine.recorded_pair import command
 from mt_nodes.engine.summary.outcomes import PairTally
+from mt_nodes.engine.summary.undecided_reasons import why_never_decided
 from mt_nodes.engine.summary.verdict_rows import PairRow
 
 #: Text of the error when somebody asks for a truth value: what, and what to compare.
@@ -61,12 +62,13 @@ class RelationVerdict:
     @classmethod
     def of(cls, relation: str, plain: Mapping[str, Any]) -> RelationVerdict:
         """Read a relation of ``summary.json``."""
-        names = ("why", "kind", "decided", "violated", "rate", "ci95_method", "lost", "gained", "p_adjusted", "because")
+        why = "; ".join(filter(None, (plain["why"], why_never_decided(plain))))
+        names = ("kind", "decided", "violated", "rate", "ci95_method", "lost", "gained", "p_adjusted", "because")
         values: dict[str, Any] = {name: plain[name] for name in names}
         ci95 = None if plain["ci95"] is None else (float(plain["ci95"][0]), float(plain["ci95"][1]))
         values |= {arm: PairTally(plain[arm]["decided"], plain[arm]["violated"]) for arm in ("control", "sham")}
         outcome, waived = RelationOutcome(plain["outcome"]), bool(plain.get("waived"))
-        return cls(relation=relation, outcome=outcome, waived=waived, ci95=ci95, **values)
+        return cls(relation=relation, outcome=outcome, why=why, waived=waived, ci95=ci95, **values)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(NO_TRUTH.format("RelationVerdict", 'such as verdict.outcome == "PASS"'))

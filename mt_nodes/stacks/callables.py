@@ -21,6 +21,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.stacks.stack import Stack
 
+#: ``callable`` of a stack that is passed as an object; see :mod:`mt_nodes.stacks.pickled_callable`.
+PICKLED = "mt_nodes.stacks.pickled_callable:load_callable_file"
 #: Where code lies that is not the user's: ours, Python's and that of installed packages.
 _NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_path, ("stdlib", "purelib", "platlib"))))
 
@@ -77,7 +79,8 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
     except Exception as error:
         where = raised_at(error)
         kind = f"{type(error).__name__}: " if where else ""
-        raise UsageError(f"stack '{stack.name}': {stack.callable}({stack.params}): {kind}{error}{where}") from error
+        called, params = _as_written(stack)
+        raise UsageError(f"stack '{stack.name}': {called}({params}): {kind}{error}{where}") from error
 
 
 def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collection[str]) -> None:
@@ -91,9 +94,17 @@ def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collec
     except TypeError as error:
         inputs = ", ".join(role for role in stack.inputs)
         given = f"one dict with the inputs {inputs}" if stack.joins else f"one argument ({inputs})"
+        called, _ = _as_written(stack)
         raise UsageError(
-            f"stack '{stack.name}': {stack.callable}{signature} cannot be called: {error}; it is called with {given}"
+            f"stack '{stack.name}': {called}{signature} cannot be called: {error}; it is called with {given}"
         ) from error
+
+
+def _as_written(stack: Stack) -> tuple[str, dict[str, Any]]:
+    """Return callable and params as the user wrote them: one that was passed itself has neither loader nor file."""
+    if stack.callable != PICKLED:
+        return stack.callable, stack.params
+    return stack.name, {name: value for name, value in stack.params.items() if name != "file"}
 
 
 def describe_raise(name: str, error: BaseException) -> str:

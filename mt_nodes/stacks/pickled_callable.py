@@ -16,10 +16,8 @@ from types import ModuleType
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.stacks.callables import raised_at
+from mt_nodes.stacks.callables import PICKLED, raised_at
 
-#: ``callable`` of its stack file; ``params.file`` names the pickle.
-LOADER = f"{__name__}:load_callable_file"
 FILE = "callable.pkl"
 
 
@@ -34,7 +32,7 @@ def stack_rows(function: Callable[..., Any], file: Path) -> dict[str, Any]:
     """
     name = name_of_callable(function)
     file.write_bytes(_pickled(function, name))
-    return {"name": name, "callable": LOADER, "params": {"file": str(file)}}
+    return {"name": name, "callable": PICKLED, "params": {"file": str(file)}}
 
 
 def name_of_callable(function: Callable[..., Any]) -> str:

@@ -268,7 +268,11 @@ def test_a_stack_that_raises_at_followups_gives_a_result_that_does_not_pass(bag:
         ({"relations": "noise_outside_ro"}, "did you mean 'noise_outside_roi_10'"),
         ({"settings": {"statles": True}}, "did you mean 'stateless'"),
         ({"transport": "inproces"}, "got 'inproces', expected ros, inprocess"),
-        ({"faults": "grid_index_wrap"}, r"faults: got the text 'grid_index_wrap', expected a list"),
+        ({"faults": "grid_index_wrap"}, "--fault: stack .lambda. is not a reference stack"),
+        ({"settings": "stateless"}, "settings: got str .stateless., expected a dict"),
+        ({"seed": "1"}, "seed: got str .1., expected a whole number"),
+        ({"relations": [NOISE, 3]}, "relations: got int 3 among them"),
+        ({"bag": len}, "bag: got builtin_function_or_method"),
         ({"bag": []}, "got no bag"),
     ],
     ids=lambda value: next(iter(value), "") if isinstance(value, dict) else "",
@@ -278,6 +282,24 @@ def test_a_wrong_argument_is_told(arguments: dict[str, Any], words: str, bag: Pa
     with pytest.raises(mt.UsageError, match=words):
         mt.replay(**given, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_thread_may_call_in_process_alone(bag: Path, tmp_path: Path) -> None:
+    ended: list[Any] = []
+
+    def call(transport: str) -> None:
+        options: dict[str, Any] = {"limit": 1, "report": False, "out": tmp_path / transport, "transport": transport}
+        try:
+            ended.append(mt.replay(bag, returns(BOXES), NOISE, settings=IN_CAR, **options).outcome)
+        except mt.UsageError as error:
+            ended.append(str(error))
+
+    for transport in ("inprocess", "ros"):
+        thread = threading.Thread(target=call, args=(transport,))
+        thread.start()
+        thread.join()
+    assert ended == ["UNDECIDED", 'transport "ros": got a call from another thread, expected one from the main thread']
+    assert not (tmp_path / "ros").exists()
 
 
 def test_wrong_results_are_told(tmp_path: Path) -> None:
