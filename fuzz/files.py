@@ -20,8 +20,9 @@ from mt_nodes.base.params import describe, plain
 from mt_nodes.data.regions import load_region
 from mt_nodes.data.transforms import UnknownTransform, dump_transforms, load_transforms
 from mt_nodes.engine.waivers import apply_waivers, load_waivers
-from mt_nodes.relations.relation import load_relation, load_suite, names_from_suite_file
+from mt_nodes.relations.relation import load_relation, load_suite
 from mt_nodes.report import published_tables
+from mt_nodes.runs.relation_choice import choose_relations, words_of_suite_file
 from mt_nodes.stacks.stack import Stack, load_stack
 
 NAME = "fuzzed.yaml"
@@ -104,8 +105,8 @@ def _relation(path: Path) -> Any:
 
 
 def _suite(path: Path) -> Any:
-    names = names_from_suite_file(path)
-    suite = load_suite(names)
+    names = words_of_suite_file(path)
+    suite = load_suite(choose_relations(names, lambda relation: None).relations)
     require(bool(suite.relations), "an empty suite was accepted")
     return {"relations": names}
 

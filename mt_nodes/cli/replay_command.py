@@ -55,17 +55,17 @@ def run(args: argparse.Namespace) -> int:
     return int(summary["exit_code"])
 
 
-def relations_given(args: argparse.Namespace) -> tuple[str, ...]:
+def relations_given(args: argparse.Namespace, *, loop: bool = False) -> tuple[str, ...]:
     """Return the relations that ``--relations`` or ``--suite`` name; none where neither is given.
 
     Raises:
         UsageError: both are given, or name no relation.
     """
-    from mt_nodes.relations.named_suites import names_from_suite_file
+    from mt_nodes.runs.relation_choice import words_of_suite_file
 
     if args.relations and args.suite:
         raise UsageError("got --relations and --suite, expected one of them")
-    names = names_from_suite_file(args.suite) if args.suite else args.relations or ()
+    names = words_of_suite_file(args.suite, loop=loop) if args.suite else args.relations or ()
     relations = tuple(name.strip() for name in names if name.strip())
     if (args.relations is not None or args.suite) and not relations:
         raise UsageError("--relations: got no relation; see `mt list relations`")

@@ -127,7 +127,7 @@ def _request(args: argparse.Namespace) -> ScenarioRequest:
     return request_of(
         ScenarioRequest,
         args,
-        relations=relations_given(args) or ScenarioRequest(scenarios=()).relations,
+        relations=relations_given(args, loop=True) or ScenarioRequest(scenarios=()).relations,
         parameters=dict(_parameter(text) for text in args.parameters),
     )
 

@@ -72,9 +72,15 @@ def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, NUMBERS.get(name, "string"))()) for name in COLUMNS])
-    columns = {name: [row[at] for row in rows] for at, name in enumerate(COLUMNS)}
-    pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), path)
+    columns = {name: [_utf8(row[at]) for row in rows] for at, name in enumerate(COLUMNS)}
+    with path.open("wb") as file:  # pyarrow refuses a path that is not UTF-8
+        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), file)
     return True
+
+
+def _utf8(value: Any) -> Any:
+    """Return a text with what UTF-8 cannot hold written as escapes, and anything else as it is."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:

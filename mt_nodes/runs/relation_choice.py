@@ -58,7 +58,7 @@ def choose_relations(words: Iterable[str], misfit: Misfit, *, loop: bool = False
     chosen: dict[str, None] = {}
     named: list[str] = []
     left_out: dict[str, str] = {}
-    for word in _without_files(words):
+    for word in _without_files(words, loop):
         members = members_of(word, loop)
         if members is None:
             named += [word] if word in named or word not in chosen else []
@@ -173,13 +173,31 @@ def _misfit(relation: Relation, misfit: Misfit, loop: bool) -> str | None:
     return misfit(relation)
 
 
-def _without_files(words: Iterable[str]) -> Iterator[str]:
+def _without_files(words: Iterable[str], loop: bool) -> Iterator[str]:
     """Yield the words, in place of a suite file those that are in it."""
     for word in words:
         if word.endswith(_YAML) and Path(word).is_file() and "relations" in read_mapping(Path(word)):
-            yield from names_from_suite_file(Path(word))
+            yield from words_of_suite_file(Path(word), loop=loop)
         else:
             yield word
+
+
+def words_of_suite_file(path: Path, *, loop: bool = False) -> list[str]:
+    """Return the words of a suite file, each of which stands for something.
+
+    Raises:
+        UsageError: the file is invalid, or a word stands for nothing or stands there twice; names the file.
+    """
+    words = names_from_suite_file(path)
+    try:
+        for at, word in enumerate(words):
+            if word in words[:at]:
+                raise UsageError(f"relations: '{word}' is named twice")
+            if members_of(word, loop) is None:
+                load_relation(word, loop)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
+    return words
 
 
 def _of_rules(region: str, loop: bool) -> tuple[str, ...]:

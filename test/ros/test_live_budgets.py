@@ -24,7 +24,7 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.engine.summary.summary import summarise
 from mt_nodes.nodes import qos
-from mt_nodes.nodes.control import _rows
+from mt_nodes.nodes.run_diagnostics import _rows
 from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.lidar.noise_outside_roi import NoiseOutsideRoi

@@ -226,7 +226,7 @@ def test_a_campaign_leaves_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("classes", "folded"), [(("car",), False), (("bus", "car", "cyclist", "dog"), True)])
 def test_a_run_shows_what_it_tried(tmp_path: Path, browser: Browser, classes: tuple[str, ...], folded: bool) -> None:
-    run = made_run(tmp_path / "run", [seen(b, b == 1, classes=classes) for b in range(30)], INFOS[0])
+    run = made_run(tmp_path / "run", [seen(b, int(b == 1), classes=classes) for b in range(30)], INFOS[0])
     assert coverage_html(coverage([run])) in (run / "report.html").read_text()
     browser.open((run / "report.html").as_uri())
     assert browser.value("document.querySelectorAll('.mt-coverage caption').length") == len(classes)

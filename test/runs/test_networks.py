@@ -396,7 +396,10 @@ def stack_file(folder: Path, **rows: Any) -> Path:
     [
         ({"onnx": "none.onnx", "network": {"output": "yolov8"}}, "onnx: no file"),
         ({"onnx": "text.onnx", "network": {"output": "yolov8"}}, "no network can be read"),
-        ({"onnx": "net.onnx"}, "network: None, expected a path and {output: yolov8}"),
+        (
+            {"onnx": "net.onnx"},
+            "lacks network, expected beside onnx what the network says, such as network: {outp",
+        ),
         ({"onnx": "net.onnx", "network": {"output": "yolo9000"}}, "expected one of yolov5, yolov8"),
         ({"onnx": "net.onnx", "network": {"output": "yolov8", "labls": ["a"]}}, "unknown parameter 'labls'"),
         ({"onnx": "net.onnx", "network": {"output": "yolov8", "picture": {"fit": "best"}}}, "network.picture.fit"),

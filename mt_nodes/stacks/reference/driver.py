@@ -112,8 +112,8 @@ class Driver:
     def _decided(self, points: Points, stamp_ns: int | None, now_ns: int | None, elapsed_s: float) -> Output:
         steps = self._steps
         obstacles = self._tracker(points, stamp_ns, now_ns)
-        if obstacles is None:  # a fault of the tracker
-            return Output()
+        if isinstance(obstacles, Output):  # silent by a fault of the tracker
+            return obstacles
         scene = steps.look(DriverScene(points, obstacles, self._corridor.extents(obstacles)))
         speed = self._speed_mps(scene, steps.lead(scene), elapsed_s)
         off_m = self._off_m(scene, elapsed_s)

@@ -61,8 +61,8 @@ class FusionStack:
         """
         found = self._detector(given["points"], stamp_ns, now_ns)
         camera_output = self._camera(given, stamp_ns)
-        if found is None:
-            return Output()
+        if isinstance(found, Output):
+            return found
         assert camera_output.boxes is not None and camera_output.path is not None and camera_output.control is not None
         camera = self._camera.camera_of(given["camera_info"], given["image"].shape[:2])
         boxes = self._placed(camera_output.boxes, found, camera)

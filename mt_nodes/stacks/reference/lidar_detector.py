@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.params import param
-from mt_nodes.data.outputs import Detections
+from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.stacks.reference.faults.base import Fault, Points, Steps, named_faults
 
 Ints = npt.NDArray[np.int64]
@@ -41,15 +41,15 @@ class LidarDetector(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "faults", named_faults(self.faults, "faults"))
 
-    def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Detections | None:
-        """Return the obstacles in a cloud, as :meth:`detect` finds them; None only where a fault makes it silent.
+    def __call__(self, points: Points, stamp_ns: int | None = None, now_ns: int | None = None) -> Detections | Output:
+        """Return the obstacles in a cloud, as :meth:`detect` finds them; an empty output where a fault makes it silent.
 
         ``now_ns`` is the stack's time when the cloud came; nothing but faults looks at it.
         """
         in_time = self._steps.in_time(stamp_ns, now_ns)
-        return self._steps.report(
-            self.answer(points, stamp_ns) if in_time else Detections.none(self.frame_id, stamp_ns)
-        )
+        found = self.answer(points, stamp_ns) if in_time else Detections.none(self.frame_id, stamp_ns)
+        report = self._steps.report(found)
+        return Output() if report is None else report
 
     def answer(self, points: Points, stamp_ns: int | None = None) -> Detections:
         """Return the output for a cloud: here the obstacles in it."""
