@@ -89,7 +89,7 @@ READERS: dict[str, Callable[[Any], None]] = {
 def _adapters() -> dict[str, list[Any]]:
     """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
-        from mt_nodes.nodes.adapters.base import Adapter
+        from mt_nodes.stacks.message_adapter import Adapter
 
         from mt_nodes.nodes.message_classes import available
     except ImportError:

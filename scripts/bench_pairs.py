@@ -153,7 +153,8 @@ def _watch_core(watch: Stopwatch) -> None:
     for owner, function, name in (
         (execute.Run, "load", "load the run"),
         (execute, "in_process_arms", "start stacks"),
-        (execute, "start", "start stacks"),
+        (execute, "launch", "start stacks"),
+        (execute, "await_ready", "start stacks"),
         (lockstep.Lockstep, "run", "play"),
         (pipeline.MutationPipeline, "derive", "derive"),
         (pipeline.MutationPipeline, "_proof", "guarantee"),
