@@ -89,9 +89,8 @@ READERS: dict[str, Callable[[Any], None]] = {
 def _adapters() -> dict[str, list[Any]]:
     """Adapters by message type, of which a sound message can be made here; none without ROS."""
     try:
-        from mt_nodes.stacks.message_adapter import Adapter
-
         from mt_nodes.nodes.message_classes import available
+        from mt_nodes.stacks.message_adapter import Adapter
     except ImportError:
         return {}
     known: Any = plugins.catalogue("adapters").values()
