@@ -7,6 +7,9 @@ import datetime
 import errno
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
@@ -40,6 +43,17 @@ def new_directory(out: str | None, now: datetime.datetime | None = None) -> Path
     except OSError as error:
         raise cannot_write(path, error) from error
     return path
+
+
+@contextmanager
+def staged_directory(path: Path) -> Iterator[Path]:
+    """Yield a directory beside ``path`` that becomes it when the block ends without an exception."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".mt_", dir=path.parent) as folder:
+        staged = Path(folder) / path.name
+        staged.mkdir()
+        yield staged
+        staged.replace(path)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

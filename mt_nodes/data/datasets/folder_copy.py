@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from mt_nodes.base.directories import staged_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.folder import CALIBRATION, CLOUDS, LIDAR_FRAME, PICTURES
@@ -47,13 +47,9 @@ class FolderCopy:
 
     @contextmanager
     def _staged(self) -> Iterator[None]:
-        self._out.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".mt_folder_", dir=self._out.path.parent) as folder:
-            self._aside = Path(folder) / self._out.path.name
-            self._aside.mkdir()
+        with staged_directory(self._out.path) as self._aside:
             yield
             self._write_calibration()
-            self._aside.replace(self._out.path)
 
     def announce(self) -> None:
         """Nothing is written before the first bundle."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from mt_nodes.base.directories import staged_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr.wire import wire_for
 from mt_nodes.data.datasets.dataset_name import DatasetName
@@ -57,13 +57,9 @@ class TreeCopy:
 
     @contextmanager
     def _staged(self) -> Iterator[None]:
-        self._out.path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".mt_dataset_", dir=self._out.path.parent) as folder:
-            self._aside = Path(folder) / self._out.path.name
-            self._aside.mkdir()
+        with staged_directory(self._out.path) as self._aside:
             yield
             self._finish()
-            self._aside.replace(self._out.path)
 
     def announce(self) -> None:
         """Copy the tables."""
