@@ -279,3 +279,11 @@ def test_next_steps_are_what_the_run_can_do(tmp_path: Path) -> None:
     found = steps(Headline("PASS", "x"), bags=["my bag"], relations=["noise"], stack="s", faults=["f"])
     assert found == {"search": "mt search 'my bag' --relation noise --reach range --stack s --fault f"}
     assert steps(Headline("INCONCLUSIVE", "x"), bags=["a"]) == {}
+
+
+def test_a_pass_of_which_nothing_was_decided_is_none() -> None:
+    """As another version, or a damaged directory, may have it."""
+    summary = summarise([line(n) for n in range(25)], [RelationInfo.of(NOISE)])
+    assert headline(summary).verdict == "PASS"
+    summary["relations"]["noise"]["decided"] = 0
+    assert headline(summary).verdict == "INCONCLUSIVE"
