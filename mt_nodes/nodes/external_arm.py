@@ -23,7 +23,7 @@ class ExternalArm(RosArm):
 
     def __init__(self, *given: Any, arrivals: Arrivals, **more: Any) -> None:
         super().__init__(*given, **{**more, "arrivals": arrivals})
-        self._arrivals = arrivals
+        self._live_arrivals = arrivals
         where = f"{self.name} arm, domain {self._ros.domain}"
         self._attendance = Attendance(f"external stack '{self._stack.name}' ({where})")
         self._looked_s = -math.inf
@@ -56,7 +56,7 @@ class ExternalArm(RosArm):
         deadline_s = ticket.sent_s + self._stack.deadline_s
         if process_time_s() >= deadline_s:
             self._look()
-            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.last_output_s):
+            if who.unsure(ticket.sent_s, deadline_s, self._live_arrivals.last_output_s):
                 return None
         return super().wait(ticket, until_s)
 

@@ -35,7 +35,7 @@ from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.nodes.suite_process import (
     STATUS_EVERY_S,
@@ -47,7 +47,7 @@ from mt_nodes.nodes.suite_process import (
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
-from mt_nodes.runs.live.live_driver import LiveDriver
+from mt_nodes.runs.live.live_driver import LiveDriver, LiveSurroundings
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.runs.replay.execute import play_to_end, record_run
@@ -130,10 +130,7 @@ class _LiveSuite:
         missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
         driver = LiveDriver(
             *(self._run, arms, recorder, self._commands),
-            tell=self._tell,
-            missed=missed,
-            presence=self._presence,
-            forbidden=self._safety.health,
+            LiveSurroundings(self._tell, missed, self._presence, self._safety.health),
         )
         self._safety.stop = driver.line.hold
         self._taps = LiveTaps(node, self._run.stack, beside, self._run.static_transforms, driver)
@@ -230,9 +227,8 @@ class _LiveSuite:
         arrivals = Arrivals(stack.answers, stack.match, config.window_s, deadline_s=stack.deadline_s)
         once = "use mode: twin or shadow" if config.mode == "alternate" else ""
         make = ExternalArm if stack.external else RosArm
-        return make(
-            *(plan, domain, plan.domain is None, stack, process, topics, required, profiles, once), arrivals=arrivals
-        )
+        inputs = ArmInputs(topics, required, profiles)
+        return make(plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once, arrivals=arrivals)
 
     def _tell_domains(self) -> None:
         print(

@@ -36,7 +36,7 @@ from mt_nodes.engine.send_order import split_followup
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
-from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
 from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.replay.replay_run import as_recorded
@@ -57,7 +57,7 @@ class Played:
         plan = ArmPlan("source", None)
         process = stack_process(stack, plan, domain, place, os.environ)
         topics = {topic: as_recorded(topic, row) for topic, row in info.items() if topic != "/tf_static"}
-        self.arm = RosArm(plan, domain, True, stack, process, topics, frozenset(TOPICS))
+        self.arm = RosArm(plan, ArmDomain(domain), stack, process, ArmInputs(topics, frozenset(TOPICS)))
         ending.callback(self.arm.stop)
         self.here = started_arm("here", stack, {topic: topic for topic in TOPICS})
         self.arm.start()

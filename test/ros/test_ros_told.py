@@ -31,7 +31,7 @@ from mt_nodes.nodes import qos
 from mt_nodes.nodes.bundle_publisher import BundlePublisher
 from mt_nodes.nodes.convert import reader_of, topics_of_world, world_to_message
 from mt_nodes.nodes.message_classes import decode
-from mt_nodes.nodes.ros_arm import RosArm
+from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
 
 NOTHING: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ def hosted(ending: ExitStack, stack: Stack, directory: Path, domain: int) -> Ros
     (directory / "transforms.yaml").write_text("[]")
     plan, topics = ArmPlan("source", None), topics_of_world(stack)
     process = stack_process(stack, plan, domain, directory, os.environ)
-    arm = RosArm(plan, domain, True, stack, process, topics, frozenset(topics))
+    arm = RosArm(plan, ArmDomain(domain), stack, process, ArmInputs(topics, frozenset(topics)))
     ending.callback(arm.stop)
     arm.start()
     arm.ready()
