@@ -99,13 +99,13 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._began_s, self._told_s = time.monotonic(), -STATUS_EVERY_S
+        self._began_s, self._status_s = time.monotonic(), -STATUS_EVERY_S
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
         ended = play_to_end(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
-        return {**ended, "clocks": self._clocks(), "safety": self._safety.told, "topics": self._given_topics()}
+        return {**ended, "clocks": self._clocks(), "safety": self._safety.summary, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
@@ -116,8 +116,8 @@ class _LiveSuite:
         topics = self._topics(node)
         if self._over() or topics.missing():
             return lambda: None
-        beside = topics.beside()
-        given = {**topics.sensors(), **beside}
+        other_topics = topics.other_topics()
+        given = {**topics.sensors(), **other_topics}
         if not self._look_first(node, given):
             return lambda: None
         arms = self._open_arms(ending, node, given)
@@ -133,7 +133,7 @@ class _LiveSuite:
             LiveSurroundings(self._tell, missed, self._presence, self._safety.health),
         )
         self._safety.stop = driver.line.hold
-        self._taps = LiveTaps(node, self._run.stack, beside, self._run.static_transforms, driver)
+        self._taps = LiveTaps(node, self._run.stack, other_topics, self._run.static_transforms, driver)
         return driver.run
 
     def _topics(self, node: Node) -> LiveTopics:
@@ -246,9 +246,9 @@ class _LiveSuite:
             raise InfrastructureError(f"live taps: {self._live.failure}")
         self._refuse_leaks(status)
         now_s = time.monotonic()
-        if now_s - self._told_s < STATUS_EVERY_S:
+        if now_s - self._status_s < STATUS_EVERY_S:
             return
-        self._told_s = now_s
+        self._status_s = now_s
         for arm in self._arms:
             status |= {f"{name}_{arm.name}": value for name, value in arm.status().items()}
         status |= self._safety.usage() | {"topics": self._given_topics()}
@@ -261,7 +261,7 @@ class _LiveSuite:
         self._control.status(
             {**status, **flat, **rate}, [row["warning"] for row in clocks.values() if "warning" in row]
         )
-        self._refuse_strangers(status)
+        self._refuse_unexpected_nodes(status)
 
     def _refuse_leaks(self, status: dict[str, Any]) -> None:
         """Say at once where people look that a test could reach an actuator, and end the run when that is sure."""
@@ -271,12 +271,12 @@ class _LiveSuite:
             self._control.status({**status, "leak": leak}, [leak] if leak else [])  # an ERROR would hide the second
         self._safety.refuse_leaks()
 
-    def _refuse_strangers(self, status: dict[str, Any]) -> None:
+    def _refuse_unexpected_nodes(self, status: dict[str, Any]) -> None:
         """End the run, and say so where people look, when somebody is in an arm who may not be."""
         try:
             for arm in self._arms:
                 if isinstance(arm, RosArm):
-                    arm.refuse_strangers()
+                    arm.refuse_unexpected_nodes()
         except IsolationError as error:
             self._control.status(status, [str(error)])
             raise

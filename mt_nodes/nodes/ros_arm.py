@@ -107,8 +107,8 @@ class RosArm:
             IsolationError: the domain holds nodes that are not the stack's.
         """
         if not self._exclusive:
-            wait_until(lambda: bool(self._isolation.strangers()), DISCOVERY_S)
-            self._isolation.refuse_strangers()
+            wait_until(lambda: bool(self._isolation.unexpected_nodes()), DISCOVERY_S)
+            self._isolation.refuse_unexpected_nodes()
         self._launch()
 
     def restart(self) -> None:
@@ -123,7 +123,7 @@ class RosArm:
         else:
             before = self._meeting.endpoints()
             self._instance.end()
-            if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
+            if not wait_until(lambda: self._meeting.disappeared(before), self._stack.ready_timeout_s):
                 raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
         self._listener.forget()
@@ -144,7 +144,7 @@ class RosArm:
                 f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {self._instance.tail}"
             )
         wait_until(self._is_known, self._stack.ready_timeout_s)
-        self.refuse_strangers()
+        self.refuse_unexpected_nodes()
 
     @property
     def monitor(self) -> Node:
@@ -156,14 +156,14 @@ class RosArm:
         """Delay between arrival and publication of live input, by topic."""
         return self._publisher.added.as_plain()
 
-    def refuse_strangers(self) -> None:
+    def refuse_unexpected_nodes(self) -> None:
         """Check the domain for nodes that the stack file does not name, and for second publishers of its topics.
 
         Raises:
             IsolationError: there are some.
         """
         if self._stack.nodes:
-            self._isolation.refuse_strangers()
+            self._isolation.refuse_unexpected_nodes()
         self._isolation.refuse_second_publishers(self._played, self._listener.publisher_counts())
 
     def begin_episode(self) -> None:

@@ -560,9 +560,9 @@ def test_nodes_that_are_allowed_and_the_suites_own_are_no_strangers(ending: Exit
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
     assert answer is not None and answer.status is Outcome.ANSWERED
     intruder = Peer(ending, domains[2], "intruder")
-    until(lambda: "/intruder" in arm._isolation.strangers())
+    until(lambda: "/intruder" in arm._isolation.unexpected_nodes())
     with pytest.raises(IsolationError, match="/intruder"):
-        arm.refuse_strangers()
+        arm.refuse_unexpected_nodes()
     assert intruder.node.get_name() == "intruder"
 
 
