@@ -114,7 +114,7 @@ class BagSource:
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
         looks = known and "camera" in require and "lidar" not in require
-        self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
+        self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
 
@@ -140,7 +140,7 @@ class BagSource:
         Raises:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
-        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
+        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer = TransformBuffer(self._transforms)
         self._add_static(buffer)
         limit = self._limit
@@ -199,7 +199,7 @@ class BagSource:
 
     def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
-        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
+        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):
             kind, decode = DECODERS[wire.type]
             try:
                 message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
@@ -207,7 +207,7 @@ class BagSource:
                     pictured(message)
                 decoded[kind].append(message)
             except MtError as error:
-                if wire.topic in self._required - self._beside:
+                if wire.topic in self._required - self._depth_topics:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
         clouds, joined = messages["clouds"], set(map(id, moment.sensors))
@@ -218,8 +218,8 @@ class BagSource:
             transforms=tree,
             wires=tuple(moment.wires),
             regions=moment.regions,
-            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
-            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._depth_topics),
+            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._depth_topics),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             images=messages["images"],
             camera_infos=messages["camera_infos"],
