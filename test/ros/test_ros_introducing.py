@@ -75,7 +75,7 @@ def test_a_stack_that_finds_us_later_than_we_find_it_loses_nothing(
     until(lambda: "made" in log.read_text())
     [pid] = children_of(child.pid)
     arm = arm_of(ending, domains[1])
-    until(lambda: arm._listener._downgrade and arm._publisher.heard("/points"))
+    until(lambda: arm._listener._downgrade and arm._publisher.subscriber_count("/points"))
     with halted(discovering(pid, domains[1]), lambda: wait_until(lambda: any(arm._monitor.clients), 3.0)):
         arm.ready()
         ticket = arm.send(puppet_bundle(0), frozenset())

@@ -100,7 +100,7 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
     publisher = BundlePublisher(
         peer.node, {topic: ReplayedTopic(topic, "geometry_msgs/msg/PoseArray")}, frozenset((topic,))
     )
-    until(lambda: publisher.heard(topic) and heard.matched(), "both have found each other")
+    until(lambda: publisher.subscriber_count(topic) and heard.matched(), "both have found each other")
     publisher.publish(bundle, NOTHING)
     [message] = heard.wait(1)
     assert [(p.position.x, p.position.y) for p in message.poses] == [(30.0, 4.0), (9.0, -1.0)]
