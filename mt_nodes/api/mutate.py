@@ -71,7 +71,7 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
         raise UsageError(f"mutate: name: got {type(name).__name__}, expected the name of a mutation, such as 'fog'")
     relation = _relation(os.fspath(name), parameters)
     _refuse_other_sensors(frame, relation, os.fspath(name))
-    pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline)
+    pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline, relation.requires)
     _begin(pipeline, frame, (*relation.mutate, *relation.baseline))
     where = f"{os.fspath(name)}: frame {frame.index} at {frame.stamp_ns} ns"
     try:

@@ -92,7 +92,7 @@ class Mutator(ManagedNode):
         self._relation = load_relation(given.relation)
         refuse_baseline(self._relation, "mutator")
         offered = (self._relation, load_relation(CONTROL))
-        self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id) for r in offered}
+        self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id, requires=r.requires) for r in offered}
         self._laps = Episodes(math.inf)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
