@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from mt_nodes.cli.terminal import Section
 
 LIDAR, CAMERA, BOTH, DRIVES = "of point clouds", "of images", "of clouds and images together", "of whole drives"
+RADAR = "of radars, alone or with other sensors"
 BACKGROUND, RULES = "control and sham", "of traffic rules"
 #: Titles of the groups of relations, in the order of printing.
-RELATION_GROUPS = (LIDAR, CAMERA, BOTH, DRIVES, BACKGROUND, RULES)
+RELATION_GROUPS = (LIDAR, CAMERA, BOTH, RADAR, DRIVES, BACKGROUND, RULES)
 Row = dict[str, Any]
 COLUMNS = {
     "mutations": ("sensors", "role"),
@@ -102,7 +103,9 @@ def relation_rows() -> Iterator[Row]:
 
 
 def _of_sensors(data: Row) -> str:
-    sensors = {need for need in data.get("requires") or () if need in ("lidar", "lidar_only", "camera")}
+    sensors = {need for need in data.get("requires") or () if need in ("lidar", "lidar_only", "camera", "radar")}
+    if "radar" in sensors:
+        return RADAR
     return CAMERA if sensors == {"camera"} else BOTH if "camera" in sensors else LIDAR
 
 

@@ -58,9 +58,9 @@ class LiveTopics:
 
     def __init__(self, node: Node, stack: Stack, clock: str) -> None:
         self._node, self._clock = node, clock
-        # The type of images is known from their publishers only; clouds and camera infos have one.
+        # The type of images and radar messages is known from their publishers only; clouds and camera infos have one.
         self._fixed = {topic: SENSOR_TYPES[role] for role in stack.topics for topic in stack.topics[role]}
-        self._cameras = stack.topics.get("camera", ())
+        self._cameras = (*stack.topics.get("camera", ()), *stack.topics.get("radar", ()))
         self._others = [topic for topic in stack.needs if topic not in self._fixed]
 
     def missing(self) -> list[str]:

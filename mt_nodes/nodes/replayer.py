@@ -40,6 +40,7 @@ class ReplayerParameters(ManagedParameters):
         "", help="which cloud topic leads, where the bag has several; others behind it, with commas"
     )
     camera_topic: str = param("", help="the same of images; they lead where no clouds do")
+    radar_topic: str = param("", help="the same of radars; they lead where there are neither clouds nor images")
     rate: float = param(1.0, low=0.01, high=100.0, help="speed relative to the recording")
     limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
     loop: bool = param(False, help="begin again at the end")
@@ -64,7 +65,8 @@ class Replayer(ManagedNode):
         """Open the bag, and publishers of its topics."""
         if not self._given.bag:
             raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
-        topics_given = {"lidar": self._given.lidar_topic, "camera": self._given.camera_topic}
+        given = self._given
+        topics_given = {"lidar": given.lidar_topic, "camera": given.camera_topic, "radar": given.radar_topic}
         roles = {role: topic for role, topic in topics_given.items() if topic}
         bag = Path(self._given.bag)
         lead = list(roles)[:1] or sensors_of(bag, topics_given, roles)[:1]

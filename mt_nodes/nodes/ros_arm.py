@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, wait_until
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import NO_MESSAGES, Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
@@ -244,7 +244,7 @@ class RosArm:
 
     def _without_inputs(self, bundle: Bundle) -> Bundle:
         wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
-        return replace(bundle, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
+        return replace(bundle, wires=wires, **NO_MESSAGES)
 
     def _advance_clock(self, source_ns: int, delay_ns: int) -> None:
         """Step /clock to an instant of the recording plus a delay, never back."""

@@ -241,7 +241,7 @@ def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
     if mutation.role == "control":
         return
     for wire in bundle.loose:
-        if SENSOR_OF.get(wire.type) in mutation.changes:
+        if ("radar" if wire.topic in bundle.radar_topics else SENSOR_OF.get(wire.type)) in mutation.changes:
             off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
             raise NotApplicable(
                 f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "

@@ -14,9 +14,9 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.message_packages import origin
 from mt_nodes.base.params import build
-from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 
 OutputPart = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes

@@ -252,8 +252,13 @@ def test_the_replayer_plays_cameras_alone(ending: ExitStack, domains: tuple[int,
     ending.callback(node.destroy_node)
     peer = Peer(ending, domains[0])
     heard = {row.topic: peer.listen(row.type, row.topic, qos.REPLAY, raw=True) for row in rows[:2]}
-    until(lambda: all(node._publisher.subscriber_count(t) and h.matched() for t, h in heard.items()), "for both sides to know")
-    assert all((node._publisher.subscriber_count(t), h.matched()) == (1, 1) for t, h in heard.items()), "and nobody else is there"
+    until(
+        lambda: all(node._publisher.subscriber_count(t) and h.matched() for t, h in heard.items()),
+        "for both sides to know",
+    )
+    assert all((node._publisher.subscriber_count(t), h.matched()) == (1, 1) for t, h in heard.items()), (
+        "and nobody else is there"
+    )
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     for _ in iter(lambda: node.finished, True):

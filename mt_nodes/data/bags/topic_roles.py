@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 
 if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes long to import
     from mt_nodes.data.bags.reader import Topic
@@ -17,11 +18,12 @@ if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes lo
 ROLES = {
     "lidar": (codec.POINT_CLOUD,),
     "camera": (codec.IMAGE, codec.COMPRESSED_IMAGE),
+    "radar": (codec.POINT_CLOUD, RADAR_SCAN, RADAR_TRACKS),
     "camera_info": (codec.CAMERA_INFO,),
     "region": (codec.POLYGON,),
 }
 #: Roles whose messages a stack can be tested by alone.
-SENSORS = ("lidar", "camera")
+SENSORS = ("lidar", "camera", "radar")
 Roles = dict[str, tuple[str, ...]]
 
 
@@ -38,8 +40,14 @@ class MissingSensor(UsageError):
 
 
 def candidates(role: str, topics: Mapping[str, Topic]) -> list[str]:
-    """Return the topics that fit a role and have messages."""
-    return sorted(name for name, topic in topics.items() if topic.type in ROLES[role] and topic.count)
+    """Return the topics that fit a role and have messages; the fields of a point cloud tell a radar from a LiDAR."""
+    return sorted(
+        name
+        for name, topic in topics.items()
+        if topic.type in ROLES[role]
+        and topic.count
+        and (topic.type != codec.POINT_CLOUD or bool(topic.radar) == (role == "radar"))
+    )
 
 
 def split(given: Mapping[str, str]) -> Roles:

@@ -15,9 +15,8 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
 from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
 from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
-from mt_nodes.data.lanes import Lanes, Strip
+from mt_nodes.data.lanes import Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_header, stamp_of
-from mt_nodes.data.messages import SignalStates
 from mt_nodes.data.outputs import Detections, ImageBoxes
 from mt_nodes.data.traits import text_of
 from mt_nodes.nodes.orientation import planar, points, quaternions, turned, yaws
