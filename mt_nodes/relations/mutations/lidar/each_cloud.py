@@ -30,6 +30,8 @@ class EachCloud(Mutation):
     """
 
     sensors: ClassVar[tuple[str, ...]] = ("lidar",)
+    #: Part of a bundle that holds what it changes.
+    part: ClassVar[str] = "clouds"
 
     @abstractmethod
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
@@ -47,26 +49,40 @@ class EachCloud(Mutation):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check the two clouds; return the broken promise, or None."""
 
+    def clouds_of(self, bundle: Bundle) -> tuple[Cloud, ...]:
+        """Return what it changes of a bundle."""
+        clouds: tuple[Cloud, ...] = getattr(bundle, self.part)
+        return clouds
+
+    def refuse_unfit(self, cloud: Cloud) -> None:
+        """Refuse a cloud that cannot be changed.
+
+        Raises:
+            NotApplicable: with the reason.
+        """
+        refuse_implausible(cloud)
+
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Return the effects on the world, from the changed clouds and the draws by topic."""
         return Effects()
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, one after the other."""
-        if not bundle.clouds:
-            raise NotApplicable(f"bundle {bundle.index} has no cloud")
-        for cloud in bundle.clouds:
-            refuse_implausible(cloud)
+        clouds = self.clouds_of(bundle)
+        if not clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no {'cloud' if self.part == 'clouds' else self.part[:-1]}")
+        for cloud in clouds:
+            self.refuse_unfit(cloud)
         return {
             f"{cloud.topic}|{name}": value
-            for cloud in bundle.clouds
+            for cloud in clouds
             for name, value in self.draw_cloud(rng, bundle, cloud, state).items()
         }
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud."""
-        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in bundle.clouds}
-        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in bundle.clouds}
+        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in self.clouds_of(bundle)}
+        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in self.clouds_of(bundle)}
         effects = self.describe_change(bundle, changed, draws)
         return Followup(((0, bundle.with_clouds(changed.values())),), effects)
 
@@ -74,10 +90,10 @@ class EachCloud(Mutation):
         """Prove the promise for every cloud, and that nothing else changed."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        if others := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
+        before, after = self.clouds_of(source), self.clouds_of(followup.first)
+        if others := followup.first.changed_topics(source) - {c.topic for c in before}:
             return f"{', '.join(sorted(others))} changed, too"
-        for old in source.clouds:
-            new = followup.first.cloud(old.topic)
+        for old, new in zip(before, after, strict=True):
             broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
             if broken is not None:
                 return f"{old.topic}: {broken}"
