@@ -15,7 +15,7 @@ from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
-from mt_nodes.world.scene.radar import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
+from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
 from mt_nodes.world.scene.raycast import cast, scan
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, GROUND, HOUSE, PERSON, POLE, VEHICLE, Piece, Street
 
