@@ -30,7 +30,7 @@ SLOWEST_MPS = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class BodyInSweep:
     """The times of a cloud's returns, and a body that moves through it.
 
     Attributes:
@@ -44,7 +44,7 @@ class Sweep:
     seconds: Floats
 
     @classmethod
-    def of(cls, cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: Floats) -> Sweep:
+    def of(cls, cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: Floats) -> BodyInSweep:
         """Take the times from the cloud's fields or azimuths."""
         return cls(body, pose, velocity_mps, seconds_of_sweep(cloud))
 
@@ -70,12 +70,10 @@ def look_at_moving(cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: 
     if np.linalg.norm(velocity_mps) < SLOWEST_MPS or not len(cloud):
         return look_at(cloud, body, pose)
     looks = []
-    for at, own in Sweep.of(cloud, body, pose, velocity_mps).slices(cloud, _STEP_M):
+    for at, own in BodyInSweep.of(cloud, body, pose, velocity_mps).slices(cloud, _STEP_M):
         look = look_at(cloud, body, at)
-        silent = own[look.silent.rows]
-        looks.append(
-            ObjectVisibility(_some(look.hits, own[look.hits.rows]), _some(look.silent, silent), look.direction[silent])
-        )
+        met, missed = own[look.hits.rows], own[look.silent.rows]
+        looks.append(ObjectVisibility(_some(look.hits, met), _some(look.silent, missed), look.direction[missed]))
     if not looks:
         return look_at(cloud, body, pose)
     silent, order = _joined([look.silent for look in looks])
@@ -93,7 +91,7 @@ def proof_of_moving_hits(
     drawn, broken = proof_of_rays(old, new, draw)
     if broken is not None:
         return broken
-    sweep = Sweep.of(old, body, pose, velocity_mps)
+    sweep = BodyInSweep.of(old, body, pose, velocity_mps)
     seconds = sweep.seconds[np.concatenate([rows_of(draw, "rows"), rows_of(draw, "new_rows")])]
     off = body.off_surface_m(drawn - seconds[:, None] * velocity_mps, pose)
     slack_m = CUT * sensor.sigma_m + SURFACE_M + _STEP_M
@@ -103,7 +101,7 @@ def proof_of_moving_hits(
     return f"{behind} returns are left behind the object" if behind else None
 
 
-def _hidden(sweep: Sweep, cloud: Cloud, slack_m: float) -> Iterator[Rows]:
+def _hidden(sweep: BodyInSweep, cloud: Cloud, slack_m: float) -> Iterator[Rows]:
     """Yield the returns behind the body at their time, and a step of its way before and after: at its edges, rays meet
     it or miss it within a step.
     """
