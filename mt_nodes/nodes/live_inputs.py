@@ -13,6 +13,7 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.intensity.intensity_reading import IntensityBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
@@ -104,6 +105,7 @@ class InstantReader:
     """Makes bundles of the messages of live instants."""
 
     transforms: TransformTree
+    intensities: IntensityBook = field(default_factory=IntensityBook)
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
@@ -117,7 +119,7 @@ class InstantReader:
             0,
             index,
             messages[0].stamp_ns,
-            clouds=tuple(m for m in messages if isinstance(m, Cloud)),
+            clouds=tuple(self.intensities.read(m) for m in messages if isinstance(m, Cloud)),
             images=tuple(m for m in messages if isinstance(m, Image)),
             camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
             transforms=self.transforms,

@@ -18,6 +18,7 @@ from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.images.codecs import decode as pictured
+from mt_nodes.data.intensity.intensity_reading import Intensities, IntensityBook
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
@@ -79,6 +80,7 @@ class BagSource:
         limit: bundles to give at most.
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
+        intensities: topic -> intensity convention, or field -> convention; others are recognised, once a topic.
 
     Raises:
         UsageError: no such bag; a role without or with several candidates.
@@ -95,6 +97,7 @@ class BagSource:
         limit: int | None = None,
         require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
         pictures: bool = False,
+        intensities: Intensities | None = None,
     ) -> None:
         given = topics or {}
         self.reader = open_recording(path)
@@ -117,6 +120,7 @@ class BagSource:
         self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
+        self._intensities = intensities or {}
 
     def __enter__(self) -> BagSource:
         return self
@@ -141,13 +145,13 @@ class BagSource:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
-        buffer = TransformBuffer(self._transforms)
+        buffer, book = TransformBuffer(self._transforms), IntensityBook(self._intensities)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            yield self._reading(index, moment, buffer.at(moment.stamp_ns))
+            yield self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if index + 1 == limit:
                 return
 
@@ -189,15 +193,15 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle | Unreadable:
         try:
-            return self._bundle(index, moment, tree)
+            return self._bundle(index, moment, tree, book)
         except MtError as error:
             known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
         for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
             kind, decode = DECODERS[wire.type]
@@ -210,7 +214,7 @@ class BagSource:
                 if wire.topic in self._required - self._beside:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
-        clouds, joined = messages["clouds"], set(map(id, moment.sensors))
+        clouds, joined = tuple(map(book.read, messages["clouds"])), set(map(id, moment.sensors))
         return Bundle(
             self._episode,
             index,

@@ -146,7 +146,7 @@ def _all_but(count: int, rows: Rows) -> Rows:
 def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows) -> str | None:
     """Prove that points (n,) are the same byte for byte, except for allowed changes at ``rows`` (k,)."""
     place = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old))
-    fields = [name for name in (*place, old.intensity_field) if name]
+    fields = [*place, *old.echo_names]
     may = np.zeros(len(old), dtype=bool)
     may[rows] = True
     for start in range(0, len(before), _PIECE):

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.placement import intensities, rounded
+from mt_nodes.relations.mutations.lidar.placement import intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
 from mt_nodes.world.scene.returns import within_box
@@ -106,9 +105,9 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
         "new_rows": smallest(silent.rows[echo]),
         "new_xyz": rounded(cloud, look.direction[echo] * silent_m[:, None]).astype(cloud.xyz.dtype),
     }
-    if cloud.intensity_field is not None:
-        draw["intensity"] = _intensity(rng, cloud, hits.brightness[detected])
-        draw["new_intensity"] = _intensity(rng, cloud, silent.brightness[echo])
+    if (intensity := intensity_of(cloud, hits.brightness[detected], range_m)) is not None:
+        draw["intensity"] = intensity
+        draw["new_intensity"] = intensity_of(cloud, silent.brightness[echo], silent_m)
     return draw
 
 
@@ -148,15 +147,3 @@ def shadow_of(body: RaycastBody, pose: Matrix, to_ego: Matrix, frame_id: str, to
     low, high = body.low_m, body.high_m
     corners = np.array([[x, y, 0.0] for x in (low[0], high[0]) for y in (low[1], high[1])])
     return shadow(move(pose, corners)[:, :2], to_ego[:2, 3], frame_id, to_m)
-
-
-def _intensity(rng: np.random.Generator, cloud: Cloud, brightness: Floats) -> npt.NDArray[Any]:
-    """Return intensities (n,) in the cloud's own scale and type: full scale times brightness, compensated for range.
-
-    This is Velodyne's calibrated intensity: a diffuse surface has the value of its reflectivity at any range.
-    """
-    scale = intensities(rng, len(brightness), cloud, full_scale=True)
-    if scale is None:
-        raise NotApplicable(f"{cloud.topic} has no intensity")
-    values = scale * brightness
-    return values.astype(scale.dtype) if scale.dtype.kind == "f" else np.rint(values).astype(scale.dtype)
