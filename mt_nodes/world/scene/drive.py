@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.intensity.intensity_reading import IntensityReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, Points
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
-from mt_nodes.world.scene.raycast import cast, scan
+from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, scan
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, GROUND, HOUSE, PERSON, POLE, VEHICLE, Piece, Street
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def generate_drive(
     if radar is not None:
         frames.append(Transform("base_link", "radar", pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))))
     transforms = TransformTree(frames)
+    reading = IntensityReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
     street = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm)
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
@@ -78,7 +80,8 @@ def generate_drive(
         mesh = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
         points = scan(mesh, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
-        bundle = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
+        cloud = Cloud(CLOUD_TOPIC, stamp, "velodyne", points).read_as(reading)
+        bundle = Bundle(0, index, stamp, (cloud,), transforms=transforms)
         if camera is not None:
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 

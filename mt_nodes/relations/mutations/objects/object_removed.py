@@ -18,6 +18,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
+from mt_nodes.relations.mutations.lidar.placement import intensity_from
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import (
     along_rays,
@@ -119,8 +120,8 @@ class ObjectRemoved(EachCloud):
             "range_m": range_m[known].astype(np.float32),
             "lost": smallest(rows[~known]),
         }
-        name = cloud.intensity_field
-        return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
+        intensity = intensity_from(cloud, source[known], range_m[known])
+        return draw if intensity is None else {**draw, "intensity": intensity}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Extend the rays."""
