@@ -16,7 +16,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.intensity.intensity_reading import IntensityBook
-from mt_nodes.data.messages import Bundle, CameraInfo, Image, Message, Wire
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos

@@ -163,7 +163,7 @@ class BagSource:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
             self._track.upcoming = partial(self._cloud_after, gathered)
-            reading = self._reading(index, moment, buffer.at(moment.stamp_ns))
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
             yield reading

@@ -275,7 +275,7 @@ def intensity_of(cloud: Cloud, reflectivity: Floats, range_m: Floats) -> Points 
 
 
 def intensity_from(
-    cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: Floats | None = None
+    cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: Floats | float = 1.0
 ) -> Points | None:
     """Return the values (n,) of ``intensity_field`` of what is at other rows (n,), seen at ranges (n,) instead.
 
@@ -291,10 +291,9 @@ def intensity_from(
     field = cloud.echoes.field(name)
     if field.convention.at_any_range and field.convention.proportional:
         values = cloud.points[name][rows]
-        return values if share is None else field.as_field(cloud.points, values * share)
+        return values if isinstance(share, float) and share == 1.0 else field.as_field(cloud.points, values * share)
     away_m = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
-    bright = field.reflectivity(cloud.points, rows, away_m)
-    return field.values(cloud.points, bright if share is None else bright * share, range_m)
+    return field.values(cloud.points, field.reflectivity(cloud.points, rows, away_m) * share, range_m)
 
 
 def _columns(*columns: npt.NDArray[Any]) -> Floats:
