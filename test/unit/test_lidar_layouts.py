@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mutations on LiDARs without rings: rosettes, rasters, a matrix of pixels; what does not apply has a physical reason."""
+"""Mutations on LiDARs without rings: rosettes, rasters, pixels; what does not apply has a physical reason."""
 
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ def test_no_proof_is_broken_and_no_ring_is_missed() -> None:
     found = lidar_layouts.outcomes()
     assert not [text for row in found.values() for text in row.values() if text.startswith("BROKEN")]
     assert {name: set(found[name].values()) for name in WITHOUT_RINGS} == {name: {APPLIES} for name in WITHOUT_RINGS}
-    rosettes = [
-        found[name][layout] for name in ("density_increased", "object_replaced") for layout in list(LAYOUTS)[:2]
-    ]
-    assert rosettes == [APPLIES] * 4
+    for name in ("density_increased", "object_replaced"):
+        assert [found[name][layout] for layout in ("Livox Mid-40", "Livox Avia")] == [APPLIES, APPLIES], name
     assert len(found) > 55, "every LiDAR mutation is tried"
 
 

@@ -71,7 +71,8 @@ def _by_ring(cloud: Cloud) -> Beams:
         if single is not None:
             one = f"one laser fires every return of {cloud.topic}: field {single} is always {cloud.points[single][0]}"
             raise NotApplicable(one) from error
-        raise
+        fields = ", ".join(LASER_FIELDS)
+        raise NotApplicable(f"nothing tells the lasers apart, no field of {fields}, and no rings: {error}") from error
 
 
 def _by_field(cloud: Cloud) -> Beams | None:
