@@ -20,7 +20,7 @@ from mt_nodes.relations.relation import Suite
 from mt_nodes.runs.live.attendance import Presence, always_present
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import LiveConfig
-from mt_nodes.runs.live.live_driver import LiveDriver
+from mt_nodes.runs.live.live_driver import LiveDriver, LiveSurroundings
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
 from mt_nodes.stacks.stack import Stack
@@ -103,8 +103,7 @@ class Simulation:
         self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
-            missed=self.missed,
-            presence=self.presence,
+            LiveSurroundings(missed_inputs=self.missed, presence=self.presence),
         )
 
     def play(self, came: Iterable[tuple[float, Bundle]], lasting_s: float | None = None) -> FakeRecorder:

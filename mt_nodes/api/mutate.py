@@ -105,8 +105,8 @@ def _changed(frame: Frame, derived: DerivedFollowup, where: str) -> ChangedFrame
         raise UsageError(text)
     delay_ns, bundle = sent[0]
     baseline = None if derived.baseline is None else frame.with_bundle(derived.baseline.followup.first)
-    made: dict[str, Any] = {"effects": derived.effects, "draws": tuple(derived.draws), "delay_ms": delay_ns / 1e6}
-    return ChangedFrame(bundle, None, source=frame, baseline=baseline, **made)
+    details: dict[str, Any] = {"effects": derived.effects, "draws": tuple(derived.draws), "delay_ms": delay_ns / 1e6}
+    return ChangedFrame(bundle, None, source=frame, baseline=baseline, **details)
 
 
 def _relation(name: str, parameters: dict[str, Any]) -> Relation:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.errors import NoEffect, NotApplicable
+from mt_nodes.base.open3d_late import open3d
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
@@ -25,7 +26,6 @@ from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.object_rendering import Figure
-from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.sight import RaycastBody
 
 #: A pixel counts as changed from this difference on; at least this share of the visible pixels must change.
