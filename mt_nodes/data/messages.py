@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.ego.ego_motion import EgoMotion, MotionEstimator
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.outputs import Detections, Path
@@ -230,20 +231,18 @@ class Bundle:
     """All sensor messages of one instant.
 
     Attributes:
-        episode: number of the episode, an uninterrupted part of the input.
-        index: number of the bundle within the episode.
+        episode, index: numbers of the episode, an uninterrupted part of the input, and of the bundle within it.
         stamp_ns: the instant: header stamp of the leading sensor.
-        clouds, images, camera_infos: decoded messages, at most one per topic.
-        transforms: known transforms at this instant.
+        clouds, images, camera_infos: decoded messages, at most one per topic. transforms: known at this instant.
         wires: the original messages in the order of the bag: unchanged messages are sent as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
         extra_clouds: those of LiDARs that the stack does not take; read for depth, and sent as recorded.
         loose: those of ``wires`` that the stack takes, but which belong to no instant; sent as recorded.
         earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
-        world_messages: messages of a simulated world, at most one per topic.
-        facts: known facts of the scene by name, for conditions.
-        truth: labelled objects of this instant, None where the recording has no labels.
+        world_messages: of a simulated world, at most one per topic. facts: of the scene by name, for conditions.
+        truth: labelled objects, None where the recording has no labels.
         scene: number of the first bundle of its scene, None if it is itself (:mod:`mt_nodes.data.scenes`).
+        motion: of the ego at this instant, where a mutation in use needs it and there is a source (``track``) of it.
     """
 
     episode: int
@@ -262,6 +261,8 @@ class Bundle:
     facts: Mapping[str, Any] = field(default_factory=dict)
     truth: GroundTruth | None = None
     scene: int | None = None
+    motion: EgoMotion | None = None
+    track: MotionEstimator | None = None
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.
@@ -269,9 +270,8 @@ class Bundle:
         Raises:
             KeyError: the bundle has no such cloud.
         """
-        for cloud in self.clouds:
-            if topic is None or cloud.topic == topic:
-                return cloud
+        if found := [cloud for cloud in self.clouds if topic in (None, cloud.topic)]:
+            return found[0]
         raise KeyError(f"no cloud{'' if topic is None else f' on {topic}'} in bundle {self.index}")
 
     def with_clouds(self, clouds: Iterable[Cloud]) -> Bundle:

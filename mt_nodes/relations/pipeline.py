@@ -62,15 +62,24 @@ class MutationPipeline:
         self._seed, self._relation = seed, relation
         self._states: dict[tuple[int, int | None, int], Any] = {}
         self._needs_history = max((m.needs_history for m in mutations), default=0)
+        self._needs_motion = any(m.needs_motion for m in mutations)
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
         #: Generators created before their bundle arrives, each for one draw.
         self._foreseen: dict[tuple[Any, ...], np.random.Generator] = {}
 
     def meet(self, bundle: Bundle) -> Bundle:
-        """Store a bundle for later ones to look back to; return it with the bundles that it looks back to itself."""
+        """Store a bundle for later ones to look back to; return it with the bundles that it looks back to itself, and
+        with the ego's motion if a mutation needs that.
+        """
         if self._baseline is not None:
             self._baseline.meet(bundle)
+        if self._needs_motion and bundle.motion is None and bundle.track is not None:
+            # Of the source, before any mutation has changed its clouds.
+            bundle = replace(bundle, motion=bundle.track.at(bundle))
+        return self._remembered(bundle)
+
+    def _remembered(self, bundle: Bundle) -> Bundle:
         if not self._needs_history:
             return bundle
         since = bundle.index - self._needs_history
@@ -137,7 +146,8 @@ class MutationPipeline:
                 return recorded_draw
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
-        followup, _ = self._run(self.meet(bundle), draw, lambda *_: None)
+        # Recorded draws hold what they took from the ego's motion: it is not estimated again.
+        followup, _ = self._run(self._remembered(bundle), draw, lambda *_: None)
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup

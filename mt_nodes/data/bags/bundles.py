@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +18,9 @@ from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
+from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
-from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
 
@@ -78,6 +80,7 @@ class BagSource:
         episode: number that the bundles carry.
         limit: bundles to give at most.
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
+        track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
 
     Raises:
@@ -95,8 +98,10 @@ class BagSource:
         limit: int | None = None,
         require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
         pictures: bool = False,
+        track: EgoTrack | None = None,
     ) -> None:
         given = topics or {}
+        self._track = track or EgoTrack()
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = self.reader.topics
         try:
@@ -147,7 +152,11 @@ class BagSource:
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            yield self._reading(index, moment, buffer.at(moment.stamp_ns))
+            self._track.upcoming = partial(self._cloud_after, gathered)
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns))
+            if isinstance(reading, Bundle):
+                self._track.observe(reading)
+            yield reading
             if index + 1 == limit:
                 return
 
@@ -155,14 +164,27 @@ class BagSource:
         damage: MtError | None = None
         try:
             for wire in self.reader.wires():
+                self._track.take(wire)
                 if wire.type == codec.TF and wire.topic == "/tf":
-                    buffer.add(self._transforms_of(wire, static=False))
+                    moving = self._transforms_of(wire, static=False)
+                    buffer.add(moving)
+                    self._track.add_transforms(moving)
                 yield from gathered.take(wire)
         except InfrastructureError as error:
             damage = error
         yield from gathered.rest()
         if damage is not None:
             raise damage
+
+    def _cloud_after(self, gathered: BundleAssembly) -> Cloud | None:
+        """Return the leading cloud of the moment after the one that is read, None where there is none."""
+        moment = gathered.upcoming
+        if moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
+            return None
+        wire = moment.sensors[0]
+        with suppress(MtError):
+            return codec.cloud_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
+        return None
 
     def _topics(self, roles: Iterable[str]) -> set[str]:
         return {topic for role in roles for topic in self.roles.get(role, ())}
@@ -224,6 +246,7 @@ class BagSource:
             images=messages["images"],
             camera_infos=messages["camera_infos"],
             truth=self.reader.labels(moment.stamp_ns),
+            track=self._track,
         )
 
 

@@ -53,6 +53,11 @@ class Mutation(ABC):
     about_stamps: ClassVar[bool] = False
 
     @property
+    def needs_motion(self) -> bool:
+        """Whether ``begin`` and ``draw`` read ``bundle.motion``; what ``apply`` needs of it must be in the draw."""
+        return False
+
+    @property
     def changes(self) -> tuple[str, ...]:
         """Sensors that it changes with these parameters: a subset of ``sensors``."""
         return self.sensors

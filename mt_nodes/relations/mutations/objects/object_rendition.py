@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.open3d_late import open3d
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
@@ -24,7 +25,6 @@ from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.object_rendering import Figure
-from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.sight import RaycastBody
 
 #: A pixel counts as changed from this difference on; at least this share of the visible pixels must change.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.open3d_late import open3d
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -26,7 +27,6 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
