@@ -189,7 +189,9 @@ class _Sources:
         shape = np.array(self._zone.shape)
         with np.errstate(invalid="ignore"):
             inside = ((places >= 0) & (places <= shape - 1)).all(axis=-1)
-        rows, columns = np.where(inside[..., None], np.rint(places), 0).astype(np.intp).transpose(-1, *range(places.ndim - 1))
+        rows, columns = (
+            np.where(inside[..., None], np.rint(places), 0).astype(np.intp).transpose(-1, *range(places.ndim - 1))
+        )
         known = inside & self._usable[rows, columns] & (self._surfaces.ground[rows, columns] == self._ground)
         return self._surfaces.pixels[rows, columns], known
 

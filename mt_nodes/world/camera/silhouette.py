@@ -229,10 +229,16 @@ def _ground_level(luma: Singles, ground: Flags, root: Flags) -> Singles:
     """Return the light (h,) of the lit ground in each row: the upper quartile of the row's ground, smoothed."""
     rows = np.flatnonzero(ground.any(axis=1))
     level = np.zeros(len(luma), np.float32)
-    level[rows] = [np.quantile(luma[row][ground[row] & ~root[row]], 0.7) if (ground[row] & ~root[row]).any() else 0.0
-                   for row in rows]
+    level[rows] = [
+        np.quantile(luma[row][ground[row] & ~root[row]], 0.7) if (ground[row] & ~root[row]).any() else 0.0
+        for row in rows
+    ]
     known = np.flatnonzero(level > 0)
     if not len(known):
         return level
     level = np.interp(np.arange(len(level)), known, level[known]).astype(np.float32)
-    return cv2.GaussianBlur(level[:, None], (1, 0 or 1), 0) [:, 0] if len(level) < 9 else np.convolve(np.pad(level, 4, mode="edge"), np.full(9, 1 / 9), "valid").astype(np.float32)
+    return (
+        cv2.GaussianBlur(level[:, None], (1, 0 or 1), 0)[:, 0]
+        if len(level) < 9
+        else np.convolve(np.pad(level, 4, mode="edge"), np.full(9, 1 / 9), "valid").astype(np.float32)
+    )
