@@ -91,6 +91,14 @@ class TransformTree:
             self._found[names].setflags(write=False)
         return self._found[names]
 
+    def chain(self, frame: str) -> tuple[Transform, ...]:
+        """Return the transforms from a frame up to the one that the tree begins with, the frame's own first."""
+        found: list[Transform] = []
+        while frame in self._edges and self._edges[frame] not in found:
+            found.append(self._edges[frame])
+            frame = found[-1].parent
+        return tuple(found)
+
     def _joined(self, target: str, source: str) -> Matrix:
         if target == source:
             return np.eye(4)

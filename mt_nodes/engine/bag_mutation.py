@@ -18,6 +18,7 @@ from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.bags.reader import RecordedWire, qos_of
 from mt_nodes.data.bags.recording import RecordingReader
+from mt_nodes.data.bags.topic_roles import SENSORS
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message, wire_for
@@ -235,7 +236,7 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
 
 def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
     """Return the sensors that mutations can change and the bag has; all of them when it has none."""
-    return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
+    return sensors_of(bag, (s for s in SENSORS if any(s in m.changes for m in mutations)), topics)
 
 
 def _definitions(reader: RecordingReader) -> dict[str, str]:

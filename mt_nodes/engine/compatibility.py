@@ -14,7 +14,7 @@ from mt_nodes.relations.relation import Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
 
 #: A shipped stack for each sensor.
-_STACKS = {"lidar": "reference_detector", "camera": "reference_camera"}
+_STACKS = {"lidar": "reference_detector", "camera": "reference_camera", "radar": "reference_radar"}
 
 
 def incompatibility(
@@ -37,8 +37,8 @@ def incompatibility(
         if set(roles) <= set(INPUT_ROLES) and not set(roles) & set(stack.inputs):
             example = stack_for(roles).replace("what it has", "that")
             return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input{example}"
-        if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
-            return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
+        if need in ("lidar_only", "radar_only") and set(stack.inputs) != {need.removesuffix("_only")}:
+            return f"relation '{relation.id}' requires {need}; stack '{stack.name}' takes {', '.join(stack.inputs)}"
         if need in facts and not getattr(stack, need):
             return (
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "

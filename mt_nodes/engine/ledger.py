@@ -18,13 +18,20 @@ from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.base.params import plain
 from mt_nodes.base.plugins import name_of
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.verdict import SCHEMA, Pair
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
 #: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
-_KINDS: Mapping[type, str] = {Cloud: "Cloud", Image: "Image", CameraInfo: "CameraInfo", WorldMessage: "Told"}
+_KINDS: Mapping[type, str] = {
+    Cloud: "Cloud",
+    Radar: "Radar",
+    Image: "Image",
+    CameraInfo: "CameraInfo",
+    WorldMessage: "Told",
+}
 
 
 class Ledger:
