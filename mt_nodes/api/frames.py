@@ -188,16 +188,16 @@ def frames(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"limit: got {limit}, expected at least 1, or None for all frames")
-    given, wanted = dict(topics or {}), (sensors,) if isinstance(sensors, str) else tuple(sensors)
-    if unknown := sorted({*wanted} - {*SENSORS}):
+    given, roles = dict(topics or {}), (sensors,) if isinstance(sensors, str) else tuple(sensors)
+    if unknown := sorted({*roles} - {*SENSORS}):
         raise UsageError(f"sensors: got {', '.join(map(repr, unknown))}, expected some of {', '.join(SENSORS)}")
     path, tree = Path(bag), load_transforms(Path(transforms)) if transforms else None
-    required = wanted or sensors_of(path, SENSORS, given)[:1]
+    required = roles or sensors_of(path, SENSORS, given)[:1]
 
     def source() -> BagSource:
         return BagSource(path, given, tree, limit=limit, require=required)
 
-    return _frames(source(), _drive_of(source, wanted), wanted, path)
+    return _frames(source(), _drive_of(source, roles), roles, path)
 
 
 def _drive_of(source: Callable[[], BagSource], sensors: Sequence[str]) -> Episode:

@@ -79,8 +79,8 @@ def _rows(args: argparse.Namespace) -> list[Row]:
     if args.kind != "relations":
         return catalogue.rows(args.kind)
     rows = list(relation_rows())
-    asked = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
-    if asked:
+    with_rules = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
+    if with_rules:
         names = [name for name in catalogue.names("relations") if name.startswith("rule_")]
         rows += [{**catalogue.row("relations", name), "group": RULES, "family": ""} for name in names]
     return rows
@@ -117,14 +117,14 @@ def _filtered(kind: str, rows: Sequence[Row], words: Sequence[str]) -> list[Row]
     """
     if not words:
         return list(rows)
-    wanted: set[str] = set()
+    selected: set[str] = set()
     for word in words:
         found = _named(kind, word) & {row["name"] for row in rows} or _matching(rows, word)
         if not found:
             names = [row["name"] for row in rows]
             raise UsageError(f"mt list: no {kind.rstrip('s')} matches '{word}'{suggest(word, names, ' ').rstrip('; ')}")
-        wanted |= found
-    return [row for row in rows if row["name"] in wanted]
+        selected |= found
+    return [row for row in rows if row["name"] in selected]
 
 
 def _named(kind: str, word: str) -> set[str]:

@@ -5,93 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.cloud import Cloud as Cloud
+from mt_nodes.data.cloud import Points as Points
+from mt_nodes.data.ego.ego_motion import EgoMotion, MotionEstimator
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.transforms import TransformTree
-
-if TYPE_CHECKING:
-    from mt_nodes.data.radar import Radar
-
-Points = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """One LiDAR message.
-
-    Attributes:
-        topic: topic of the message.
-        stamp_ns: header stamp in nanoseconds.
-        frame_id: frame of the coordinates.
-        points: structured array (N,) whose dtype is the message's layout: field names, offsets, byte order and
-            ``itemsize == point_step``; padding bytes are kept. Treat as read-only.
-        height: rows of an organised cloud, 1 for an unorganised one; ``N == height * width``.
-        is_dense: as in the message.
-    """
-
-    topic: str
-    stamp_ns: int
-    frame_id: str
-    points: Points
-    height: int = 1
-    is_dense: bool = True
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    @property
-    def width(self) -> int:
-        """Points per row."""
-        return len(self.points) // self.height if self.height else 0
-
-    @property
-    def organised(self) -> bool:
-        """Whether rows carry meaning (height > 1)."""
-        return self.height > 1
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the fields, in the order of the message."""
-        return tuple(self.points.dtype.names or ())
-
-    @property
-    def xyz(self) -> npt.NDArray[Any]:
-        """Coordinates (N, 3) in metres; a view without a copy where the layout allows, so read-only."""
-        dtype = self.points.dtype
-        kinds = [dtype.fields[name][:2] for name in "xyz"] if dtype.fields else []
-        same = len({kind for kind, _ in kinds}) == 1
-        if same and kinds[0][0].isnative and kinds[0][0].kind == "f" and len(self.points):
-            base, size = kinds[0][1], kinds[0][0].itemsize
-            if [offset for _, offset in kinds] == [base, base + size, base + 2 * size]:
-                return np.lib.stride_tricks.as_strided(
-                    self.points["x"], (len(self.points), 3), (self.points.strides[0], size), writeable=False
-                )
-        return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
-
-    @property
-    def intensity_field(self) -> str | None:
-        """Name of the intensity-like field, None when there is none."""
-        return next((n for n in ("intensity", "i", "reflectivity", "signal") if self.single(n)), None)
-
-    def single(self, name: str) -> bool:
-        """Whether there is a field of this name with one number a point."""
-        return name in self.fields and not self.points.dtype[name].shape
-
-    @property
-    def raw(self) -> Points:
-        """The points as opaque items of ``point_step`` bytes (N,): what to permute, take and join, padding included."""
-        return self.points.view(f"V{self.points.dtype.itemsize}")
-
-    def with_raw(self, raw: Points, *, height: int = 1) -> Cloud:
-        """Return this cloud with other points of the same layout, given as :attr:`raw` items (M,)."""
-        return replace(self, points=np.ascontiguousarray(raw).view(self.points.dtype), height=height)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +129,7 @@ class Bundle:
     """All sensor messages of one instant.
 
     Attributes:
-        episode: number of the episode, an uninterrupted part of the input.
-        index: number of the bundle within the episode.
+        episode, index: numbers of the episode, an uninterrupted part of the input, and of the bundle within it.
         stamp_ns: the instant: header stamp of the leading sensor.
         clouds, images, camera_infos: decoded messages, at most one per topic; ``clouds`` are those of LiDARs.
         radars: likewise, detections of radars; no mutation of LiDARs looks at them.
@@ -214,10 +140,10 @@ class Bundle:
         extra_clouds: those of LiDARs that the stack does not take; read for depth, and sent as recorded.
         loose: those of ``wires`` that the stack takes, but which belong to no instant; sent as recorded.
         earlier: former bundles of the episode, the newest last, for mutations that need them; these have none.
-        world_messages: messages of a simulated world, at most one per topic.
-        facts: known facts of the scene by name, for conditions.
-        truth: labelled objects of this instant, None where the recording has no labels.
+        world_messages: of a simulated world, at most one per topic. facts: of the scene by name, for conditions.
+        truth: labelled objects, None where the recording has no labels.
         scene: number of the first bundle of its scene, None if it is itself (:mod:`mt_nodes.data.scenes`).
+        motion: of the ego at this instant, where a mutation in use needs it and there is a source (``track``) of it.
     """
 
     episode: int
@@ -236,6 +162,8 @@ class Bundle:
     facts: Mapping[str, Any] = field(default_factory=dict)
     truth: GroundTruth | None = None
     scene: int | None = None
+    motion: EgoMotion | None = None
+    track: MotionEstimator | None = None
     radars: tuple[Radar, ...] = ()
     radar_topics: frozenset[str] = frozenset()
 
@@ -245,9 +173,8 @@ class Bundle:
         Raises:
             KeyError: the bundle has no such cloud.
         """
-        for cloud in self.clouds:
-            if topic is None or cloud.topic == topic:
-                return cloud
+        if found := [cloud for cloud in self.clouds if topic in (None, cloud.topic)]:
+            return found[0]
         raise KeyError(f"no cloud{'' if topic is None else f' on {topic}'} in bundle {self.index}")
 
     def with_clouds(self, clouds: Iterable[Cloud]) -> Bundle:

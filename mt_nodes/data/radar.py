@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.data.messages import Cloud, Points
+from mt_nodes.data.cloud import Cloud, Points
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]

@@ -215,6 +215,7 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
     """Return the SHA-256 (hex) of a bundle's sensor messages, or of those of some topics.
 
     Covers topic, stamp, frame, layout and data, in the order of topics; not the CDR bytes, whose padding is nobody's.
+    Transforms that the stack is given in place of the true ones are covered, too.
     """
     digest, topics_to_hash = hashlib.sha256(), None if topics is None else set(topics)
     for message in sorted(bundle.messages, key=lambda m: m.topic):
@@ -223,6 +224,9 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
             head = [_KINDS[type(message)], message.topic, message.stamp_ns, message.frame_id, *head]
             digest.update(json.dumps(head).encode() + b"\n")
             digest.update(data)
+    if (wrong := bundle.transforms.wrong) is not None and topics is None:
+        rows = [[t.parent, t.child, t.matrix.tolist()] for t in wrong.transforms]
+        digest.update(json.dumps(["transforms", rows]).encode())
     return digest.hexdigest()
 
 

@@ -96,11 +96,11 @@ class CallableStack(Node):
         if output is None:
             return
         for role, (adapter, publisher) in self._outputs.items():
-            said = getattr(output, role)
-            if said is not None:
-                message = adapter.encode(said)
-                if isinstance(said, Control):
-                    refuse_lost(adapter, said, message)
+            part = getattr(output, role)
+            if part is not None:
+                message = adapter.encode(part)
+                if isinstance(part, Control):
+                    refuse_lost(adapter, part, message)
                 self._meet(publisher)
                 publisher.publish(message)
 

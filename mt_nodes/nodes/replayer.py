@@ -115,20 +115,20 @@ class Replayer(ManagedNode):
             self._publisher.flush(FLUSH_S)
             self._due_ns = time.monotonic_ns()
         self.sent += 1
-        self._go_on(self._next.stamp_ns)
+        self._schedule_next(self._next.stamp_ns)
 
     def _awaited(self) -> bool:
         """Tell whether those who are waited for are there; who cannot say that he knows of us gets time to find us."""
         if not self._given.await_subscribers:
             return True
-        if self._publisher.heard(self._source.lead) < self._given.await_subscribers:
+        if self._publisher.subscriber_count(self._source.lead) < self._given.await_subscribers:
             self._met_ns = None
             return False
         now_ns = time.monotonic_ns()
         self._met_ns = now_ns if self._met_ns is None else self._met_ns
         return now_ns - self._met_ns >= DISCOVERY_S * 1e9 or not self._publisher.unconfirmed
 
-    def _go_on(self, from_ns: int) -> None:
+    def _schedule_next(self, from_ns: int) -> None:
         """Say what comes next, and when: the first of a loop as long after the last as that after the one before."""
         self._next = next(self._bundles, None)
         if self._next is None:

@@ -219,11 +219,18 @@ def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
 def refuse_baseline(relation: Relation, owner: str) -> None:
     """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
+    One that changes transforms is refused, too: what sends over topics sends them as recorded.
+
     Raises:
         UsageError: it has one, or is one.
     """
     if relation.loop:
         raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
+    if any(mutation.about_transforms for mutation in relation.mutate):
+        raise UsageError(
+            f"{owner}: relation '{relation.id}' changes the transforms that the stack is given, which topics carry as "
+            "recorded; use `mt replay --transport inprocess` or `mt mutate`"
+        )
     if relation.baseline:
         raise UsageError(
             f"{owner}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "

@@ -115,26 +115,26 @@ class CallableHost:
             f"mt_nodes.data.outputs, as outputs of the stack file promise {', '.join(self.stack.outputs)}"
         )
 
-    def _promised(self, said: Output) -> Output:
+    def _promised(self, output: Output) -> Output:
         """Return nothing seen as nothing of what the stack file promises: an empty list is of no kind."""
-        promised, seen, boxes = self.stack.outputs, said.detections, said.boxes
+        promised, detections, boxes = self.stack.outputs, output.detections, output.boxes
         if (
             boxes is None
-            and seen is not None
-            and not len(seen)
+            and detections is not None
+            and not len(detections)
             and "detections" not in promised
             and "boxes" in promised
         ):
-            return replace(said, detections=None, boxes=ImageBoxes.none(seen.frame_id, seen.stamp_ns))
+            return replace(output, detections=None, boxes=ImageBoxes.none(detections.frame_id, detections.stamp_ns))
         if (
-            seen is None
+            detections is None
             and boxes is not None
             and not len(boxes)
             and "boxes" not in promised
             and "detections" in promised
         ):
-            return replace(said, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
-        return said
+            return replace(output, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
+        return output
 
     def _by_role(self, sensors: Mapping[str, Message], transforms: TransformTree) -> dict[str, Any]:
         """Return the inputs of a callable with several: one value per role, a tuple for several topics of a role."""

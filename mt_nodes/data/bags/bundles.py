@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +20,9 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
+from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
-from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
@@ -83,6 +85,7 @@ class BagSource:
         episode: number that the bundles carry.
         limit: bundles to give at most.
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
+        track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
 
     Raises:
@@ -100,8 +103,10 @@ class BagSource:
         limit: int | None = None,
         require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
         pictures: bool = False,
+        track: EgoTrack | None = None,
     ) -> None:
         given = topics or {}
+        self._track = track or EgoTrack()
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:
@@ -120,7 +125,7 @@ class BagSource:
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
         looks = known and "camera" in require and "lidar" not in require
-        self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
+        self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
 
@@ -146,14 +151,18 @@ class BagSource:
         Raises:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
-        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
+        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer = TransformBuffer(self._transforms)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            yield self._reading(index, moment, buffer.at(moment.stamp_ns))
+            self._track.upcoming = partial(self._cloud_after, gathered)
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns))
+            if isinstance(reading, Bundle):
+                self._track.observe(reading)
+            yield reading
             if index + 1 == limit:
                 return
 
@@ -161,14 +170,27 @@ class BagSource:
         damage: MtError | None = None
         try:
             for wire in self.reader.wires():
+                self._track.take(wire)
                 if wire.type == codec.TF and wire.topic == "/tf":
-                    buffer.add(self._transforms_of(wire, static=False))
+                    moving = self._transforms_of(wire, static=False)
+                    buffer.add(moving)
+                    self._track.add_transforms(moving)
                 yield from gathered.take(wire)
         except InfrastructureError as error:
             damage = error
         yield from gathered.rest()
         if damage is not None:
             raise damage
+
+    def _cloud_after(self, gathered: BundleAssembly) -> Cloud | None:
+        """Return the leading cloud of the moment after the one that is read, None where there is none."""
+        moment = gathered.upcoming
+        if moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
+            return None
+        wire = moment.sensors[0]
+        with suppress(MtError):
+            return codec.cloud_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
+        return None
 
     def _topics(self, roles: Iterable[str]) -> set[str]:
         return {topic for role in roles for topic in self.roles.get(role, ())}
@@ -206,7 +228,7 @@ class BagSource:
     def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
         radars = self._topics(["radar"])
-        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
+        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):
             kind, decode = ("radars", radar_from_msg) if wire.topic in radars else DECODERS[wire.type]
             try:
                 message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
@@ -214,7 +236,7 @@ class BagSource:
                     pictured(message)
                 decoded[kind].append(message)
             except MtError as error:
-                if wire.topic in self._required - self._beside:
+                if wire.topic in self._required - self._depth_topics:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
         clouds, joined = messages["clouds"], set(map(id, moment.sensors))
@@ -225,14 +247,15 @@ class BagSource:
             transforms=tree,
             wires=tuple(moment.wires),
             regions=moment.regions,
-            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
-            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._depth_topics),
+            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._depth_topics),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             images=messages["images"],
             camera_infos=messages["camera_infos"],
             radars=messages["radars"],
             radar_topics=frozenset(radars),
             truth=self.reader.labels(moment.stamp_ns),
+            track=self._track,
         )
 
 

@@ -75,10 +75,13 @@ class Run(SuiteRun[ReplayRequest]):
         plan = plan_of(request, stack)
         if plan and not request.only:
             request = dataclasses.replace(request, relations=plan.relations)
-        choice = choose_relations(request.relations, functools.partial(incompatibility, stack=stack))
+        over_topics = request.transport == "ros"
+        choice = choose_relations(
+            request.relations, functools.partial(incompatibility, stack=stack, over_topics=over_topics)
+        )
         request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
-        check_requirements(suite, stack)
+        check_requirements(suite, stack, over_topics=over_topics)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
 from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
+from mt_nodes.relations.mutations.untouched import UNTOUCHED, drawn, refuse_without_effect
 
 Rows = npt.NDArray[np.int64]
 _PIECE = 1 << 12
@@ -38,7 +40,7 @@ class EachCloud(Mutation):
         """Make every random choice of one cloud.
 
         Raises:
-            NotApplicable: there is no honest follow-up of it.
+            NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
         """
 
     @abstractmethod
@@ -73,17 +75,27 @@ class EachCloud(Mutation):
             raise NotApplicable(f"bundle {bundle.index} has no {'cloud' if self.part == 'clouds' else self.part[:-1]}")
         for cloud in clouds:
             self.refuse_unfit(cloud)
-        return {
-            f"{cloud.topic}|{name}": value
-            for cloud in clouds
-            for name, value in self.draw_cloud(rng, bundle, cloud, state).items()
-        }
+        draws = self.draw_clouds(rng, bundle, state)
+        refuse_without_effect(draws, [cloud.topic for cloud in clouds])
+        return draws
+
+    def draw_clouds(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Draw for every cloud; where the change does not reach one, why."""
+        draws: Draw = {}
+        for cloud in self.clouds_of(bundle):
+            draws |= drawn(cloud.topic, partial(self.draw_cloud, rng, bundle, cloud, state))
+        return draws
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
-        """Change every cloud."""
-        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in self.clouds_of(bundle)}
-        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in self.clouds_of(bundle)}
-        effects = self.describe_change(bundle, changed, draws)
+        """Change every cloud that the change reaches."""
+        clouds = self.clouds_of(bundle)
+        reasons = {c.topic: why for c in clouds if (why := of_cloud(draw, c).get(UNTOUCHED)) is not None}
+        reached = tuple(cloud for cloud in clouds if cloud.topic not in reasons)
+        parts: dict[str, Any] = {self.part: reached}
+        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in reached}
+        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in reached}
+        effects = self.describe_change(replace(bundle, **parts), changed, draws) if changed else Effects()
+        effects = replace(effects, unchanged={**effects.unchanged, **reasons}) if reasons else effects
         return Followup(((0, bundle.with_clouds(changed.values())),), effects)
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
@@ -94,7 +106,11 @@ class EachCloud(Mutation):
         if others := followup.first.changed_topics(source) - {c.topic for c in before}:
             return f"{', '.join(sorted(others))} changed, too"
         for old, new in zip(before, after, strict=True):
-            broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_cloud(draw, old))
+            of_this = of_cloud(draw, old)
+            if UNTOUCHED in of_this:
+                broken = None if new is old else "changed, and it was drawn to stay as it is"
+            else:
+                broken = same_kind(old, new) or self.prove_cloud(source, old, new, of_this)
             if broken is not None:
                 return f"{old.topic}: {broken}"
         return None
