@@ -10,7 +10,7 @@ from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.relations.mutations.base import Draw
 
-SENSORS = ("lidar", "camera")
+SENSORS = ("lidar", "camera", "radar")
 #: Name in a message's draw: why it stays as it is.
 UNTOUCHED = "untouched"
 
@@ -83,8 +83,8 @@ def unmet_need(source: Bundle, followup: Bundle, requires: Iterable[str], reason
 
 
 def messages_of(bundle: Bundle, sensor: str) -> tuple[Cloud | Image, ...]:
-    """Return the messages of the LiDARs (``lidar``) or the cameras (``camera``)."""
-    return {"lidar": bundle.clouds, "camera": bundle.images}.get(sensor, ())
+    """Return the messages of the LiDARs (``lidar``), cameras (``camera``) or radars (``radar``)."""
+    return {"lidar": bundle.clouds, "camera": bundle.images, "radar": bundle.radars}.get(sensor, ())
 
 
 def _why(source: Bundle, sensors: Collection[str], reasons: Mapping[str, str]) -> str:
