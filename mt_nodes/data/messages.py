@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.ground_truth import GroundTruth
-from mt_nodes.data.intensity.intensity_reading import IntensityCloud
+from mt_nodes.data.intensity.sensor_reading import SensorCloud
 from mt_nodes.data.lanes import Lanes
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import seen_from
@@ -21,7 +21,7 @@ Points = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(IntensityCloud):
+class Cloud(SensorCloud):
     """One LiDAR message.
 
     Attributes:

@@ -13,7 +13,7 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.intensity.intensity_reading import IntensityBook
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
@@ -105,7 +105,7 @@ class InstantReader:
     """Makes bundles of the messages of live instants."""
 
     transforms: TransformTree
-    intensities: IntensityBook = field(default_factory=IntensityBook)
+    intensities: SensorBook = field(default_factory=SensorBook)
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 from mt_nodes.world.scene import meshes
@@ -54,7 +54,7 @@ def generate_drive(
     if camera is not None:
         frames.append(Transform("base_link", "camera", camera.mount))
     transforms = TransformTree(frames)
-    reading = IntensityReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
+    reading = SensorReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
     street = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm)
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
