@@ -18,6 +18,10 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+#: Echoes of one surface differ by less.
+_SAME_M = 0.01
+
+
 @dataclass(frozen=True, eq=False)
 class Firings:
     """The firings of a cloud's returns.
@@ -53,6 +57,14 @@ class Firings:
         return self._least(-self.range_m)
 
     @cached_property
+    def repeats(self) -> bool:
+        """Whether the sensor reports a single echo of a firing twice: most firings with several returns hold one."""
+        some = np.flatnonzero((self.sizes > 1) & ~self.first)
+        nearest = np.zeros(len(self.head), np.float32)
+        nearest[self.head[self.first]] = self.range_m[self.first]
+        return bool(len(some)) and bool(np.median(self.range_m[some] - nearest[self.head[some]]) < _SAME_M)
+
+    @cached_property
     def strongest(self) -> Mask:
         """Whether each point (N,) has the most power of its firing: reflectivity over squared range.
 
@@ -66,6 +78,13 @@ class Firings:
         rho = self.cloud.echoes.reflectivity(self.cloud.points, slice(None), self.range_m)
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._least(-rho / np.square(self.range_m))
+
+    def broken(self, rows: Rows) -> int:
+        """Return how many firings have some of their points, but not all, among ascending rows (n,)."""
+        if not self.dual:
+            return 0
+        head, count = np.unique(self.head[rows], return_counts=True)
+        return int(np.count_nonzero(self.sizes[head] != count))
 
     def heads(self, rows: Rows) -> Rows:
         """Return the rows (k,), ascending, that stand for the firings of some ascending rows (n,)."""

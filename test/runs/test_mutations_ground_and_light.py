@@ -32,7 +32,7 @@ STREET = next(iter(generate_drive(1)))
 SCAN = STREET.cloud()
 MUTATIONS: dict[str, Mutation] = {
     "wet ground": WetGround(),
-    "sun glare": SunGlare(azimuth_rad=0.3, false_share=0.2),
+    "sun glare": SunGlare(azimuth_rad=0.0, false_share=0.2),  # at the open end of the street
     "spray": Spray(),
 }
 
@@ -180,7 +180,7 @@ def test_a_tampered_point_is_seen(which: str) -> None:
 
 STRONGER: dict[str, Callable[[float], Mutation]] = {
     "wet ground": lambda much: WetGround(water_mm=0.01 + 1.5 * much),
-    "sun glare": lambda much: SunGlare(azimuth_rad=0.3, background=1.0 + 1e4 * much),
+    "sun glare": lambda much: SunGlare(azimuth_rad=0.0, background=1.0 + 1e4 * much),
     "spray": lambda much: Spray(water_mm=0.01 + 4.0 * much),
     "spray by speed": lambda much: Spray(speed_mps=2.0 + 40.0 * much),
 }
@@ -208,7 +208,12 @@ def drawn(mutation: Mutation, seed: int) -> dict[str, Any]:
     try:
         return derive(mutation, seed=seed)[1]
     except NotApplicable:
-        return {"|sun": np.zeros(3), "|rows": np.empty(0, np.uint8), "|range_m": np.empty(0, np.float32)}
+        return {
+            "|sun": np.zeros(3),
+            "|visible": 0.0,
+            "|rows": np.empty(0, np.uint8),
+            "|range_m": np.empty(0, np.float32),
+        }
 
 
 @pytest.mark.parametrize("which", MUTATIONS)
@@ -282,13 +287,13 @@ def test_no_road_no_water() -> None:
 
 
 def test_the_noise_floor_rises_around_the_sun() -> None:
-    """A wall all around at 20 m: what is lost are returns below the floor, at the angle where that is so."""
+    """A wall all around at 20 m, the sun above it: what is lost are returns below the floor, where that is so."""
     azimuth = np.linspace(-np.pi, np.pi, 20_000, endpoint=False)
     bundle = road(20.0 * np.cos(azimuth), 20.0 * np.sin(azimuth), np.zeros(20_000), 51.0)
-    mutation = SunGlare(azimuth_rad=1.0, elevation_rad=0.0, half_angle_rad=0.1, background=100.0, false_share=0.0)
+    mutation = SunGlare(azimuth_rad=1.0, elevation_rad=0.5, half_angle_rad=0.8, background=100.0, false_share=0.0)
     followup, _ = derive(mutation, bundle)
     margin = 0.2 / (0.9 * (20.0 / 120.0) ** 2)
-    edge = 0.1 * np.sqrt(2.0 * np.log(100.0 / (margin**2 - 1.0)))
+    edge = np.arccos(np.cos(0.8 * np.sqrt(2.0 * np.log(100.0 / (margin**2 - 1.0)))) / np.cos(0.5))
     xyz = followup.first.cloud().xyz
     apart = np.abs(np.arctan2(xyz[:, 1], xyz[:, 0]) - 1.0)
     assert apart.min() == pytest.approx(edge, abs=4e-4)
@@ -298,10 +303,11 @@ def test_the_noise_floor_rises_around_the_sun() -> None:
 def test_false_returns_are_uniform_in_range_and_just_seen() -> None:
     azimuth = np.linspace(-np.pi, np.pi, 60_000, endpoint=False)
     bundle = road(119.0 * np.cos(azimuth), 119.0 * np.sin(azimuth), np.zeros(60_000), 250.0)
-    mutation = SunGlare(azimuth_rad=0.0, elevation_rad=0.0, background=1.0, half_angle_rad=0.2, false_share=0.5)
+    mutation = SunGlare(azimuth_rad=0.0, elevation_rad=0.1, background=1.0, half_angle_rad=0.2, false_share=0.5)
     followup, draw = derive(mutation, bundle)
     range_m = draw[f"{SCAN.topic}|range_m"]
     expected = 60_000 / (2.0 * np.pi) * 0.5 * 0.2 * np.sqrt(2.0 * np.pi) * (0.95 * 119.0 - 1.0) / 119.0
+    expected *= np.exp(-0.5 * (0.1 / 0.2) ** 2)  # all beams are level, the sun is not
     assert len(range_m) == pytest.approx(expected, abs=4.0 * np.sqrt(expected))
     quarters = 1.0 + (0.95 * 119.0 - 1.0) * np.array([0.25, 0.5, 0.75])
     assert np.quantile(range_m, [0.25, 0.5, 0.75]) == pytest.approx(quarters, abs=5.0)

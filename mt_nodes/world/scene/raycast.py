@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Points
 from mt_nodes.world.scene.lidar import LidarModel
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 
 #: The layout of the velodyne driver: x, y, z, intensity, ring, time, packed.
 VELODYNE_LAYOUT = np.dtype(

@@ -92,14 +92,12 @@ class PointsDropped(RowsLost):
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Count them, and see that they were returns."""
-        rows, empty = rows_of(draw), empty_returns(old)
-        lost, known = firings_of(old, rows), int((~empty).sum())
-        known -= 0 if not return_pairs(old).dual else known - firings_of(old, np.flatnonzero(~empty))
+        rows, empty, firings = rows_of(draw), empty_returns(old), return_pairs(old)
+        # Every firing has one nearest return: they are counted by these, and drawn by their first rows.
+        known, lost = (int(np.count_nonzero(firings.first & chosen)) for chosen in (~empty, as_mask(old, rows)))
         expected = max(1, round(self.share * known))
-        if lost != expected:
-            return f"{lost} firings lost, expected {expected}"
-        if return_pairs(old).dual and len(return_pairs(old).whole(rows)) != len(rows):
-            return "a firing was lost in part"
+        if lost != expected or firings.broken(rows):
+            return f"{lost} returns lost, expected {expected}; {firings.broken(rows)} firings are lost in part"
         return "an empty return was lost" if empty[rows].any() else None
 
 

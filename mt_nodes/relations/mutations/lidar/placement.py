@@ -274,7 +274,9 @@ def intensity_of(cloud: Cloud, reflectivity: Floats, range_m: Floats) -> Points 
     return cloud.echoes.field(name).values(cloud.points, reflectivity, range_m)
 
 
-def intensity_from(cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: float = 1.0) -> Points | None:
+def intensity_from(
+    cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: Floats | float = 1.0
+) -> Points | None:
     """Return the values (n,) of ``intensity_field`` of what is at other rows (n,), seen at ranges (n,) instead.
 
     A sensor that compensates for range gives the same value. Of the power a share may be left. None for a cloud without
@@ -289,7 +291,7 @@ def intensity_from(cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, s
     field = cloud.echoes.field(name)
     if field.convention.at_any_range and field.convention.proportional:
         values = cloud.points[name][rows]
-        return values if share == 1.0 else field.as_field(cloud.points, values * share)
+        return values if isinstance(share, float) and share == 1.0 else field.as_field(cloud.points, values * share)
     away_m = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
     return field.values(cloud.points, field.reflectivity(cloud.points, rows, away_m) * share, range_m)
 

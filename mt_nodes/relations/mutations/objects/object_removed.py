@@ -30,10 +30,10 @@ from mt_nodes.relations.mutations.objects.changed_returns import (
 )
 from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroundings
 from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
-from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
 from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
+from mt_nodes.world.scene.scan_lines import scan_lines_of
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -51,13 +51,13 @@ _GROUND_M, _HIGHEST_M = 3.0, 30.0
 class ObjectRemoved(EachCloud):
     """Removes the nearest object ahead; its rays continue to what is behind it.
 
-    Ray by ray along each ring: if the returns left and right of the object have similar ranges, beyond the object, the
-    ground or wall on which they lie continues behind it, and the ray ends there. Else it ends on the plane of the
-    ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
-    stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
-    are filled in. Pictures stay: an object in sight of a camera of the bundle is skipped unless ``pictures`` is
-    ``stay``. Guaranteed: no return of the object remains; the new ones are on its rays and within the sensor's range;
-    everything else is unchanged.
+    Ray by ray along each ring (each band of elevation, in a scan without rings): if the returns left and right of the
+    object have similar ranges, beyond the object, the ground or wall on which they lie continues behind it, and the ray
+    ends there. Else it ends on the plane of the ground around the object, if that is near enough, or has no return.
+    Noise is along the ray. Every other return stays, byte for byte. What stood in the object's shadow is unknown, so
+    that only ground and walls seen on both sides are filled in. Pictures stay: an
+    object in sight of a camera of the bundle is skipped unless ``pictures`` is ``stay``. Guaranteed: no return of the
+    object remains; the new ones are on its rays and within the sensor's range; everything else is unchanged.
     """
 
     ahead_m: tuple[float, float] = param(
@@ -229,7 +229,7 @@ def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_
 
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, on either side, that are not among the rows."""
-    beams = beams_of(cloud)
+    beams = scan_lines_of(cloud)
     middle = float(beams.azimuth_rad[rows[0]])
     widest = float(np.abs(beams.azimuth_from(middle, rows)).max())
     near, _ = beams.within(middle, widest + _ASIDE_RAD)
@@ -250,7 +250,7 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
 
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
     """Return the positions of rays between their neighbours (n,): 0 at the left, 1 at the right."""
-    azimuth = beams_of(cloud).azimuth_rad
+    azimuth = scan_lines_of(cloud).azimuth_rad
     start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
     whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
     return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mt_nodes.base.open3d_late import open3d
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
@@ -26,7 +27,6 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.open3d_late import open3d
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
@@ -53,7 +53,7 @@ class ObjectReplaced(ObjectExchanged):
     least_returns: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     sensitivity: float = param(
-        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
