@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 SURROUNDINGS_M = 3.0
 #: Range noise is cut at so many standard deviations, so that the proof has a bound.
 CUT = 3.0
-_SURFACE_M = 1e-3
+SURFACE_M = 1e-3
 #: Standard deviation of the logarithm of what comes back through glass: tint, dirt and trim differ from place to place.
 #: Fitted, with the transmission of glass, to the windows of recorded cars.
 GLASS_SPREAD = 1.0
@@ -209,9 +209,9 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: M
     if broken is not None:
         return broken
     off = body.off_surface_m(drawn, pose)
-    if not (off <= CUT * sensor.sigma_m + _SURFACE_M).all():
+    if not (off <= CUT * sensor.sigma_m + SURFACE_M).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
-    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + _SURFACE_M)
+    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + SURFACE_M)
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
 
 
