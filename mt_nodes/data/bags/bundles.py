@@ -22,7 +22,7 @@ from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
-from mt_nodes.data.intensity.intensity_reading import Intensities, IntensityBook
+from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
@@ -156,7 +156,7 @@ class BagSource:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
-        buffer, book = TransformBuffer(self._transforms), IntensityBook(self._intensities)
+        buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
@@ -221,7 +221,7 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle | Unreadable:
         try:
             return self._bundle(index, moment, tree, book)
         except MtError as error:
@@ -229,7 +229,7 @@ class BagSource:
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle:
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
         radars = self._topics(["radar"])
         for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import (
@@ -96,7 +96,7 @@ class Sensors:
         sweep = Sweep(self._scenery, moving, lidar, ego @ rig.lidar_mount, self._weather)
         points = sweep.points(self._rng("lidar", episode, index))
         topic = rig.topics["lidar"]
-        reading = IntensityReading.known(topic, INTENSITY_CONVENTION)
+        reading = SensorReading.known(topic, INTENSITY_CONVENTION)
         swept = replace(bundle, clouds=(Cloud(topic, bundle.stamp_ns, LIDAR_FRAME, points).read_as(reading),))
         return self._weather.on_clouds(swept, self._begun[1], _speed_mps(state), self._rng("weather", episode, index))
 

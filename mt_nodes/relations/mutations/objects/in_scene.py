@@ -18,6 +18,7 @@ from mt_nodes.relations.mutations.joint.attenuation import Receiver, reflectivit
 from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
+from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
 from mt_nodes.world.scene.sight import Hits, RaycastBody
@@ -175,7 +176,7 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
         rows = hits.rows[dimmed]
         draw["dimmed"] = smallest(rows)
         draw["dimmed_intensity"] = intensity_from(cloud, rows, hits.own_m[dimmed], hits.transmission[dimmed] ** 4)
-    return draw
+    return one_echo_a_firing(cloud, draw)
 
 
 def _beyond_glass(cloud: Cloud, hits: Hits, sensor: Sensor) -> _Echoes:
