@@ -30,6 +30,8 @@ _HALO, _HALO_WIDER = 0.15, 4.0
 class SunInPictures(EverySensor):
     """Adds light to pictures by the angle from the sun, which also washes out their colours."""
 
+    radar_reason = "a radar at 77 GHz receives no light of the sun"
+
     #: Light of the glare at the sun, in full scale; standard deviation of its stray light; frame the sun stands in.
     glare_light: float
     half_angle_rad: float
