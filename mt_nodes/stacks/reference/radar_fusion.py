@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stack with LiDAR and radar, late-fused: the LiDAR says where and how large, the radar how fast.
 
-An obstacle that moves and that the radar alone detects is kept, so that one sensor may lose it.
+An obstacle that moves and that the radar alone detects is kept with a low score, so that the LiDAR may lose it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from mt_nodes.stacks.reference.detector import Detector
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.radar_detector import RadarDetector, joined_detections
 
-#: Score from which an obstacle of the radar alone is kept: three detections.
-_LEAST_SCORE = 0.74
+#: Score from which an obstacle of the radar alone is kept: three detections; and the score that it then gets, which
+#: answers for an obstacle that the LiDAR loses, and adds none.
+_LEAST_SCORE, _ALONE_SCORE = 0.74, 0.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,9 @@ class RadarFusionStack:
             velocity[near] = seen.velocity_mps[nearest[near]]
         alone = (apart > self.gate_m).all(axis=0) & (seen.score >= _LEAST_SCORE)
         alone &= np.linalg.norm(seen.velocity_mps, axis=1) > self.moving_mps
-        return joined_detections(replace(boxes, velocity_mps=velocity), seen.take(alone))
+        kept = seen.take(alone)
+        kept = replace(kept, score=np.full(len(kept), _ALONE_SCORE))
+        return joined_detections(replace(boxes, velocity_mps=velocity), kept)
 
     @cached_property
     def _detector(self) -> Detector:
