@@ -42,7 +42,7 @@ class RadarDetector:
         ((0.0, -10.0), (40.0, -10.0), (40.0, 10.0), (0.0, 10.0)), unit="m", help="corners (x, y) of what is watched"
     )
     moving_mps: float = param(0.5, low=0.1, high=5.0, unit="m/s", help="faster ones over the ground move")
-    tolerance_m: float = param(1.2, low=0.1, high=5.0, unit="m", help="detections this near belong together")
+    tolerance_m: float = param(1.6, low=0.1, high=5.0, unit="m", help="detections this near belong together")
     min_points: int = param(2, low=2, high=100, help="a cluster with fewer detections is noise")
     max_size_m: tuple[float, float] = param((15.0, 5.0), low=0.1, unit="m", help="a larger cluster is structure")
     faults: tuple[Any, ...] = param(
