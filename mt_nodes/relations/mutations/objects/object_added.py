@@ -54,9 +54,10 @@ class ObjectAdded(CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
-    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
-    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
-    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+    hit, with range noise and the intensity of its material at that incidence (:mod:`mt_nodes.world.scene.materials`)
+    in the cloud's scale, or is lost where that echo is too weak for its range and the receiver's noise. Glass lets
+    light pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats
+    in front of an occluder; rays that miss stay byte for byte.
 
     The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around,
     mostly in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is
