@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.scene.open3d_late import open3d
+from mt_nodes.base.open3d_late import open3d
 
 Vector = tuple[float, float, float]
 

@@ -15,13 +15,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import mesh_of
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.spatial import Delaunay, cKDTree
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.world.scene.silent_rays import silent_rays
 

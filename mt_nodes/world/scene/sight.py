@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.scene.fittings import with_fittings
 from mt_nodes.world.scene.materials import MATTE, PAINTS, Faces, Material, finish_of
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.world.scene.silent_rays import silent_rays
 

@@ -26,9 +26,10 @@ from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
-from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, ObjectExchanged
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
 from mt_nodes.relations.mutations.objects.one_object import CHOICES, Outline, objects_of
+from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
 from mt_nodes.world.scene.return_surface import ReturnSurface, behind, reach_m, spanning
 from mt_nodes.world.scene.returns import places
 from mt_nodes.world.scene.shadow import shadow

@@ -22,7 +22,7 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, intensity_scale, reflectivities
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, reflectivities
 from mt_nodes.relations.mutations.keyed_draws import new_key
 from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, rows_of
 from mt_nodes.relations.mutations.lidar.points_jittered import PointsJittered
@@ -176,7 +176,7 @@ class ObjectEchoesLost(ObjectReturns):
         return sensor.signal(bright, ranges_m(cloud, own))
 
     def _bright(self, cloud: Cloud, own: Rows) -> Floats:
-        found = reflectivities(cloud, own, intensity_scale(cloud, slice(None)), DARKEST)
+        found = reflectivities(cloud, own, ranges_m(cloud, own).astype(np.float32), DARKEST)
         return np.asarray(found, dtype=np.float64)
 
     def _kept(self, signal: Floats) -> Floats:
