@@ -123,7 +123,7 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -52,6 +52,13 @@ class ObjectDeformed(ObjectExchanged):
     """
 
     chosen_by: str = param("auto", choices=CHOICES, help="labels, or what stands in the cloud; auto: labels if any")
+    pictures: str = param(
+        "refuse",
+        choices=("refuse", "stay"),
+        help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is",
+    )
+
+    sensors: ClassVar[tuple[str, ...]] = ("lidar",)
 
     @abstractmethod
     def matrix(self, state: Any, outline: Floats, plane: Floats) -> Matrix:
