@@ -35,6 +35,8 @@ TIME_FIELDS = ("time", "t", "timestamp", "time_stamp", "offset_time")
 #: A sweep takes 0.02 to 0.5 s; so the span of a time field gives its unit.
 _SWEEP_S = (0.02, 0.5)
 _UNITS_S = (1.0, 1e-6, 1e-9)
+#: Returns that tell whether a sensor looks all around.
+_SAMPLE = 8192
 _SLACK_M, _SLACK = 1e-4, 2e-6
 
 Columns = tuple[npt.NDArray[np.floating[Any]], ...]
@@ -133,11 +135,13 @@ def sweep_clock(cloud: Cloud, period_s: float) -> Callable[[At], Floats]:
     They come from the cloud's time field, else from azimuth, for a clockwise sweep of ``period_s`` that begins behind.
 
     Raises:
-        NotApplicable: the time field spans no sweep in any unit.
+        NotApplicable: the time field spans no sweep in any unit; or there is none, and the sensor does not turn, since
+            its returns lie on one side: a raster or a flash has another order of time.
     """
     name = next(filter(cloud.single, TIME_FIELDS), None)
     found = None if name is None else finite_range(cloud.points[name])
     if name is None or found is None:
+        _refuse_one_side(cloud)
         return lambda at: _azimuth_rad(cloud, at) * (-period_s / (2.0 * np.pi))
     span, middle = found[1] - found[0], sum(found) / 2.0
     unit = next((u for u in _UNITS_S if _SWEEP_S[0] <= span * u <= _SWEEP_S[1]), None)
@@ -147,6 +151,18 @@ def sweep_clock(cloud: Cloud, period_s: float) -> Callable[[At], Floats]:
             f"{_SWEEP_S[1]:g} s in s, µs or ns"
         )
     return lambda at: (cloud.points[name][at].astype(np.float64) - middle) * unit
+
+
+def _refuse_one_side(cloud: Cloud) -> None:
+    """Raise NotApplicable for a cloud whose returns leave half of the horizon empty."""
+    azimuth = _azimuth_rad(cloud, slice(None, None, 1 + len(cloud) // _SAMPLE))
+    azimuth = np.sort(azimuth[np.isfinite(azimuth) & (azimuth != 0.0)])
+    gap = float(np.diff(azimuth, append=azimuth[:1] + 2.0 * np.pi).max(initial=0.0))
+    if gap > np.pi:
+        raise NotApplicable(
+            f"{cloud.topic} has no time field ({', '.join(TIME_FIELDS)}), and its returns leave {np.degrees(gap):.0f} "
+            "degrees empty: no revolution tells when each was measured"
+        )
 
 
 def _azimuth_rad(cloud: Cloud, at: At) -> Floats:

@@ -62,9 +62,10 @@ class ObjectAdded(CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
-    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
-    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
-    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+    hit, with range noise and the intensity of its material at that incidence (:mod:`mt_nodes.world.scene.materials`)
+    in the cloud's scale, or is lost where that echo is too weak for its range and the receiver's noise. Glass lets
+    light pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats
+    in front of an occluder; rays that miss stay byte for byte.
 
     Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
@@ -124,7 +125,7 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
