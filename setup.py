@@ -83,6 +83,8 @@ setup(
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
         "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"],
+        # Motion of the ego from the clouds of a LiDAR, where nothing publishes it.
+        "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
         "search": ["optuna>=4"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
@@ -109,7 +111,7 @@ setup(
                 "jsonschema>=4.18",
                 "pyarrow>=14",
             ),
-            *("pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
+            *("kiss-icp>=1.2", "pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
         ],
     },
     entry_points={

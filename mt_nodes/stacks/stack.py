@@ -208,6 +208,8 @@ class Stack:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
         if {"lidar", "camera"} <= set(self.inputs):
             return ("lidar", "camera", "fusion")
+        if {"lidar", "radar"} <= set(self.inputs):
+            return ("lidar", "radar")
         if self.world_inputs:
             return ("planner",) if self.leading_input in self.world_inputs else (self.leading_input, "planner")
         drives = self.leading_input == "lidar" and "control" in self.outputs

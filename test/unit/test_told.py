@@ -20,7 +20,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
-from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.messages import Cloud, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import WORLD_TYPES, WorldTopic
 from mt_nodes.engine import ledger

@@ -68,6 +68,11 @@ class BundleAssembly:
         if self._open:
             yield self._close(last=True)
 
+    @property
+    def upcoming(self) -> Moment | None:
+        """The moment after the one that was yielded last, with its leading message alone; None: there is none yet."""
+        return self._open[0] if self._open else None
+
     def _begin(self, wire: RecordedWire) -> None:
         others = [*self._others, (self._at, wire)]
         self._open.append(Moment(self._at, wire.stamp_ns, [wire], others, dict(self._regions)))

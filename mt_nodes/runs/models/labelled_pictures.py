@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Image
 from mt_nodes.runs.models.labelled_streets import StreetObject, StreetRoad, without_collisions
@@ -21,7 +22,6 @@ from mt_nodes.runs.models.street_colours import Daylight, PixelHits, StreetColou
 from mt_nodes.stacks.reference.cell_objects import CLASSES
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.world.drive.looks import BodyShape
 from mt_nodes.world.scene.meshes import Mesh, merged
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

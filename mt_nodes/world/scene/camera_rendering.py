@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.transforms import Matrix, pose_matrix
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene import paint
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 from mt_nodes.world.scene.street import GROUND, HOUSE, Piece
 
 Floats = npt.NDArray[np.float64]

@@ -15,13 +15,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import mesh_of
-from mt_nodes.world.scene.open3d_late import open3d, tensor
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -88,9 +88,9 @@ class Figure:
 
 
 @lru_cache
-def figure_of(kind: str, lamps: str = OFF) -> Figure:
-    """Return an object of the catalogue, cached; ``lamps`` selects the lit ones."""
-    return Figure(mesh_of(kind), paint_of(kind, lamps))
+def figure_of(kind: str, lamps: str = OFF, paint: str = "") -> Figure:
+    """Return an object of the catalogue, cached; ``lamps`` selects the lit ones, ``paint`` another colour."""
+    return Figure(mesh_of(kind), paint_of(kind, lamps, paint))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -76,6 +78,17 @@ class BlownLeaves(Precipitation):
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The same for all."""
         return np.ones(len(diameter_mm))
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Draw the leaves.
+
+        Raises:
+            NoEffect: none flies in sight.
+        """
+        draw = super().draw_image(rng, view, state)
+        if not self._layer(view, draw).any():
+            raise NoEffect(f"{view.image.topic}: no leaf flies in its sight at this instant")
+        return draw
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """The leaves."""

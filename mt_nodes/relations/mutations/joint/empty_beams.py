@@ -7,6 +7,7 @@ points come after their neighbours. Their directions are those of :mod:`mt_nodes
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -15,14 +16,14 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.joint.attenuation import Singles
-from mt_nodes.relations.mutations.lidar.placement import write_points
+from mt_nodes.relations.mutations.lidar.placement import intensity_of, write_points
 from mt_nodes.relations.mutations.lidar.rays import Rows
 from mt_nodes.world.scene.silent_rays import all_silent_rays
 
 Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
-_BLOCK = 8192
+#: Points of a block, which fits the processor's cache.
+BLOCK = 8192
 
 _found: WeakKeyDictionary[Cloud, EmptyBeams] = WeakKeyDictionary()
 
@@ -77,36 +78,37 @@ def empty_beams(cloud: Cloud) -> EmptyBeams:
     return _found[cloud]
 
 
-def write_echoes(cloud: Cloud, old: Cloud, at: Rows, echoes: EmptyEchoes, scale: float | None) -> None:
+def write_echoes(cloud: Cloud, old: Cloud, at: Rows, echoes: EmptyEchoes) -> None:
     """Write echoes at rows (k,) of a cloud, where empty points or copies of neighbours are.
 
     Args:
         cloud: a fresh one, which is written to.
         old: that of the empty beams, whose conventions of fields count.
-        scale: full scale of its intensities, None without.
     """
-    intensity = None
-    if old.intensity_field is not None and scale is not None:
-        values, kind = echoes.reflectivity * np.float32(scale), old.points.dtype[old.intensity_field]
-        intensity = (values if kind.kind == "f" else np.rint(values)).astype(kind)
-    write_points(cloud.points, at, echoes.xyz, intensity, old)
+    write_points(cloud.points, at, echoes.xyz, intensity_of(old, echoes.reflectivity, echoes.range_m), old)
 
 
-def spliced(raw: Points, lost: Rows, repeated: Rows) -> tuple[Points, Mask, Rows]:
+def spliced(raw: Points, lost: Rows, repeated: Rows) -> tuple[Points, Rows]:
     """Return points (n,) without the lost ones (k,), and with copies of ascending ones (m,) right after their place.
 
-    Also returns which points of the result (n,) are no copies, and the rows of the copies (m,) in it.
+    Also returns the rows of the copies (m,) in the result.
     """
     copies = repeated + 1 - np.searchsorted(lost, repeated, side="right") + np.arange(len(repeated))
-    stays = np.ones(len(raw) - len(lost) + len(repeated), bool)
-    stays[copies] = False
-    joined, end = np.empty((len(stays), *raw.shape[1:]), raw.dtype), 0
-    # In blocks of some thousands: counts of all points would take much memory.
-    for start in range(0, len(raw), _BLOCK):
-        piece = raw[start : start + _BLOCK]
-        bounds = [start, start + _BLOCK]
-        count = np.bincount(repeated[slice(*np.searchsorted(repeated, bounds))] - start, minlength=len(piece)) + 1
-        count[lost[slice(*np.searchsorted(lost, bounds))] - start] -= 1
+    joined, end = np.empty((len(raw) - len(lost) + len(repeated), *raw.shape[1:]), raw.dtype), 0
+    for start, count in counts_of(len(raw), lost, repeated):
         begin, end = end, end + int(count.sum())
-        joined[begin:end] = np.repeat(piece, count)
-    return joined, stays, copies
+        joined[begin:end] = np.repeat(raw[start : start + len(count)], count)
+    return joined, copies
+
+
+def counts_of(points: int, lost: Rows, repeated: Rows) -> Iterator[tuple[int, Rows]]:
+    """Yield how often points (n,) come in a spliced cloud, block by block, and the row that a block begins with.
+
+    Blocks of some thousands: counts of all points would take much memory.
+    """
+    for start in range(0, points, BLOCK):
+        end = min(start + BLOCK, points)
+        copies, gone = (rows[slice(*np.searchsorted(rows, [start, end]))] - start for rows in (repeated, lost))
+        count = np.bincount(copies, minlength=end - start) + 1
+        count[gone] -= 1
+        yield start, count

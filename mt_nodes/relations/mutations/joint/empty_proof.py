@@ -74,8 +74,8 @@ class SeenEchoes:
     Attributes:
         index: (n,) among the returns, or among the empty beams if ``empty``. empty: (n,) whether no return was there.
         target_m: (n,) range of what is behind, infinite for nothing. xyz: (n, 3) points on the beams.
-        echoed: (n,) whether the air is reported. range_m, intensity: (k,) of those, the latter over full scale, NaN
-            without intensities. grain: how much it may be rounded.
+        echoed: (n,) whether the air is reported. range_m: (k,) of those. darkest, brightest: (k,) reflectivity that
+            they read as, rounding apart; 0 and infinite without intensities, the latter at the end of a scale.
     """
 
     index: Rows
@@ -84,8 +84,8 @@ class SeenEchoes:
     xyz: Floats
     echoed: Mask
     range_m: Floats
-    intensity: Floats
-    grain: float
+    darkest: Floats
+    brightest: Floats
 
     @classmethod
     def of(cls, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap) -> SeenEchoes:
@@ -106,8 +106,10 @@ class SeenEchoes:
             shown = np.append(shown, rows_of.added[np.cumsum(own)[empties[own[empties]]] - 1])
             echoed, target = np.append(echoed, own[empties]), np.append(target, np.full(len(empties), np.inf))
         empty = np.arange(len(echoed)) >= len(index)
-        intensity, grain = _intensities(old, new, shown, fate.scale)
-        return cls(np.append(index, empties), empty, target, xyz, echoed, ranges_m(new, shown), intensity, grain)
+        range_m = ranges_m(new, shown)
+        return cls(
+            np.append(index, empties), empty, target, xyz, echoed, range_m, *_brightness(new, shown, range_m, old)
+        )
 
 
 def _sample(echoed: Mask) -> Rows:
@@ -116,12 +118,20 @@ def _sample(echoed: Mask) -> Rows:
     return np.sort(np.concatenate([rows[:: max(1, len(rows) // _SAMPLE_SIZE)] for rows in some]))
 
 
-def _intensities(old: Cloud, new: Cloud, rows: Rows, scale: float | None) -> tuple[Floats, float]:
-    name = old.intensity_field
-    if name is None or scale is None:
-        return np.full(len(rows), np.nan), 0.0
-    values = new.points[name][rows].astype(np.float64) / scale
-    return values, (0.51 / scale if old.points.dtype[name].kind in "iu" else 1e-5)
+def _brightness(new: Cloud, rows: Rows, range_m: Floats, old: Cloud) -> tuple[Floats, Floats]:
+    """Return the least and the largest reflectivity (k,) that echoes read as, by the decibels of the leading field."""
+    if not old.echoes.fields:
+        return np.zeros(len(rows)), np.full(len(rows), np.inf)
+    field = old.echoes.leading
+    value, whole = new.points[field.name][rows].astype(np.float64), new.points.dtype[field.name].kind in "iu"
+    grain = np.full(len(rows), 0.51) if whole else 1e-5 * np.abs(value) + 1e-30
+    low, high = (
+        10.0 ** (field.convention.decibels(np.maximum(value + side * grain, 0.0), range_m) / 10.0)
+        for side in (-1.0, 1.0)
+    )
+    # An echo reads as white at most, however strong it is.
+    limit = float(np.iinfo(new.points.dtype[field.name]).max) if whole else np.inf
+    return low, np.where((high >= 1.0) | (value >= limit - grain), np.inf, high)
 
 
 def blocks_of_rest(old: Cloud, new: Cloud, rows_of: RowMap) -> Iterator[tuple[slice, Cloud, Cloud]]:
@@ -193,7 +203,7 @@ def _around(angle_rad: Floats) -> Floats:
 
 def _other_fields(old: Cloud, rows: Rows, new: Cloud, at: Rows) -> str | None:
     """Check that nothing but place and intensity differs from the point that was there, or the neighbour."""
-    fields = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old), old.intensity_field)
+    fields = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old), *old.echo_names)
     were, are = old.raw[rows].copy(), new.raw[at].copy()
     for name in filter(None, fields):
         are.view(new.points.dtype)[name] = were.view(old.points.dtype)[name]

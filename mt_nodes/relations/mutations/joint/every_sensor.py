@@ -14,30 +14,38 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
+from mt_nodes.relations.mutations.untouched import refuse_without_effect
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 
 class EverySensor(ChangesImages, EachCloud):
     """Changes every cloud and every image from one state: the world is the same for all sensors.
 
-    A bundle without images is changed as its clouds alone would be, byte for byte; without clouds of the stack's own,
-    the depth of images comes from additional clouds. Sensors more than 50 ms apart are refused.
+    Every message shows the change, or the follow-up says why it cannot (``Effects.unchanged``). A bundle without images
+    is changed as its clouds alone would be, byte for byte; without clouds of the stack's own, the depth of images comes
+    from additional clouds. Sensors more than 50 ms apart are refused.
     """
 
     sensors = ("lidar", "camera")
+    joint = True
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, then for every image.
 
         Raises:
-            NotApplicable: there is neither, or one of them has no valid follow-up.
+            NotApplicable: there is neither, one of them has no valid follow-up, or the change reaches none of them.
         """
         if not bundle.clouds and not bundle.images:
             raise NotApplicable(f"bundle {bundle.index} has no cloud and no image")
         if bundle.images:
             refuse_out_of_sync(bundle)
-        draws = EachCloud.draw(self, rng, bundle, state) if bundle.clouds else {}
-        return {**draws, **self.draw_images(rng, bundle, state)}
+        for cloud in bundle.clouds:
+            refuse_implausible(cloud)
+        draws = self.draw_clouds(rng, bundle, state)
+        draws |= self.draw_images(rng, bundle, state)
+        refuse_without_effect(draws, [message.topic for message in (*bundle.clouds, *bundle.images)])
+        return draws
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud and every image."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy.typing as npt
 
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.joint.attenuation import Singles
-from mt_nodes.relations.mutations.joint.empty_beams import EmptyEchoes, spliced
+from mt_nodes.relations.mutations.joint.empty_beams import EmptyEchoes, counts_of, spliced
 from mt_nodes.relations.mutations.lidar.each_cloud import without
 from mt_nodes.relations.mutations.lidar.rays import At, Rows
 
 Mask = npt.NDArray[np.bool_]
+_NO_ROWS: Rows = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class Fate:
     """What happens to the returns of one cloud.
 
     Attributes:
-        at: which points they are. scale: full scale of their intensities, None without.
+        at: which points they are.
         old_m, new_m: their ranges (n,) before and after.
         passing: share (n,) of the light that the air transmits.
         reads: (k,) apparent reflectivity of the echoes of the air.
@@ -31,7 +33,6 @@ class Fate:
     """
 
     at: At
-    scale: float | None
     old_m: Singles
     new_m: Singles
     passing: Singles
@@ -57,27 +58,26 @@ class Fate:
         places = np.stack([cloud.points[name][rows] * share for name in "xyz"], axis=1).astype(np.float64)
         return places if self.on_empty is None else np.concatenate([places, self.on_empty.xyz])
 
-    def splice(self, cloud: Cloud) -> tuple[Cloud, At | Mask, Rows]:
-        """Return a fresh cloud without the lost returns and with room for echoes on empty beams.
+    def splice(self, cloud: Cloud) -> tuple[Cloud, Rows]:
+        """Return a fresh cloud without the lost returns and with room for echoes on empty beams, and their rows."""
+        lost, empty = self.rows(self.lost), self._empty_rows
+        if cloud.organised or not len(empty):
+            return without(cloud, lost), empty
+        raw, copies = spliced(cloud.raw, lost, empty)
+        return cloud.with_raw(raw), copies
 
-        Also returns the rows in it of the remaining returns, and those of the echoes.
-        """
-        lost, empty = self.rows(self.lost), np.empty(0, np.int64) if self.on_empty is None else self.on_empty.rows
-        if cloud.organised:
-            return without(cloud, lost), self.rows(~self.lost), empty
-        if not len(empty):
-            return without(cloud, lost), self.remaining_rows(cloud), empty
-        raw, stay, copies = spliced(cloud.raw, lost, empty)
-        remaining = self.remaining_rows(cloud)
-        at = stay if isinstance(remaining, slice) else np.flatnonzero(stay)[remaining]
-        return cloud.with_raw(raw), at, copies
+    def blocks(self, cloud: Cloud) -> Iterator[tuple[slice, Mask, Rows]]:
+        """Yield the returns in blocks: which they are of all returns, which of them (k,) stay, and their new rows."""
+        lost, empty = (_NO_ROWS, _NO_ROWS) if cloud.organised else (self.rows(self.lost), self._empty_rows)
+        begin = 0
+        for start, count in counts_of(len(cloud), lost, empty):
+            bounds = [start, start + len(count)]
+            index = slice(*(bounds if isinstance(self.at, slice) else np.searchsorted(self.at, bounds)))
+            own = np.arange(len(count)) if isinstance(self.at, slice) else self.at[index] - start
+            stay, new = ~self.lost[index], np.cumsum(count) - count + begin
+            yield index, stay, new[own[stay]]
+            begin += int(count.sum())
 
-    def remaining_rows(self, cloud: Cloud) -> At:
-        """Return the rows of the remaining returns in the cloud without the lost ones."""
-        if cloud.organised:
-            return self.rows(~self.lost)
-        if isinstance(self.at, slice):
-            return self.at
-        is_return = np.zeros(len(cloud), dtype=bool)
-        is_return[self.at] = True
-        return np.flatnonzero(np.delete(is_return, self.rows(self.lost)))
+    @property
+    def _empty_rows(self) -> Rows:
+        return _NO_ROWS if self.on_empty is None else self.on_empty.rows

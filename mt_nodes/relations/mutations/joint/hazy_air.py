@@ -138,7 +138,9 @@ class HazyAir(JointWeather):
         air, echoed, key = self._air_on(seen, draw), seen.echoed, draw["noise_key"]
         number = np.where(seen.empty, *(shares_at(key + more, seen.index)[:, 2] for more in (1, 0)))
         low, high = (np.ones(len(echoed)) for _ in range(2))
-        low[echoed], high[echoed] = amplitude_of(self.receiver, seen.intensity, seen.range_m, seen.grain)
+        low[echoed], high[echoed] = (
+            amplitude_of(self.receiver, rho, seen.range_m) for rho in (seen.darkest, seen.brightest)
+        )
         hidden = ~echoed & ~seen.empty
         low[hidden] = high[hidden] = weakened_amplitude(self, old, seen.index[hidden], draw)
         broken = proof_of_reports(air, number, (low, high), echoed)

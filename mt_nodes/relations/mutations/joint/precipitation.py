@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
-from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, intensity_scale, transmission
+from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters
@@ -145,13 +145,13 @@ class Precipitation(JointWeather):
 
     def _beams(self, cloud: Cloud, at: At, beams: EmptyBeams, noise_key: int) -> tuple[Singles, Singles, Singles]:
         """Return range (n,), direction (3, n) and least amplitude of an echo (n,) of all beams, the empty ones last."""
-        scale, count = intensity_scale(cloud, at), len(cloud) if isinstance(at, slice) else len(at)
+        count = len(cloud) if isinstance(at, slice) else len(at)
         range_m, least = (np.full(count + len(beams), alone, np.float32) for alone in (np.inf, 1.0))
         unit = np.empty((3, len(range_m)), np.float32)
         unit[:, count:] = beams.unit
         for part in parts(cloud, at):
             here = slice(part.first, part.first + len(part.range_m))
-            found = self.amplitudes(cloud, part, scale, {"noise_key": noise_key})
+            found = self.amplitudes(cloud, part, {"noise_key": noise_key})
             range_m[here] = part.range_m
             np.maximum(found.weakened, np.float32(1.0), out=least[here])
             for i, column in enumerate(part.xyz):
@@ -247,11 +247,11 @@ class Precipitation(JointWeather):
 
     def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
         """Check that the largest particle there is echoes as strongly as each echo, where that is."""
-        low, _ = amplitude_of(self.receiver, seen.intensity, seen.range_m, seen.grain)
+        low = amplitude_of(self.receiver, seen.darkest, seen.range_m)
         beam_m = self.aperture_mm * 1e-3 + seen.range_m * (self.divergence_mrad * 1e-3)
         largest_m = self.spectrum.most_mm * self.spectrum.swell * 1e-3
         filled = np.minimum(largest_m / beam_m, 1.0) ** 2 * self.strength
-        most = amplitude_of(self.receiver, np.minimum(filled, 0.99), seen.range_m, 0.0)[0]
+        most = amplitude_of(self.receiver, filled, seen.range_m)
         if (np.maximum(low, 1.0) > 1.01 * most).any():
             return "an echo is stronger than that of the largest particle there"
         return None

@@ -11,12 +11,13 @@ from scipy import special
 
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns, intensity_scale
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
 from mt_nodes.relations.mutations.joint.chance import shares_at
 from mt_nodes.relations.mutations.joint.empty_proof import RowMap, SeenEchoes, blocks_of_rest, proof_of_empty_beams
 from mt_nodes.relations.mutations.joint.fate import Fate
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
@@ -73,13 +74,13 @@ def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap) -
     for block, left, rest in blocks_of_rest(old, new, rows_of):
         is_return = ~empty_returns(left)
         at: At = slice(None) if is_return.all() else np.flatnonzero(is_return)
-        broken = proof_on_beam(left, rest, at, also=(old.intensity_field,))
+        broken = proof_on_beam(left, rest, at, also=old.echo_names)
         if broken is not None:
             return broken
         index = block if isinstance(fate.at, slice) else slice(*np.searchsorted(fate.at, [block.start, block.stop]))
         echoes = fate.scattered[index][~fate.lost[index]]
         before, after = ranges_m(left, at), ranges_m(rest, at)
-        broken = _ranges(weather, left, before, after, echoes) or _intensities(fate.scale, left, rest, at, echoes)
+        broken = _ranges(weather, left, before, after, echoes) or _intensities(old, left, rest, at, echoes, after)
         if broken is not None:
             return broken
     return None
@@ -99,16 +100,17 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
 
 
 def _intensities(
-    scale: float | None, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_]
+    old: Cloud, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_], range_m: Floats
 ) -> str | None:
-    name = left.intensity_field
-    if name is None or scale is None:
-        return None
-    before, after = (cloud.points[name][at].astype(np.float64) for cloud in (left, new))
-    grain = 1.0 if left.points.dtype[name].kind in "iu" else 1e-6 * scale
-    if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
-        return "an intensity rose in air that weakens"
-    return None if (after <= scale * (1.0 + 1e-6)).all() else f"an intensity of {after.max():g} is beyond {scale:g}"
+    for field in old.echoes.fields:
+        before, after = (cloud.points[field.name][at].astype(np.float64) for cloud in (left, new))
+        grain = 1.0 if left.points.dtype[field.name].kind in "iu" else 1e-6 * field.full_scale
+        if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
+            return f"a value of '{field.name}' rose in air that weakens"
+        soft = np.maximum(after - grain, 0.0)[scattered]
+        if (field.convention.decibels(soft, range_m[scattered]) > _SLACK_DB).any():
+            return f"an echo of the air is stronger than a white surface in '{field.name}'"
+    return None
 
 
 def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, draw: Draw) -> str | None:
@@ -120,59 +122,51 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, d
         depths = weather.proof_depths(old, rows, draw)
         slack_db = sign * (_SLACK_DB + _SLACK_SHARE * _DB_PER_DEPTH * depths)
         number = shares_at(draw["noise_key"], index)
-        chance = _chance_of_detection(weather, old, rows, fate.scale, -_DB_PER_DEPTH * depths - slack_db, number[:, 1])
+        chance = _chance_of_detection(weather, old, rows, -_DB_PER_DEPTH * depths - slack_db, number[:, 1])
         wrong = sign * (number[:, 0] - chance) < -2e-3 * chance
         if wrong.any():
             return (
                 f"{int(wrong.sum())} of {len(rows)} returns looked at were {says} on the wrong side of the noise floor"
             )
-    name = old.intensity_field
-    if name is None:
-        return None
-    expected = old.points[name][rows].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
-    after = new.points[name][rows_of.moved(rows)].astype(np.float64)
-    grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0
-    off = np.abs(after - expected) > grain + (1e-4 + 2.0 * _SLACK_SHARE * depths) * expected + 1e-30
-    return f"{int(off.sum())} intensities do not fall as e^(-2 depth)" if off.any() else None
+    range_m, slack_db = ranges_m(old, rows), (_SLACK_SHARE * depths + 1e-4) * _DB_PER_DEPTH
+    for field in old.echoes.fields:
+        before = field.convention.decibels(old.points[field.name][rows], range_m)
+        off = off_strength(field, new.points, rows_of.moved(rows), before - _DB_PER_DEPTH * depths, range_m, slack_db)
+        if off.any():
+            return f"{int(off.sum())} values of '{field.name}' do not fall as e^(-2 depth)"
+    return None
 
 
-def _chance_of_detection(
-    weather: Air, cloud: Cloud, rows: Rows, scale: float | None, passing_db: Floats, noise: Floats
-) -> Floats:
+def _chance_of_detection(weather: Air, cloud: Cloud, rows: Rows, passing_db: Floats, noise: Floats) -> Floats:
     """Return the share (k,) of reported returns of these intensities that are detected in the weather.
 
     ``noise``: share (k,) of firings with less noise. By the tail of the amplitudes beyond what detection takes.
     """
     receiver, passing = weather.receiver, 10.0 ** (passing_db / 10.0)
     needed = (1.0 - (1.0 - passing) * special.ndtri(noise) / receiver.threshold_to_noise) / passing
-    nominal = 10.0 ** (_clear_db(weather, cloud, rows, scale) / 10.0)
+    nominal = 10.0 ** (_clear_db(weather, cloud, rows) / 10.0)
     # Log-logistic tail of shape ½ beyond needed, by that beyond 1.
     tail, all_of_it = (1.0 / (1.0 + np.square(a / nominal)) for a in (np.maximum(needed, 1.0), np.ones(1)))
     return np.asarray(tail / all_of_it)
 
 
-def _clear_db(weather: Air, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
+def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
     """Return the mean amplitude (k,) of returns over the threshold in clear air by their intensity, in dB."""
-    bright = np.full(len(rows), weather.unknown_reflectivity)
-    if scale is not None:
-        bright = cloud.points[cloud.intensity_field][rows].astype(np.float64) / scale
+    range_m, bright_db = ranges_m(cloud, rows), np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
+    if cloud.echoes.fields:
+        field = cloud.echoes.leading
+        bright_db = field.convention.decibels(cloud.points[field.name][rows], range_m)
     receiver = weather.receiver
-    nearer = receiver.max_range_m / np.maximum(ranges_m(cloud, rows), receiver.focus_m)
     at_most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
-    over = 10.0 * np.log10(np.maximum(bright, DARKEST) * at_most / receiver.sensitivity)
-    return np.asarray(over + 20.0 * np.log10(nearer))
+    over = np.maximum(bright_db, 10.0 * np.log10(DARKEST)) + 10.0 * np.log10(at_most / receiver.sensitivity)
+    return np.asarray(over + 20.0 * np.log10(receiver.max_range_m / np.maximum(range_m, receiver.focus_m)))
 
 
-def amplitude_of(receiver: Receiver, brightness: Floats, range_m: Floats, grain: float) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest amplitude (k,) that reads as an intensity over full scale: LiDAR equation.
-
-    NaN, of a cloud without intensities, may be any; so may what is above full scale, which is limited to it.
-    """
+def amplitude_of(receiver: Receiver, reflectivity: Floats, range_m: Floats) -> Floats:
+    """Return the amplitude (k,) that reads as a surface of a reflectivity (k,) at a range (k,): LiDAR equation."""
     most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
     of_white = most / receiver.sensitivity * np.square(receiver.max_range_m / np.maximum(range_m, receiver.focus_m))
-    low, high = (np.maximum(brightness + side, 0.0) * of_white for side in (-grain, grain))
-    high = np.where((brightness >= 1.0 - grain) | np.isnan(brightness), np.inf, high)
-    return np.where(np.isnan(brightness), 1.0, low), np.minimum(high, 1e6)
+    return np.asarray(np.minimum(reflectivity * of_white, 1e6))
 
 
 def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Floats:
@@ -180,7 +174,7 @@ def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Flo
     at = all_returns(old)
     rows = index if isinstance(at, slice) else at[index]
     larger, noise = shares_at(draw["noise_key"], index)[:, :2].T
-    nominal = 10.0 ** (_clear_db(weather, old, rows, intensity_scale(old, at)) / 10.0)
+    nominal = 10.0 ** (_clear_db(weather, old, rows) / 10.0)
     # The amplitude beyond which lies this share of the tail beyond 1.
     tail = larger / (1.0 + np.square(1.0 / nominal))
     clear = nominal * np.sqrt(1.0 / tail - 1.0)

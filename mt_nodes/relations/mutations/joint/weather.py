@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
+from mt_nodes.data.intensity.echo_fields import write_values
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
@@ -19,10 +20,10 @@ from mt_nodes.relations.mutations.joint.attenuation import (
     Receiver,
     Singles,
     all_returns,
-    intensity_scale,
     noise_sigma_m,
     reflectivities,
     refuse_odd_ranges,
+    refuse_unreadable_intensities,
     transmission,
 )
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
@@ -32,8 +33,7 @@ from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.fate import Fate, Mask
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
-from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
-from mt_nodes.relations.mutations.lidar.rays import At, Rows, refuse_whole_numbers, write_range_fields
+from mt_nodes.relations.mutations.lidar.rays import Rows, refuse_whole_numbers, write_range_fields
 
 #: Effects of weather, counts over all clouds. ``empty_beams``: those without a return whose direction is known, if the
 #: air is thick enough for echoes.
@@ -130,31 +130,30 @@ class Weather(EachCloud):
         refuse_whole_numbers(cloud)
         at = all_returns(cloud)
         refuse_odd_ranges(cloud, at)
-        intensity_scale(cloud, at)
+        refuse_unreadable_intensities(cloud, at)
         key = int(rng.integers(2**62))
         return {"noise_key": key, **self.draw_air(rng, bundle, cloud, state, key)}
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
         at = all_returns(cloud)
-        scale = intensity_scale(cloud, at)
-        columns = zip(*(self._fate_of(cloud, part, scale, draw) for part in parts(cloud, at)), strict=True)
+        columns = zip(*(self._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
-        return Fate(at, scale, old_m, new_m, passing, reads, scattered, lost, self._on_empty(cloud, draw))
+        return Fate(at, old_m, new_m, passing, reads, scattered, lost, self._on_empty(cloud, draw))
 
-    def amplitudes(self, cloud: Cloud, part: CloudPart, scale: float | None, draw: Draw) -> Amplitudes:
+    def amplitudes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Amplitudes:
         """Return the amplitudes of a part of the returns, before and in the weather."""
         chance = quarters(draw["noise_key"], len(part.range_m), part.first)
-        bright = reflectivities(cloud, part.at, scale, self.unknown_reflectivity)
+        bright = reflectivities(cloud, part.at, part.range_m, self.unknown_reflectivity)
         clear = self.receiver.detected(bright, part.range_m, unit(chance[:, 0]))
         passing = transmission(self.optical_depths(cloud, part, draw))
         noise = gaussian(chance[:, 1])
         noise *= np.float32(self.receiver.noise)
         return Amplitudes(clear, noise + passing * (clear - noise), passing, chance)
 
-    def _fate_of(self, cloud: Cloud, part: CloudPart, scale: float | None, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
+    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
-        range_m, found = part.range_m, self.amplitudes(cloud, part, scale, draw)
+        range_m, found = part.range_m, self.amplitudes(cloud, part, draw)
         echo_m, echo = self.echoes(cloud, part, draw, found)
         scattered = echo > 0.0
         lost = (found.weakened < 1.0) & ~scattered
@@ -206,27 +205,27 @@ class Weather(EachCloud):
             return velocity
 
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
-        # The spliced cloud is a fresh copy: it may be written to.
-        new, at, empty_at = fate.splice(cloud)
-        points, left = new.points, ~fate.lost
-        self._move(points, at, cloud, fate, left)
-        self._weaken(points, at, cloud, fate, left)
+        # The spliced cloud is a fresh copy: it may be written to. In blocks, to save memory.
+        (new, empty_at), read = fate.splice(cloud), 0
+        for index, stay, rows in fate.blocks(cloud):
+            ratio = (fate.new_m[index] / fate.old_m[index])[stay]
+            for name in "xyz":
+                new.points[name][rows] = new.points[name][rows] * ratio
+            write_range_fields(new.points, cloud, rows, ratio.astype(np.float64))
+            begin, read = read, read + int(np.count_nonzero(fate.scattered[index]))
+            _weaken(new.points, cloud, fate, (index, stay, rows), fate.reads[begin:read])
         if fate.on_empty is not None and len(fate.on_empty.hit):
-            write_echoes(new, cloud, empty_at, fate.on_empty, fate.scale)
+            write_echoes(new, cloud, empty_at, fate.on_empty)
         return new
 
-    def _move(self, points: Points, at: At | Mask, cloud: Cloud, fate: Fate, left: Mask) -> None:
-        ratio = fate.new_m[left]
-        ratio /= fate.old_m[left]
-        for name in "xyz":
-            points[name][at] = points[name][at] * ratio
-        if any(map(cloud.single, RANGE_FIELDS)):
-            write_range_fields(points, cloud, np.arange(len(points))[at], ratio.astype(np.float64))
 
-    def _weaken(self, points: Points, at: At | Mask, cloud: Cloud, fate: Fate, left: Mask) -> None:
-        name = cloud.intensity_field
-        if name is None:
-            return
-        values = points[name][at] * fate.passing[left]
-        values[fate.scattered[left]] = fate.reads * np.float32(fate.scale or 0.0)
-        points[name][at] = values if points.dtype[name].kind == "f" else np.rint(values)
+def _weaken(points: Points, cloud: Cloud, fate: Fate, block: tuple[slice, Mask, Rows], reads: Singles) -> None:
+    """Write the strengths of a block of remaining returns, some of which read as echoes (k,) of the air."""
+    index, stay, rows = block
+    if not cloud.echoes.fields:
+        return
+    values = cloud.echoes.weakened(points, rows, fate.passing[index][stay], fate.old_m[index][stay])
+    echoed, soft_m = fate.scattered[index], fate.new_m[index]
+    for name, soft_values in cloud.echoes.values(points, reads, soft_m[echoed]).items():
+        values[name][echoed[stay]] = soft_values
+    write_values(points, rows, values)

@@ -55,7 +55,7 @@ class ReturnsEmptied(EachCloud):
         expected = max(1, round(self.share * len(returns(old))))
         if len(np.unique(rows)) != expected:
             return f"{len(np.unique(rows))} returns emptied, expected {expected}"
-        zeroed = [n for n in (*RANGE_FIELDS, old.intensity_field) if n and old.single(n)]
+        zeroed = [*filter(old.single, RANGE_FIELDS), *old.echo_names]
         broken = proof_of_change(old, new, rows, (*"xyz", *zeroed))
         if broken is not None:
             return broken

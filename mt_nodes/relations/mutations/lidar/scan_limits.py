@@ -25,7 +25,8 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import ranges_m
 from mt_nodes.relations.mutations.lidar.ring_order import in_rings
-from mt_nodes.world.scene.beams import MOST, beams_of
+from mt_nodes.world.scene.beams import MOST, MOST_ROWS
+from mt_nodes.world.scene.scan_lines import BANDS, lasers_of, scan_lines_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class BeamsLost(LostReturns):
     """Loses every return of some beams, given or drawn, as when lasers or receivers fail.
 
     A failed laser stays dark: the drawn ones last a whole segment, and a larger number includes those of a smaller one.
-    Rings come from :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its rows, or by search.
-    Guaranteed: no return of a lost beam remains, and no other return changes.
+    Beams come from :func:`mt_nodes.world.scene.scan_lines.lasers_of`: from a field that numbers rings, channels, lines
+    or lasers, else from rows, or by search. Guaranteed: no return of a lost beam remains, and no other return changes.
     """
 
     count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
@@ -43,12 +44,12 @@ class BeamsLost(LostReturns):
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
-        """Draw the order in which beams fail (256,)."""
-        return rng.random(MOST)
+        """Draw the order in which beams fail (2048,)."""
+        return rng.random(MOST_ROWS)
 
     def choose(self, cloud: Cloud, state: Any) -> Draw:
         """Choose the rings: under ``rings`` (n,)."""
-        known = beams_of(cloud).rings
+        known = lasers_of(cloud).rings
         missing = sorted(set(self.rings) - set(known.tolist()))
         if missing:
             raise NotApplicable(
@@ -61,11 +62,11 @@ class BeamsLost(LostReturns):
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Look rings up in a table."""
-        return beams_of(cloud).of_rings(draw["rings"])
+        return lasers_of(cloud).of_rings(draw["rings"])
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """1 for a point of a lost ring, by a search among them, else −1."""
-        lost, ring = draw["rings"].astype(np.int64), beams_of(cloud).ring
+        lost, ring = draw["rings"].astype(np.int64), lasers_of(cloud).ring
         nearest = lost[np.minimum(np.searchsorted(lost, ring), len(lost) - 1)]
         return np.where(nearest == ring, 1.0, -1.0)
 
@@ -75,8 +76,8 @@ class VerticalResolutionReduced(LostReturns):
     """Keeps the returns of every k-th beam, counted from the lowest elevation up.
 
     A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are found and sorted by elevation
-    by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: every k-th ring is complete, and no other ring has a
-    return.
+    by :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`; a scan without rings is cut into bands of elevation as
+    high as its returns are apart. Guaranteed: every k-th ring is complete, and no other ring has a return.
     """
 
     keep_every: int = param(2, low=2, high=64, neutral=2, help="one beam of so many is kept")
@@ -88,12 +89,12 @@ class VerticalResolutionReduced(LostReturns):
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Look rings up in a table; a return of unknown ring is lost, too."""
-        beams = beams_of(cloud)
+        beams = scan_lines_of(cloud)
         return ~beams.of_rings(beams.upward[self.first :: self.keep_every])
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for a ring at a multiple of k from the first one, by counting lower ones, else 1."""
-        beams = beams_of(cloud)
+        beams = scan_lines_of(cloud)
         one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
         # Of two rings at one elevation the one with the lower number counts as lower: K x K, earlier columns.
         lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
@@ -107,7 +108,8 @@ class DensityDecreased(LostReturns):
 
     A spinning sensor at k times the rate, or with 1 / k of the firings, has this resolution (Velodyne VLP-16: 0.1
     degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings come from
-    :func:`mt_nodes.world.scene.beams.beams_of`; returns of unknown ring are thinned as one ring.
+    :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`; returns of unknown ring are thinned as one ring. In a scan
+    without rings every k-th return, by azimuth, of each band of elevation remains: one in k of the neighbours in angle.
 
     Guaranteed: exactly every k-th return of each ring remains, byte for byte.
     """
@@ -130,10 +132,13 @@ class DensityDecreased(LostReturns):
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for every k-th return of a ring, else 1: ring by ring."""
-        place, known = beams_of(cloud).place, ~empty_returns(cloud)
+        lines, known = scan_lines_of(cloud), ~empty_returns(cloud)
         excess = np.ones(len(cloud))
-        for ring in range(-1, int(place.max()) + 1):
-            excess[np.flatnonzero((place == ring) & known)[self.first :: self.keep_every]] = -1.0
+        for line in range(-1, int(lines.place.max()) + 1):
+            rows = np.flatnonzero((lines.place == line) & known)
+            if lines.source == BANDS:
+                rows = rows[np.argsort(lines.azimuth_rad[rows], kind="stable")]
+            excess[rows[self.first :: self.keep_every]] = -1.0
         return excess
 
 

@@ -31,6 +31,7 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 )
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
 from mt_nodes.world.scene.lamps import LAMPS, OFF
+from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
@@ -110,7 +111,10 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.06, low=0.0, high=1.0, aspect="fixed", help="reflectivity times cosine just seen at max_range_m"
+        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+    )
+    paint: str = param(
+        "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
     )
 
     def __post_init__(self) -> None:
@@ -122,20 +126,27 @@ class ObjectAdded(CloudAndPictureChange):
             known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
             raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
 
+        if self.paint != "own" and not painted(self.label):
+            raise UsageError(f"paint: got '{self.paint}', but a {self.kind} is not painted: vehicles are")
+
     @property
     def body(self) -> RaycastBody:
         """The object's mesh for rays."""
-        return body_of(self.kind)
+        return body_of(self.kind, self._paint)
 
     @property
     def figure(self) -> Figure:
         """The object's mesh for cameras."""
-        return figure_of(self.kind, self.lamps)
+        return figure_of(self.kind, self.lamps, self._paint)
 
     @property
     def label(self) -> str:
         """The class that a detector should give it."""
         return KINDS[self.kind].label
+
+    @property
+    def _paint(self) -> str:
+        return "" if self.paint == "own" else self.paint
 
     @property
     def _sensor(self) -> Sensor:
@@ -222,7 +233,7 @@ class ObjectAdded(CloudAndPictureChange):
         _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
         pose = stand(points, footprint, place, self.clearance_m)
         look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
-        if look.count < self.least_points:
+        if look.expected(self._sensor) < self.least_points:
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
         if look.share < self.least_visible:
             raise NoRoom("hidden")

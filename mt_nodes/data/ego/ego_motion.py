@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pose and velocity of the ego vehicle at one instant, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.rotations import quaternion_of, rotation_matrix
+from mt_nodes.data.transforms import Matrix, inverse
+
+Floats = npt.NDArray[np.float64]
+#: Sources of ego motion, the most trusted first.
+TF, ODOMETRY, IMU, KISS_ICP = "tf", "odometry", "imu", "kiss_icp"
+#: Poses are rounded to so many decimals (metres, quaternion): sums over threads differ in the last bits.
+DECIMALS = 7
+
+
+@dataclass(frozen=True, eq=False)
+class EgoMotion:
+    """Motion of ``base_link`` at the stamp of a bundle.
+
+    Attributes:
+        pose: (4, 4) ``base_link`` to a frame that is fixed in the world; None where only a turn rate is known (IMU).
+        velocity_mps: (3,) of ``base_link`` over ground, along its own axes; None where unknown, as in a first bundle.
+        yaw_rate_radps: about z of ``base_link``, positive to the left; None where unknown.
+        origin: ``tf``, ``odometry``, ``imu`` or ``kiss_icp``.
+        source: the same for people, with topics: "KISS-ICP from /sensing/lidar/points".
+        since: number of the bundle with which this world frame began: poses of different ones cannot be compared.
+    """
+
+    pose: Matrix | None
+    velocity_mps: Floats | None
+    yaw_rate_radps: float | None
+    origin: str
+    source: str
+    since: int = 0
+
+    @property
+    def speed_mps(self) -> float | None:
+        """Forward speed, negative in reverse; None where unknown."""
+        return None if self.velocity_mps is None else float(self.velocity_mps[0])
+
+
+class MotionEstimator(Protocol):
+    """What estimates the ego's motion over an episode (:class:`mt_nodes.data.ego.ego_track.EgoTrack`).
+
+    Attributes:
+        reason: why the latest bundle has no pose; empty if it has one.
+    """
+
+    reason: str
+
+    def at(self, bundle: Any) -> EgoMotion | None:
+        """Return the motion at a bundle; None if there is no source of it."""
+
+    def knows(self, bundle: Any) -> bool:
+        """Whether the motion at a bundle is estimated already."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimedPose:
+    """Pose (4, 4) of ``base_link`` in a fixed frame at a stamp.
+
+    Attributes:
+        twist: velocity (3,) in its own axes and yaw rate, None where they were not published with it.
+    """
+
+    stamp_ns: int
+    pose: Matrix
+    twist: tuple[Floats, float] | None = None
+
+
+def rounded_pose(pose: Matrix) -> Matrix:
+    """Return the rigid transform nearest to a pose, with rounded translation and quaternion.
+
+    Registrations on several threads add in any order, so their results differ by 1e-15: rounded, equal runs have equal
+    poses.
+    """
+    result = np.eye(4)
+    quaternion = np.round(quaternion_of(pose[:3, :3]), DECIMALS)
+    result[:3, :3] = rotation_matrix((quaternion + 0.0).tolist())
+    result[:3, 3] = np.round(pose[:3, 3], DECIMALS) + 0.0
+    return result
+
+
+def between(a: TimedPose, b: TimedPose, stamp_ns: int) -> Matrix:
+    """Return the pose at a stamp on the way from one pose to another at constant velocity and turn rate.
+
+    Also before and after the two. The way is a screw in SE(3) divided into its translation, linear, and its rotation,
+    by the axis and angle between the two (slerp; Shoemake, Animating Rotation with Quaternion Curves, SIGGRAPH 1985).
+    """
+    share = (stamp_ns - a.stamp_ns) / (b.stamp_ns - a.stamp_ns)
+    pose = np.eye(4)
+    turn = rotation_vector(a.pose[:3, :3].T @ b.pose[:3, :3])
+    pose[:3, :3] = a.pose[:3, :3] @ rotation_by(share * turn)
+    pose[:3, 3] = (1.0 - share) * a.pose[:3, 3] + share * b.pose[:3, 3]
+    return pose
+
+
+def motion_between(a: TimedPose, b: TimedPose, axes: Matrix) -> tuple[Floats, float]:
+    """Return velocity (3,) along the axes of a pose (4, 4), and yaw rate, on the way from one pose to another."""
+    seconds = (b.stamp_ns - a.stamp_ns) * 1e-9
+    velocity = axes[:3, :3].T @ (b.pose[:3, 3] - a.pose[:3, 3]) / seconds
+    turn = rotation_vector(a.pose[:3, :3].T @ b.pose[:3, :3])
+    return velocity, float(turn[2]) / seconds
+
+
+def moved_m(a: Matrix, b: Matrix) -> float:
+    """Return the distance between the origins of two poses."""
+    return float(np.linalg.norm(b[:3, 3] - a[:3, 3]))
+
+
+def turned_rad(a: Matrix, b: Matrix) -> float:
+    """Return the angle between two poses."""
+    return float(np.linalg.norm(rotation_vector(a[:3, :3].T @ b[:3, :3])))
+
+
+def rotation_vector(rotation: Floats) -> Floats:
+    """Return axis times angle (3,) of a rotation (3, 3) of less than half a turn, from its quaternion."""
+    x, y, z, w = quaternion_of(rotation)
+    axis, sign = np.array([x, y, z]), (1.0 if w >= 0.0 else -1.0)
+    sine = float(np.linalg.norm(axis))
+    if sine < 1e-12:
+        return 2.0 * sign * axis
+    return np.asarray(axis * (sign * 2.0 * np.arctan2(sine, sign * w) / sine))
+
+
+def rotation_by(vector: Floats) -> Floats:
+    """Return the rotation (3, 3) by axis times angle (3,)."""
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        return rotation_matrix((*(0.5 * vector).tolist(), 1.0))
+    return rotation_matrix((*(vector * (np.sin(angle / 2.0) / angle)).tolist(), float(np.cos(angle / 2.0))))
+
+
+def relative(a: Matrix, b: Matrix) -> Matrix:
+    """Return pose ``b`` (4, 4) as seen from pose ``a``."""
+    return inverse(a) @ b
