@@ -42,7 +42,7 @@ class RadarDetector:
         ((0.0, -10.0), (40.0, -10.0), (40.0, 10.0), (0.0, 10.0)), unit="m", help="corners (x, y) of what is watched"
     )
     moving_mps: float = param(0.5, low=0.1, high=5.0, unit="m/s", help="faster ones over the ground move")
-    tolerance_m: float = param(1.2, low=0.1, high=5.0, unit="m", help="detections this near belong together")
+    tolerance_m: float = param(1.6, low=0.1, high=5.0, unit="m", help="detections this near belong together")
     min_points: int = param(2, low=2, high=100, help="a cluster with fewer detections is noise")
     max_size_m: tuple[float, float] = param((15.0, 5.0), low=0.1, unit="m", help="a larger cluster is structure")
     faults: tuple[Any, ...] = param(
@@ -73,7 +73,7 @@ class RadarDetector:
         watched = admitted[inside(admitted[:, 0], admitted[:, 1], self.region_m)]
         moves = np.abs(watched[:, 6]) > self.moving_mps
         parts = [self._clusters(watched[rows], stamp_ns) for rows in (moves, ~moves)]
-        return steps.report(_joined(*parts))
+        return steps.report(joined_detections(*parts))
 
     def _clusters(self, points: Floats, stamp_ns: int | None) -> Detections:
         """Return the clusters of detections (n, 7), the last column their speed over the ground."""
@@ -142,7 +142,7 @@ def _rays(radar: RadarPoints) -> Floats:
     return np.column_stack([np.cos(azimuth), np.sin(azimuth)])
 
 
-def _joined(one: Detections, other: Detections) -> Detections:
+def joined_detections(one: Detections, other: Detections) -> Detections:
     """Return the rows of two outputs, in the order of their places."""
     columns = ("center_m", "size_m", "yaw_rad", "label", "score", "track_id", "velocity_mps", "covariance", "traits")
     both = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in columns}

@@ -12,6 +12,7 @@ import numpy as np
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.ego.ego_track import EgoTrack
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, Odometry, Points, Wire
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.stack_topics import WORLD_TYPES
@@ -19,7 +20,7 @@ from mt_nodes.data.transforms import EGO_FRAME, Transform, TransformTree, pose_m
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
-from mt_nodes.world.scene.raycast import cast, scan
+from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, scan
 from mt_nodes.world.scene.road import Road
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, GROUND, HOUSE, PERSON, POLE, VEHICLE, Piece, Street
 
@@ -77,6 +78,7 @@ def generate_drive(
     if radar is not None:
         frames.append(Transform("base_link", "radar", pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))))
     transforms = TransformTree(frames)
+    reading = SensorReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
     street, track = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm), EgoTrack()
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
@@ -84,10 +86,11 @@ def generate_drive(
         mesh = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
         points = scan(mesh, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
+        cloud = Cloud(CLOUD_TOPIC, stamp, "velodyne", points).read_as(reading)
         odometry = _odometry(street.road, ego_m, stamp)
         track.take(odometry)
         bundle = Bundle(
-            *(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),)),
+            *(0, index, stamp, (cloud,)),
             transforms=transforms,
             wires=(odometry,),
             track=track,

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.messages import Cloud
-from mt_nodes.data.sweep_times import seconds_of_sweep
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, look_at
 from mt_nodes.world.scene.sight import Hits, RaycastBody
@@ -25,6 +25,8 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Rays are cast together while the object moves by so much.
 _STEP_M = 0.01
+#: Of a sweep of a cloud without times (assumed: the usual 10 Hz).
+_PERIOD_S = 0.1
 #: A slower object stands: within a sweep it moves by less than a tenth of the range noise.
 SLOWEST_MPS = 0.02
 
@@ -46,7 +48,7 @@ class BodyInSweep:
     @classmethod
     def of(cls, cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: Floats) -> BodyInSweep:
         """Take the times from the cloud's fields or azimuths."""
-        return cls(body, pose, velocity_mps, seconds_of_sweep(cloud))
+        return cls(body, pose, velocity_mps, _seconds(cloud))
 
     def at(self, second: float) -> Matrix:
         """Return the pose (4, 4) of the body at a time of the sweep."""
@@ -97,7 +99,7 @@ def proof_of_moving_hits(
     slack_m = CUT * sensor.sigma_m + SURFACE_M + _STEP_M
     if not (off <= slack_m).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
-    behind = sum(map(len, _hidden(replace(sweep, seconds=seconds_of_sweep(new)), new, slack_m + CUT * sensor.sigma_m)))
+    behind = sum(map(len, _hidden(replace(sweep, seconds=_seconds(new)), new, slack_m + CUT * sensor.sigma_m)))
     return f"{behind} returns are left behind the object" if behind else None
 
 
@@ -125,3 +127,8 @@ def _joined(parts: list[Hits]) -> tuple[Hits, Rows]:
     columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Hits)]
     order = np.argsort(columns[0], kind="stable")
     return Hits(*(column[order] for column in columns)), order
+
+
+def _seconds(cloud: Cloud) -> Floats:
+    """Return when each return (N,) was measured, from the middle of the sweep; those without a place at 0."""
+    return np.nan_to_num(sweep_clock(cloud, _PERIOD_S)(slice(None)))

@@ -132,3 +132,61 @@ class ObjectListFull(RadarFault):
             return steps.report(found.take(np.sort(aside[: self.most])))
 
         return replace(steps, report=report)
+
+
+@dataclass(frozen=True)
+class BlockageByCount(RadarFault):
+    """A message with fewer detections than usual is taken for a blocked sensor, and nothing at all is published.
+
+    Targets missed far away, or a few lost detections, blind it for what is near.
+    """
+
+    least_detections: int = param(490, low=1, help="fewer detections than this are taken for a blockage")
+
+    def plant(self, steps: RadarSteps) -> RadarSteps:
+        """Let nothing on."""
+
+        def admit(points: RadarPoints) -> RadarPoints:
+            return steps.admit(points[:0] if len(points) < self.least_detections else points)
+
+        return replace(steps, admit=admit)
+
+
+@dataclass(frozen=True)
+class SignFromLowBit(RadarFault):
+    """The lowest bit of the range rate on the bus is read as its sign: fast objects come or go at random."""
+
+    bit_mps: float = param(0.25, low=0.01, high=5.0, unit="m/s", help="value of the lowest bit")
+    least_mps: float = param(1.0, low=0.0, high=20.0, unit="m/s", help="slower ones over the ground keep their sign")
+
+    def plant(self, steps: RadarSteps) -> RadarSteps:
+        """Turn the sign where the bit is set."""
+
+        def ground_speed(radar: RadarPoints, own_mps: Velocity) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+            speed = steps.ground_speed(radar, own_mps)
+            odd = np.rint(np.abs(radar[:, 3]) / self.bit_mps).astype(np.int64) % 2 == 1
+            return np.where(odd & (np.abs(speed) > self.least_mps), -speed, speed)
+
+        return replace(steps, ground_speed=ground_speed)
+
+
+@dataclass(frozen=True)
+class SampleSeededByMessage(RadarFault):
+    """A random share of the detections is looked at, drawn by a seed from the message itself, "to be repeatable".
+
+    The same message gives the same answer; one that differs by a millimetre or a millimetre per second draws another
+    sample, and small obstacles come and go.
+    """
+
+    share: float = param(0.6, low=0.05, high=1.0, help="share of the detections that is looked at")
+
+    def plant(self, steps: RadarSteps) -> RadarSteps:
+        """Draw the sample."""
+
+        def admit(points: RadarPoints) -> RadarPoints:
+            ordered = points[np.lexsort(points[:, :4].T)]
+            seed = int(np.rint(np.abs(ordered[:, :4].astype(np.float64)) * 1000.0).sum()) % 2**63
+            chosen = np.random.default_rng(seed).random(len(ordered)) < self.share
+            return steps.admit(ordered[chosen])
+
+        return replace(steps, admit=admit)
