@@ -86,9 +86,10 @@ class MutationPipeline:
         if (self._needs_motion or looks_back) and bundle.motion is None and bundle.track is not None:
             # Of the source, before any mutation has changed its clouds.
             bundle = replace(bundle, motion=bundle.track.at(bundle))
-        return self._remembered(bundle)
+        return self.remember(bundle)
 
-    def _remembered(self, bundle: Bundle) -> Bundle:
+    def remember(self, bundle: Bundle) -> Bundle:
+        """Do as :meth:`meet`, but without the ego's motion: recorded draws hold what they took from it."""
         history = max(self._needs_history, self._draw_history if bundle.images else 0)
         if not history:
             return bundle
@@ -160,7 +161,7 @@ class MutationPipeline:
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
         # Recorded draws hold what they took from the ego's motion: it is not estimated again.
-        followup, _ = self._run(self._remembered(bundle), draw, lambda *_: None)
+        followup, _ = self._run(self.remember(bundle), draw, lambda *_: None)
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup

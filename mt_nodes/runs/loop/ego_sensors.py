@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.ego.ego_motion import TF, EgoMotion
 from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.rotations import quaternion_of_yaw
@@ -78,6 +79,7 @@ class Sensors:
             stamp_ns,
             transforms=TransformTree([moved, *self._mounts]),
             world_messages=self._world_messages(state, stamp_ns, episode, index),
+            motion=self._motion(state, stamp_ns, ego),
         )
         if not (self._rig.lidar or self._rig.camera):
             return bundle
@@ -89,6 +91,13 @@ class Sensors:
         if self._rig.lidar:
             bundle = self._swept(bundle, state, self._rig.lidar, moving, ego_in_scenery)
         return self._photographed(bundle, state, self._camera, moving, ego_in_scenery) if self._camera else bundle
+
+    def _motion(self, state: WorldState, stamp_ns: int, ego: Matrix) -> EgoMotion:
+        """Return the ego's true motion; ``ego`` is its pose (4, 4) in the map."""
+        odometry = self._teller.odometry(state, stamp_ns)
+        x, y, z = (ego[:3, :3].T @ ego[:3, 3]).tolist()
+        velocity = np.array([odometry.speed_mps, 0.0, 0.0])
+        return EgoMotion(ego, velocity, odometry.yaw_rate_radps, TF, f"/tf {MAP_FRAME} → {EGO_FRAME}", 0, (x, y, z))
 
     def _swept(self, bundle: Bundle, state: WorldState, lidar: LidarModel, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the cloud of its instant; ``ego`` leads to the scenery's frame."""
