@@ -53,15 +53,17 @@ class EgoTrack:
     Attributes:
         reason: why the latest bundle has no pose; empty if it has one.
         upcoming: returns the next cloud of the leading LiDAR, None if there is none: for the speed in a first bundle.
+        look_ahead: returns some of the bundles after one, of a recording.
     """
 
     def __init__(self) -> None:
         self.reason = ""
         self.upcoming: Callable[[], Cloud | None] = lambda: None
+        self.look_ahead: Callable[[Bundle], tuple[Bundle, ...]] = lambda bundle: ()
         self._pending: deque[Wire | list[Transform]] = deque(maxlen=_MOST_MESSAGES)
         self._published = PublishedMotion()
         self._lock = threading.RLock()
-        self._active = False
+        self._active = self._looks_ahead = False
         self._known: dict[int, tuple[EgoMotion | None, str]] = {}
         self._episode: int | None = None
         self._begin(0)
@@ -69,6 +71,15 @@ class EgoTrack:
     def __reduce__(self) -> tuple[Any, ...]:
         # A bundle that goes to another process takes its motion along, not what estimates it.
         return EgoTrack, ()
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether bundles to come can be known."""
+        return self._looks_ahead
+
+    def set_look_ahead(self, look_ahead: Callable[[Bundle], tuple[Bundle, ...]]) -> None:
+        """Let it be asked for bundles to come."""
+        self.look_ahead, self._looks_ahead = look_ahead, True
 
     def take(self, wire: Wire) -> None:
         """Take a message if it is of odometry or an IMU; it is decoded when it is needed."""
@@ -87,6 +98,10 @@ class EgoTrack:
     def knows(self, bundle: Bundle) -> bool:
         """Whether the motion at a bundle is estimated already."""
         return bundle.episode == self._episode and bundle.index in self._known
+
+    def coming(self, bundle: Bundle) -> tuple[Bundle, ...]:
+        """Return some of the bundles after one with their motion, as far as they can be known."""
+        return tuple(replace(ahead, motion=self.at(ahead)) for ahead in self.look_ahead(bundle))
 
     def at(self, bundle: Bundle) -> EgoMotion | None:
         """Return the motion at a bundle; None if there is no source (see :attr:`reason`)."""
