@@ -158,13 +158,13 @@ class EgoTrack:
 
     def _choose(self, bundle: Bundle) -> str:
         """Choose a published source if one is to be trusted, else register the cloud; return what is wrong with it."""
-        if self._chosen is not None:
-            return ""
         stamp_ns = bundle.stamp_ns
         sources = [s for s in self._published.sources if s.history.at(stamp_ns) is not None and not self._lidar_only]
         moving = next((source for source in sources if source.history.moves), None)
-        if moving is not None:
+        chosen = self._chosen
+        if moving is not None and (chosen is None or not chosen.history.moves or moving.is_above(chosen)):
             self._trust(moving, stamp_ns, bundle.index)
+        if self._chosen is not None:
             return ""
         reason = self._register(bundle)
         if reason and sources:  # nothing contradicts it: the ego stands
