@@ -30,8 +30,8 @@ HEAD = """# Physics in figures
 
 This page gives figures of changed clouds and pictures that show how natural they are: before and after the physics was
 made what [the mutations](mutations.md) describe. Use it to judge whether a violation can come from a change that no
-sensor would show. The input is the recorded drive `{bag}`; poses of the first part come from ICP of the clouds by Open3D,
-which the package does not use for its own.
+sensor would show. The input is the recorded drive `{bag}`. Poses that places are compared by come from point-to-plane
+ICP of each cloud with the first one, which the package does not use for its own.
 
 `make physics ARGS=BAG` measures them on another drive. It exits with 1 if a figure misses its goal.
 
@@ -78,6 +78,20 @@ def world_fixed(frames: Frames) -> Figures:
     spread_m = float(pdist(np.array(places)).max()) if len(places) > 1 else float("nan")
     driven_m = float(np.linalg.norm(poses[-1][:3, 3]))
     return {"frames": len(places), "ego drove, m": driven_m, "places in the world differ by, m": spread_m}
+
+
+def ego_motion(frames: Frames) -> Figures:
+    """How far a place 15 m ahead moves in the world over the drive, by the ego motion that mutations go by."""
+    poses = poses_by_icp([frame.points_in("base_link")[:, :3].astype(np.float64) for frame in frames])
+    place, off_m, sources = np.array([15.0, 3.0, 1.0, 1.0]), [], set()
+    for frame, pose in zip(frames, poses, strict=True):
+        track = frame.bundle.track
+        motion = None if track is None else track.at(frame.bundle)
+        if motion is None or motion.pose is None:
+            return {"frames without ego motion": float(len(frames)), "place off by, m": float("nan")}
+        sources.add(motion.source)
+        off_m.append(np.linalg.norm(np.linalg.solve(motion.pose, place) - np.linalg.solve(pose, place)))
+    return {"sources": float(len(sources)), "place off by, m": float(max(off_m))}
 
 
 def fog_shares(frame: mt.Frame, visibility_m: float) -> tuple[float, float]:
@@ -164,6 +178,7 @@ class Part:
 
 
 PARTS = (
+    Part("Ego motion from the clouds", ego_motion, {"place off by, m": (0.0, 0.05)}),
     Part("An added pedestrian in the world", world_fixed, {"places in the world differ by, m": (0.0, 0.05)}),
     Part(
         "Fog of a visibility of 40 to 400 m",
