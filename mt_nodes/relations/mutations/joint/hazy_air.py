@@ -78,12 +78,14 @@ class HazyAir(JointWeather):
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int = 0) -> Draw:
         """Draw the lattice and its drift."""
         key = int(rng.integers(2**62)) if state is None else state
-        moved = self.drift_mps(bundle, cloud) * (cloud.stamp_ns * 1e-9)
-        return {"air_key": key, "moved_x_m": float(moved[0]), "moved_y_m": float(moved[1])}
+        drift = self.drift(bundle, cloud)
+        moved = {"moved_x_m": float(drift.moved_m[0]), "moved_y_m": float(drift.moved_m[1])}
+        return {"air_key": key, **moved, **drift.draw()}
 
     def patches(self, draw: Draw) -> Patches:
         """Return the density of the air for a draw."""
-        return Patches(draw["air_key"], self.patchiness, self.patch_m, (draw["moved_x_m"], draw["moved_y_m"]))
+        moved_m = draw["moved_x_m"], draw["moved_y_m"]
+        return Patches(draw["air_key"], self.patchiness, self.patch_m, moved_m, draw.get("turned_rad", 0.0))
 
     @property
     def law(self) -> EchoLaw:

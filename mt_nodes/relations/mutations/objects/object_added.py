@@ -49,7 +49,17 @@ from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.world.scene.placement_solver import (
+    Footprint,
+    NoRoom,
+    Place,
+    Wish,
+    ground_plane,
+    solve,
+    stand,
+    stand_on,
+    upright,
+)
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 #: More free space than asked for, with which a place is preferred: more of what stands there shows from nearer by.
@@ -200,7 +210,7 @@ class ObjectAdded(CloudAndPictureChange):
         """
         if not self.frame_id:
             with suppress(NotApplicable):
-                return solve(places, partial(self._stand, bundle, spare_m=_SPARE_M), self._what)[0]
+                return solve(places, partial(self._stand_with_room, bundle), self._what)[0]
         return solve(places, partial(self._stand, bundle), self._what)[0]
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
@@ -295,7 +305,7 @@ class ObjectAdded(CloudAndPictureChange):
         """Return pose and visibility at the place of the episode."""
         place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._stand(bundle, place)
+            return self._stand(bundle, place, known=not self.frame_id)
         except NoRoom as reason:
             away_m = float(np.hypot(place[0], place[1]))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
@@ -306,15 +316,29 @@ class ObjectAdded(CloudAndPictureChange):
             return np.zeros(3)
         return standing.velocity_in(bundle, self.ego_frame_id)
 
-    def _stand(self, bundle: Bundle, place: Place, spare_m: float = 0.0) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom."""
+    def _stand_with_room(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
+        """Do as :meth:`_stand`, but with more free space around."""
+        stand(self._near(bundle, place), self._footprint, place, self.clearance_m + _SPARE_M)
+        return self._stand(bundle, place)
+
+    def _near(self, bundle: Bundle, place: Place) -> Floats:
+        """Return the points (n, 3) of the first cloud around a place, in the ego's frame."""
+        cloud, reach = bundle.known_clouds[0], self._footprint.radius_m + self.clearance_m + _SPARE_M + SURROUNDINGS_M
+        return surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)[1]
+
+    def _stand(self, bundle: Bundle, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom.
+
+        Where the ground is ``known`` from an earlier bundle, a few points of it around the place are enough.
+        """
         cloud, footprint = bundle.known_clouds[0], self._footprint
         if is_in_ego(place, footprint.half_m, footprint.center_m):
             raise NoRoom("in the ego's own place")
-        clearance_m = self.clearance_m + spare_m
-        reach = footprint.radius_m + clearance_m + SURROUNDINGS_M
-        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
-        pose = stand(points, footprint, place, clearance_m)
+        points = self._near(bundle, place)
+        if known:
+            pose = stand_on(points, footprint, place, self.clearance_m, ground_plane(points, place[:2]))
+        else:
+            pose = stand(points, footprint, place, self.clearance_m)
         look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         if look.expected(self._sensor) < self.least_points:
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
