@@ -19,8 +19,8 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.effects import Effects
-from mt_nodes.data.lanes import OWN, Lanes, Strip
-from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Odometry, SignalStates
+from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
+from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Output, Path
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.data.verdict import Outcome

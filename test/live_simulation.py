@@ -23,6 +23,7 @@ from mt_nodes.runs.live.config import LiveConfig
 from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.stacks.stack import Stack
 
 PERIOD_S = PERIOD_NS / 1e9
@@ -103,8 +104,7 @@ class Simulation:
         self.commands = Commands(self.run.request, [r.id for r in self.relations.relations])
         self.driver = LiveDriver(
             *(self.run, self.arms, self.recorder, self.commands),  # type: ignore[arg-type]
-            missed=self.missed,
-            presence=self.presence,
+            LiveSurroundings(missed_inputs=self.missed, presence=self.presence),
         )
 
     def play(self, came: Iterable[tuple[float, Bundle]], lasting_s: float | None = None) -> FakeRecorder:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
-from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates, Strip
+from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.stack_topics import DEFAULT_INPUTS
 

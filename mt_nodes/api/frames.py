@@ -18,9 +18,9 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.messages import Bundle, Cloud, Episode, Image
 from mt_nodes.data.transforms import load_transforms
-from mt_nodes.stacks.callable_host import as_points
+from mt_nodes.stacks.callable_host import as_points, as_radar
 
-SENSORS = ("lidar", "camera")
+SENSORS = ("lidar", "camera", "radar")
 Points = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
 _POINT = np.dtype([(name, np.float32) for name in ("x", "y", "z", "intensity")])
@@ -44,7 +44,7 @@ class Frame:
 
     @property
     def stamp_ns(self) -> int:
-        """Stamp of the leading sensor in ns: the LiDAR, without one the camera."""
+        """Stamp of the leading sensor in ns: the LiDAR, without one the camera, else the radar."""
         return self.bundle.stamp_ns
 
     @cached_property
@@ -87,6 +87,14 @@ class Frame:
         """
         return next(iter(self.images.values())) if self.images else self._lacking("image")
 
+    @cached_property
+    def radars(self) -> dict[str, Points]:
+        """Detections (N, 6) float32 by topic, each in the frame of its radar.
+
+        Columns: x, y, z, range rate, strength, azimuth, as of :func:`mt_nodes.stacks.callable_host.as_radar`.
+        """
+        return {r.topic: _read_only(as_radar(r, r.frame_id, self.bundle.transforms)) for r in self.bundle.radars}
+
     @property
     def frame_id(self) -> str:
         """Coordinate frame of the leading sensor."""
@@ -97,15 +105,15 @@ class Frame:
         """Message of the leading sensor.
 
         Raises:
-            UsageError: the frame has neither cloud nor image.
+            UsageError: the frame has no message of a sensor.
         """
-        messages: tuple[Cloud | Image, ...] = (*self.bundle.clouds, *self.bundle.images)
-        return messages[0] if messages else self._lacking("cloud or image")
+        messages: tuple[Cloud | Image, ...] = (*self.bundle.clouds, *self.bundle.images, *self.bundle.radars)
+        return messages[0] if messages else self._lacking("cloud, image or radar message")
 
     @property
     def sensors(self) -> tuple[str, ...]:
-        """Kinds of sensors of the frame: ``lidar``, ``camera``."""
-        given = (self.bundle.clouds, self.bundle.images)
+        """Kinds of sensors of the frame: ``lidar``, ``camera``, ``radar``."""
+        given = (self.bundle.clouds, self.bundle.images, self.bundle.radars)
         return tuple(name for name, messages in zip(SENSORS, given, strict=True) if messages)
 
     @classmethod
@@ -153,6 +161,7 @@ class Frame:
 
     def __repr__(self) -> str:
         sizes = [f"{c.topic} {len(c):,} points" for c in self.bundle.clouds] + [i.topic for i in self.bundle.images]
+        sizes += [f"{radar.topic} {len(radar)} detections" for radar in self.bundle.radars]
         return f"<{type(self).__name__} {self.index} at {self.stamp_ns} ns: {', '.join(sizes) or 'no sensor'}>"
 
 
@@ -168,7 +177,7 @@ def frames(
 
     Args:
         bag: bag directory, ``.mcap``, ``.db3`` or ROS 1 ``.bag``, or a data set such as ``kitti:DIR``.
-        sensors: ``lidar``, ``camera``; default: all that the bag has one topic of.
+        sensors: ``lidar``, ``camera``, ``radar``; default: all that the bag has one topic of.
         topics: role -> topic, such as ``{"lidar": "/points"}``, where the bag has several candidates.
         transforms: YAML file with transforms that the bag lacks.
         limit: frames at most.
@@ -179,16 +188,16 @@ def frames(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"limit: got {limit}, expected at least 1, or None for all frames")
-    given, wanted = dict(topics or {}), (sensors,) if isinstance(sensors, str) else tuple(sensors)
-    if unknown := sorted({*wanted} - {*SENSORS}):
+    given, roles = dict(topics or {}), (sensors,) if isinstance(sensors, str) else tuple(sensors)
+    if unknown := sorted({*roles} - {*SENSORS}):
         raise UsageError(f"sensors: got {', '.join(map(repr, unknown))}, expected some of {', '.join(SENSORS)}")
     path, tree = Path(bag), load_transforms(Path(transforms)) if transforms else None
-    required = wanted or sensors_of(path, SENSORS, given)[:1]
+    required = roles or sensors_of(path, SENSORS, given)[:1]
 
     def source() -> BagSource:
         return BagSource(path, given, tree, limit=limit, require=required)
 
-    return _frames(source(), _drive_of(source, wanted), wanted, path)
+    return _frames(source(), _drive_of(source, roles), roles, path)
 
 
 def _drive_of(source: Callable[[], BagSource], sensors: Sequence[str]) -> Episode:
@@ -213,9 +222,10 @@ def _frames(source: BagSource, drive: Episode, sensors: Sequence[str], bag: Path
 
 
 def _only(bundle: Bundle, sensors: Sequence[str]) -> Bundle:
-    if sensors and "camera" not in sensors:
-        return dataclasses.replace(bundle, images=(), camera_infos=())
-    return dataclasses.replace(bundle, clouds=()) if sensors and "lidar" not in sensors else bundle
+    parts = {"camera": ("images", "camera_infos"), "lidar": ("clouds",), "radar": ("radars",)}
+    unwanted = [part for sensor in parts if sensors and sensor not in sensors for part in parts[sensor]]
+    left_out: dict[str, Any] = dict.fromkeys(unwanted, ())
+    return dataclasses.replace(bundle, **left_out)
 
 
 def _structured(points: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -79,13 +79,13 @@ def judge(
     loaded = load_relation(os.fspath(relation))
     _refuse_others(loaded)
     judging = _stack(loaded, os.fspath(stack), settings or {}, frame.source)
-    judged = of_stack(loaded, judging.traits)
+    for_stack = of_stack(loaded, judging.traits)
     given = frame.baseline or frame.source
     answers = (_answer(source, judging, given), _answer(followup, judging, frame))
     engine = Engine(judging.publishes_when_empty)
-    (verdict,) = engine.judge(Offer(judged, (judged,)), frame.source.bundle, answers, frame.effects)
+    (verdict,) = engine.judge(Offer(for_stack, (for_stack,)), frame.source.bundle, answers, frame.effects)
     found = verdict.judgement
-    return FrameVerdict(judged.id, found.outcome, found.reason, *places_of(found.detail), found)
+    return FrameVerdict(for_stack.id, found.outcome, found.reason, *places_of(found.detail), found)
 
 
 def _refuse_others(relation: Relation) -> None:

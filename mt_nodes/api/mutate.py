@@ -71,7 +71,7 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
         raise UsageError(f"mutate: name: got {type(name).__name__}, expected the name of a mutation, such as 'fog'")
     relation = _relation(os.fspath(name), parameters)
     _refuse_other_sensors(frame, relation, os.fspath(name))
-    pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline)
+    pipeline = MutationPipeline(relation.mutate, seed, relation.id, relation.baseline, relation.requires)
     _begin(pipeline, frame, (*relation.mutate, *relation.baseline))
     where = f"{os.fspath(name)}: frame {frame.index} at {frame.stamp_ns} ns"
     try:
@@ -105,8 +105,8 @@ def _changed(frame: Frame, derived: DerivedFollowup, where: str) -> ChangedFrame
         raise UsageError(text)
     delay_ns, bundle = sent[0]
     baseline = None if derived.baseline is None else frame.with_bundle(derived.baseline.followup.first)
-    made: dict[str, Any] = {"effects": derived.effects, "draws": tuple(derived.draws), "delay_ms": delay_ns / 1e6}
-    return ChangedFrame(bundle, None, source=frame, baseline=baseline, **made)
+    details: dict[str, Any] = {"effects": derived.effects, "draws": tuple(derived.draws), "delay_ms": delay_ns / 1e6}
+    return ChangedFrame(bundle, None, source=frame, baseline=baseline, **details)
 
 
 def _relation(name: str, parameters: dict[str, Any]) -> Relation:

@@ -75,8 +75,8 @@ def _row(verdict: RelationVerdict) -> str:
         *(f"{arm.violated}/{arm.decided}" for arm in (verdict.control, verdict.sham)),
     )
     name = f'<td title="{escape(verdict.why)}">{escape(verdict.relation)}</td>'
-    told = f"<td><b {_colour(outcome)}>{outcome}{' (waived)' if verdict.waived else ''}</b></td>"
-    return f"<tr>{name}{told}{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+    outcome_cell = f"<td><b {_colour(outcome)}>{outcome}{' (waived)' if verdict.waived else ''}</b></td>"
+    return f"<tr>{name}{outcome_cell}{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 def _colour(outcome: str) -> str:

@@ -174,14 +174,14 @@ def carry_out(run: Run, counter: PairCounter) -> Result:
         MtError: nothing was run, or the suite process ended without a summary.
     """
 
-    def here(progress: Callable[[Any], None]) -> Summary:
+    def in_process(progress: Callable[[Any], None]) -> Summary:
         listen = score_notes(lambda line: None, counter.warn)
         return execute(run, lambda ending: in_process_arms(run, ending), listen, progress)
 
     for warning in transform_warnings(run):
         counter.warn(warning)
     suite = None if run.request.transport == "inprocess" else suite_process(run.out, os.environ)
-    return Result(run.out, execute_in(run, here, suite, counter, f"`mt replay --resume {run.out}` goes on"))
+    return Result(run.out, execute_in(run, in_process, suite, counter, f"`mt replay --resume {run.out}` goes on"))
 
 
 def completed(request: ReplayRequest) -> ReplayRequest:

@@ -85,6 +85,13 @@ class NotApplicable(Exception):
     """Raised by a mutation that has no valid follow-up for this bundle; the text is the reason."""
 
 
+class NoEffect(NotApplicable):
+    """Raised by a mutation of several messages where the change does not reach this one; the text is the reason.
+
+    The message stays, and the follow-up says why, if the change reaches another one.
+    """
+
+
 def headline(error: InfrastructureError) -> str:
     """Return what went wrong, without the tail of a log (which holds wall times) and the advice.
 

@@ -51,8 +51,8 @@ class Lines:
             return
         self._printed, self._printed_s = standing, now_s
         done = f"{standing.over} of {counted(self._total, 'item')} finished"
-        judged = f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated"
-        print(f"mt campaign: {done}, {judged}{self._pace(standing, now_s)}", file=self._file, flush=True)
+        pairs = f"{counted(standing.pairs, 'pair')} judged, {standing.violated} violated"
+        print(f"mt campaign: {done}, {pairs}{self._pace(standing, now_s)}", file=self._file, flush=True)
 
     def _pace(self, standing: CampaignProgress, now_s: float) -> str:
         so_far_s, new = now_s - self._began_s, standing.over - self._done_before

@@ -92,7 +92,7 @@ def _plugin_row(kind: str, name: str, cls: type) -> Row:
     if kind == "mutations":
         row["guarantee"] = _guarantee(row["doc"])
     if kind == "adapters":
-        row |= cls.told()  # type: ignore[attr-defined]
+        row |= cls.properties()  # type: ignore[attr-defined]
     row["parameters"] = describe(cls) if dataclasses.is_dataclass(cls) else []
     return {**row, "module": cls.__module__}
 

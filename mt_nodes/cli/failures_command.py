@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
         if args.verb == "list":
             _list([_row(case) for case in failures.cases()], args.json)
         else:
-            gone = failures.forget([c.key for c in failures.cases()] if args.all else args.which)
-            _print_forgotten(gone, args.json)
+            forgotten = failures.forget([c.key for c in failures.cases()] if args.all else args.which)
+            _print_forgotten(forgotten, args.json)
     return int(ExitCode.PASS)
 
 

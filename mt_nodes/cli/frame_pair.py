@@ -68,12 +68,12 @@ def _verdict_lines(directory: Path, pair: Pair) -> Iterator[dict[str, Any]]:
 
 
 def _words(directory: Path, pair: Pair, known: Mapping[str, Any], request: Mapping[str, Any]) -> Iterator[str]:
-    judged = Verdict.from_plain(known["verdict"]).judgement
-    if judged.measured is not None:
-        bound = "none" if judged.bound is None else f"{judged.bound:g}"
-        yield f"measured {judged.measured:g} {judged.unit}, bound {bound}"
-    if judged.reason:
-        yield judged.reason
+    judgement = Verdict.from_plain(known["verdict"]).judgement
+    if judgement.measured is not None:
+        bound = "none" if judgement.bound is None else f"{judgement.bound:g}"
+        yield f"measured {judgement.measured:g} {judgement.unit}, bound {bound}"
+    if judgement.reason:
+        yield judgement.reason
     bags = request.get("bags", ())
     place = pair.episode - request.get("first_episode", 0)
     bag = f" of {bags[place]}" if 0 <= place < len(bags) else ""

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from mt_nodes.cli.terminal import Section
 
 LIDAR, CAMERA, BOTH, DRIVES = "of point clouds", "of images", "of clouds and images together", "of whole drives"
+RADAR = "of radars, alone or with other sensors"
 BACKGROUND, RULES = "control and sham", "of traffic rules"
 #: Titles of the groups of relations, in the order of printing.
-RELATION_GROUPS = (LIDAR, CAMERA, BOTH, DRIVES, BACKGROUND, RULES)
+RELATION_GROUPS = (LIDAR, CAMERA, BOTH, RADAR, DRIVES, BACKGROUND, RULES)
 Row = dict[str, Any]
 COLUMNS = {
     "mutations": ("sensors", "role"),
@@ -78,8 +79,8 @@ def _rows(args: argparse.Namespace) -> list[Row]:
     if args.kind != "relations":
         return catalogue.rows(args.kind)
     rows = list(relation_rows())
-    asked = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
-    if asked:
+    with_rules = args.all or any(word.startswith(("rule", "RULE")) for word in args.filter)
+    if with_rules:
         names = [name for name in catalogue.names("relations") if name.startswith("rule_")]
         rows += [{**catalogue.row("relations", name), "group": RULES, "family": ""} for name in names]
     return rows
@@ -96,13 +97,15 @@ def relation_rows() -> Iterator[Row]:
         for name, path in resources.shipped(folder).items():
             data = read_mapping(path)
             group = BACKGROUND if name in OFFERED_ALWAYS else DRIVES if folder == LOOP_FOLDER else _of_sensors(data)
-            family = family_of(name) if group in (LIDAR, CAMERA, BOTH) else ""
+            family = family_of(name) if group in (LIDAR, CAMERA, BOTH, RADAR) else ""
             about = {"kind": data["kind"], "summary": " ".join(str(data["because"]).split())}
             yield {"name": name, "group": group, "family": family, **about}
 
 
 def _of_sensors(data: Row) -> str:
-    sensors = {need for need in data.get("requires") or () if need in ("lidar", "lidar_only", "camera")}
+    sensors = {need for need in data.get("requires") or () if need in ("lidar", "lidar_only", "camera", "radar")}
+    if "radar" in sensors:
+        return RADAR
     return CAMERA if sensors == {"camera"} else BOTH if "camera" in sensors else LIDAR
 
 
@@ -114,14 +117,14 @@ def _filtered(kind: str, rows: Sequence[Row], words: Sequence[str]) -> list[Row]
     """
     if not words:
         return list(rows)
-    wanted: set[str] = set()
+    selected: set[str] = set()
     for word in words:
         found = _named(kind, word) & {row["name"] for row in rows} or _matching(rows, word)
         if not found:
             names = [row["name"] for row in rows]
             raise UsageError(f"mt list: no {kind.rstrip('s')} matches '{word}'{suggest(word, names, ' ').rstrip('; ')}")
-        wanted |= found
-    return [row for row in rows if row["name"] in wanted]
+        selected |= found
+    return [row for row in rows if row["name"] in selected]
 
 
 def _named(kind: str, word: str) -> set[str]:

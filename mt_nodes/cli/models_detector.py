@@ -86,8 +86,8 @@ def _task(args: argparse.Namespace) -> DetectorTask[Any]:
 
     _refuse_other_parameters(args)
     recipe = _RECIPES[args.sensor]
-    made: Any = build(recipe, params_given(recipe, args), "mt models train-detector")
-    return PictureTask(made) if args.sensor == "camera" else SegmentationTask(made)
+    parameters: Any = build(recipe, params_given(recipe, args), "mt models train-detector")
+    return PictureTask(parameters) if args.sensor == "camera" else SegmentationTask(parameters)
 
 
 def _refuse_other_parameters(args: argparse.Namespace) -> None:

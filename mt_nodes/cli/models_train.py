@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
 from mt_nodes.cli.models_data import add_data, read_data
-from mt_nodes.cli.options import add_params, given_beside, params_given
+from mt_nodes.cli.options import add_params, other_options, params_given
 from mt_nodes.runs.models.network_catalogue import network_named
 from mt_nodes.runs.models.preprocessing import Preparation
 from mt_nodes.runs.models.recipe import Recipe
@@ -134,7 +134,7 @@ def _resumed(args: argparse.Namespace) -> argparse.Namespace:
     Raises:
         UsageError: there is none, or more than the number of epochs was given.
     """
-    if more := given_beside(args, add_train_arguments, "resume", "epochs", "json"):
+    if more := other_options(args, add_train_arguments, "resume", "epochs", "json"):
         raise UsageError(
             f"--resume {args.resume}: got {', '.join(more)}, too; the training goes on as {_OPTIONS} there says"
         )

@@ -13,7 +13,7 @@ from mt_nodes.cli.terminal import heading, table, text
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.report.comparison import FAIL, NEWLY_FAILING, NO_LONGER_DECIDED, PASS, Step, exit_of
 from mt_nodes.runs.moral.report_journal import MoralJournal
-from mt_nodes.runs.moral.report_words import asked_in_words, case_in_words, commands, run_in_words
+from mt_nodes.runs.moral.report_words import case_in_words, commands, run_in_words, spec_in_words
 
 #: Printed lists of a comparison.
 KINDS = (
@@ -40,12 +40,12 @@ def show(directory: Path, name: str, *, as_json: bool) -> int:
     """Print what happened in a case."""
     journal = MoralJournal.load(directory)
     line = journal.case(name)
-    words, again = list(case_in_words(journal, line)), commands(directory, name, journal)
+    words, rerun = list(case_in_words(journal, line)), commands(directory, name, journal)
     if as_json:
-        print(json.dumps({"case": line, "words": words, "commands": again}, indent=2))
+        print(json.dumps({"case": line, "words": words, "commands": rerun}, indent=2))
         return int(ExitCode.PASS)
     heading(f"case {name}: {line['outcome']}")
-    text("\n".join((*words, *(again if line["runs"] else ()))))
+    text("\n".join((*words, *(rerun if line["runs"] else ()))))
     return int(ExitCode.PASS)
 
 
@@ -64,7 +64,7 @@ def reproduce(args: argparse.Namespace) -> int:
     found = repeat_campaign_runs(MoralRun.load(directory), runs)
     same = all(one.same for one in found)
     code = int(ExitCode.PASS if same else ExitCode.FAIL)
-    rows = [(one.key, asked_in_words(one.spec), one.expected, one.now.sha256, one.same) for one in found]
+    rows = [(one.key, spec_in_words(one.spec), one.expected, one.now.sha256, one.same) for one in found]
     if args.json:
         keys = ("run", "asked", "expected", "now", "same")
         drives = [dict(zip(keys, row, strict=True)) for row in rows]
@@ -73,17 +73,17 @@ def reproduce(args: argparse.Namespace) -> int:
     heading(args.pair)
     table(("run", "what", "SHA-256 in the journal", ""), [_row(*row) for row in rows])
     for one in found:
-        text(f"{asked_in_words(one.spec)}: {run_in_words(one.now)}")
-    again = sum(one.same for one in found)
+        text(f"{spec_in_words(one.spec)}: {run_in_words(one.now)}")
+    same_count = sum(one.same for one in found)
     text(
-        f"{again} of {len(found)} runs are the same bit for bit"
+        f"{same_count} of {len(found)} runs are the same bit for bit"
         + ("" if same else "; the stack or a version has changed")
     )
     return code
 
 
-def _row(key: str, asked: str, expected: str, now: str, same: bool) -> tuple[str, ...]:
-    return key, asked, expected, "same" if same else f"DIFFERS: {now}"
+def _row(key: str, run: str, expected: str, now: str, same: bool) -> tuple[str, ...]:
+    return key, run, expected, "same" if same else f"DIFFERS: {now}"
 
 
 def watch(directory: Path) -> int:

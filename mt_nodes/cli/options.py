@@ -179,7 +179,7 @@ def add_param(parser: argparse.ArgumentParser, row: Mapping[str, Any], shown: An
     parser.add_argument(option, type=kind, default=None, metavar=metavar, help=about)
 
 
-def given_beside(args: argparse.Namespace, declare: Declare, *allowed: str) -> list[str]:
+def other_options(args: argparse.Namespace, declare: Declare, *allowed: str) -> list[str]:
     """Return the options and arguments that were given beside these, as they are typed.
 
     Args:
@@ -201,7 +201,7 @@ def resumed_directory(args: argparse.Namespace, declare: Declare) -> Path:
     Raises:
         UsageError: more than ``--resume`` was given.
     """
-    if more := given_beside(args, declare, "resume", "json"):
+    if more := other_options(args, declare, "resume", "json"):
         text = f"--resume {args.resume}: got {', '.join(more)}, too; the run goes on as {args.resume}/run.json says"
         raise UsageError(text)
     out: Path = args.resume.resolve()

@@ -80,14 +80,14 @@ def print_next(out: Path, summary: Mapping[str, Any]) -> None:
 
 def print_steps(out: Path, steps: Sequence[NextStep]) -> None:
     """Print what to type next, paths as short as they can be from here."""
-    rows = [(step.command.replace(str(out.resolve()), _from_here(out)), step.what) for step in steps]
+    rows = [(step.command.replace(str(out.resolve()), _relative_path(out)), step.what) for step in steps]
     width = max((len(command) for command, _ in rows), default=0)
-    beside = fits(f"  {'':<{width}}  # {max((what for _, what in rows), key=len, default='')}")
+    side_by_side = fits(f"  {'':<{width}}  # {max((what for _, what in rows), key=len, default='')}")
     for command, what in rows:
-        text(f"  {command:<{width}}  # {what}" if beside else f"  # {what}\n  {command}")
+        text(f"  {command:<{width}}  # {what}" if side_by_side else f"  # {what}\n  {command}")
 
 
-def _from_here(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     relative = os.path.relpath(path)
     return str(path.resolve()) if relative.startswith(os.pardir) else shlex.quote(relative)
 

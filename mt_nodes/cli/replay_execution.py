@@ -49,7 +49,7 @@ def execute_replay(run: Run, *, as_json: bool = False, quiet: bool = False) -> S
 
 def execute_run(
     run: ExecutableRun,
-    here: Callable[[Callable[[Any], None]], Summary],
+    in_process: Callable[[Callable[[Any], None]], Summary],
     suite: Process | None,
     afterwards: str,
     *,
@@ -63,7 +63,7 @@ def execute_run(
     """
     with _progress(run) as counter:
         keep_freed_memory()
-        summary = execute_in(run, here, suite, counter, afterwards)
+        summary = execute_in(run, in_process, suite, counter, afterwards)
     _print(summary, run.out, as_json, quiet)
     return summary
 

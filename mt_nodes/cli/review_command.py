@@ -93,17 +93,17 @@ def _draw_sample(args: argparse.Namespace, folder: Path) -> Sample:
     raters = _RATERS if args.raters is None else args.raters
     if raters < 1:
         raise UsageError(f"--raters: got {raters}, expected 1 or more")
-    wanted = shares(_CASES if args.cases is None else args.cases)
+    shares_by_kind = shares(_CASES if args.cases is None else args.cases)
     record = read_record(args.dir)
     if args.bag and len(record["request"].get("bags", ())) != 1:
         raise UsageError("--bag is for runs with one bag; leave it out")
     becauses = {row["id"]: row.get("because", "") for row in record["relations"]}
     show = Shower(args.dir, lambda request, out: replay(request, str(out), quiet=True), args.transport, args.bag)
     text("preparing the cases; pairs without evidence are replayed")
-    with _progress(sum(wanted.values())) as tried:
-        sample = draw(args.dir, becauses, wanted, lambda case: tried(show(case)), args.seed or 0, raters)
+    with _progress(sum(shares_by_kind.values())) as tried:
+        sample = draw(args.dir, becauses, shares_by_kind, lambda case: tried(show(case)), args.seed or 0, raters)
     sample.save(folder)
-    strata = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in wanted)
+    strata = ", ".join(f"{name} {sum(case.stratum == name for case in sample.cases)}" for name in shares_by_kind)
     requested = "" if len(sample.cases) == sample.asked else f" of {sample.asked} requested"
     text(f"{counted(len(sample.cases), 'case')}{requested}: {strata}")
     for pair, why in sample.left_out.items():

@@ -186,8 +186,10 @@ def match_bags(args: argparse.Namespace) -> int:
     with store_of(args, ontology) as store, store.transaction():
         entries = {entry.index: entry for entry in store.entries()}
         found = choose(cuts, store, matchers, args.rounds or 1)
-        beside = args.plan.with_name(f"{args.plan.stem}_relations") if args.plan else None
-        chosen = {c.index: name_of(entries[c.index], ontology, beside) for _, _, c in found if c.index is not None}
+        relations_dir = args.plan.with_name(f"{args.plan.stem}_relations") if args.plan else None
+        chosen = {
+            c.index: name_of(entries[c.index], ontology, relations_dir) for _, _, c in found if c.index is not None
+        }
         cases = [one.given("" if c.index is None else chosen[c.index], turn, c.why) for one, turn, c in found]
         if args.plan:
             write_cases(CasePlan(_origin(args, bags, frames, reference), tuple(cases)), args.plan)

@@ -79,7 +79,7 @@ def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
     from mt_nodes.rules.service import Service
     from mt_nodes.rules.vector_file import VectorFile
 
-    with VectorFile(args.vectors or _beside(args, _VECTORS)) as vectors:
+    with VectorFile(args.vectors or _cache_path(args, _VECTORS)) as vectors:
         name = os.environ.get(MODEL, "") if args.embed == FROM_ENVIRONMENT else args.embed
         embeddings = Embeddings(name, vectors, lambda: Service(_model(args, args.embed)))
         yield lambda texts: FaissIndex(texts, embeddings.vectors)
@@ -112,7 +112,7 @@ def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Se
     from mt_nodes.rules.scene_by_model import SceneReader
 
     chat = Chat(_model(args, args.scene_model))
-    with Answers(args.answers or _beside(args, _ANSWERS)) as answers:
+    with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
         yield SceneReader(Asker(chat, answers), ontology, args.scene_samples, args.scene_clip)
 
 
@@ -125,7 +125,7 @@ def _model(args: argparse.Namespace, name: str) -> LanguageModel:
     return found or models_named([name], os.environ)[0]
 
 
-def _beside(args: argparse.Namespace, default: Path) -> Path:
+def _cache_path(args: argparse.Namespace, default: Path) -> Path:
     """Return the path of a cache beside the store; the default without a store."""
     return args.store.with_suffix("".join(default.suffixes)) if args.store else default
 
@@ -165,11 +165,11 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     from mt_nodes.rules.prompts import Prompts
     from mt_nodes.rules.self_check import SelfCheck
 
-    prompts, beside = Prompts(ontology), [parser] if PARSER in args.model else []
-    with Answers(args.answers or _beside(args, _ANSWERS)) as answers:
+    prompts, parsers = Prompts(ontology), [parser] if PARSER in args.model else []
+    with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
         askers = [Asker(Chat(model), answers) for model in models]
         readers: list[Reader] = [ModelReader(asker, prompts, ontology, args.strict) for asker in askers]
-        readers += beside
+        readers += parsers
         check = SelfCheck(askers, prompts, args.samples) if args.samples > 0 and len(readers) > 1 else None
         yield Readers(readers, check, askers)
 

@@ -107,8 +107,8 @@ def run_list(args: argparse.Namespace) -> int:
         if args.embed:
             rows = [entry for entry, _ in store.nearest(args.find, rows)]
         elif args.find:
-            there = {entry.index for entry in rows}
-            rows = [entry for entry in store.find(args.find, len(store.entries())) if entry.index in there]
+            listed = {entry.index for entry in rows}
+            rows = [entry for entry in store.find(args.find, len(store.entries())) if entry.index in listed]
     if args.json:
         print(json.dumps([_plain(entry) for entry in rows], indent=2, ensure_ascii=False))
         return 0
@@ -125,15 +125,15 @@ def run_list(args: argparse.Namespace) -> int:
 def _plain(entry: Entry) -> dict[str, Any]:
     from mt_nodes.rules.shipped_rules import ids_of, section_of
 
-    said, ids = entry.statement, ids_of(entry)
+    statement, ids = entry.statement, ids_of(entry)
     return {
         "name": ids[0] if ids else f"relation {entry.index}",
         "index": entry.index,
         "relations": list(ids),
         "sections": [section_of(name) for name in ids],
         "text": entry.text,
-        **{key: value for key, value in vars(said).items() if key != "rules"},
-        "rules": list(said.rules),
+        **{key: value for key, value in vars(statement).items() if key != "rules"},
+        "rules": list(statement.rules),
         **{key: getattr(entry, key) for key in ("region", "origin", "prompt_id", "answer_id", "executions")},
     }
 

@@ -84,11 +84,13 @@ def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Su
     from mt_nodes.engine.plan import suite_process
     from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 
-    def here(progress: Callable[[Sequence[Any]], None]) -> Summary:
+    def in_process(progress: Callable[[Sequence[Any]], None]) -> Summary:
         return execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, progress)
 
     suite = None if run.request.transport == "inprocess" else suite_process(run.out, os.environ)
-    return execute_run(run, here, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet)
+    return execute_run(
+        run, in_process, suite, f"`mt scenario --resume {run.out}` goes on", as_json=as_json, quiet=quiet
+    )
 
 
 def _warn(files: Sequence[str]) -> None:

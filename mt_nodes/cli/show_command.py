@@ -133,16 +133,16 @@ def _show_pair(args: argparse.Namespace) -> int:
     if verdict is None:
         raise UsageError(f"{directory}: no verdict of pair '{pair}'; pairs.csv lists them")
     words = in_words(load_recorded_drives(directory, episode_line(directory, pair)))
-    again = command(directory, pair)
+    rerun = command(directory, pair)
     if args.json:
-        print(json.dumps({"verdict": verdict.as_plain(), "drives": words, "command": again}, indent=2))
+        print(json.dumps({"verdict": verdict.as_plain(), "drives": words, "command": rerun}, indent=2))
         return 0
-    judged = verdict.judgement
-    heading(f"pair {pair}: {judged.outcome.value}")
-    if judged.measured is not None:
-        bound = "none" if judged.bound is None else f"{judged.bound:g}"
-        text(f"measured {judged.measured:g} {judged.unit}, bound {bound}")
-    text("\n".join(filter(None, (judged.reason, *words, again))))
+    judgement = verdict.judgement
+    heading(f"pair {pair}: {judgement.outcome.value}")
+    if judgement.measured is not None:
+        bound = "none" if judgement.bound is None else f"{judgement.bound:g}"
+        text(f"measured {judgement.measured:g} {judgement.unit}, bound {bound}")
+    text("\n".join(filter(None, (judgement.reason, *words, rerun))))
     return 0
 
 

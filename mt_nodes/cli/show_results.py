@@ -105,8 +105,10 @@ def _absent(directory: Path) -> str:
     """Say that a directory is not there, and which ones are beside it."""
     if directory.exists():
         return f"mt show: {directory} is a file, expected a results directory or a name from `mt list`"
-    beside = [p for p in directory.parent.glob("*") if p.is_dir() and not p.is_symlink() and (p / "run.json").exists()]
-    newest = sorted(beside, key=lambda p: p.stat().st_mtime, reverse=True)[:_MOST_NAMED]
+    siblings = [
+        p for p in directory.parent.glob("*") if p.is_dir() and not p.is_symlink() and (p / "run.json").exists()
+    ]
+    newest = sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[:_MOST_NAMED]
     hint = f"results are in {', '.join(map(str, newest))}" if newest else "`mt replay BAG` or `mt demo` makes results"
     return f"mt show: no directory {directory}; {hint}"
 

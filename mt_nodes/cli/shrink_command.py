@@ -82,8 +82,8 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
             if "play" in event:
                 show_play(event["play"], event["words"])
 
-        again = "type the same command again with another --out"
-        in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, again)
+        resume = "type the same command again with another --out"
+        in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, resume)
     result: dict[str, Any] = json.loads((run.out / RESULT_FILE).read_text(encoding="utf-8"))
     return result
 

@@ -127,21 +127,21 @@ def replay_stored(
     _refuse(request, path)
     with Failures(path) as failures:
         cases = failures.cases(stack=stack_name(load_stack(request.stack).name, request.faults))
-        gone = {case.key for case in expired(cases)}
+        expired_keys = {case.key for case in expired(cases)}
         replays = StoredReplay(new_directory(out).resolve())
         if not any((replays.out / "evidence").iterdir()):  # each replay has its own; one with files is the user's
             (replays.out / "evidence").rmdir()
-        if gone:
-            replays.notes.append(f"{counted(len(gone), 'case')} expired: the mutation's code has changed")
+        if expired_keys:
+            replays.notes.append(f"{counted(len(expired_keys), 'case')} expired: the mutation's code has changed")
         if others := len(failures.cases()) - len(cases):
             replays.notes.append(
                 f"{counted(others, 'case')} of other stacks or faults; choose with --stack and --fault"
             )
-        for some in together(case for case in cases if case.key not in gone):
+        for some in together(case for case in cases if case.key not in expired_keys):
             if replays.code is not ExitCode.INTERRUPTED:
                 replays.rows += _replay_together(some, request, replays, failures)
         if not keep_expired:
-            failures.forget(gone)
+            failures.forget(expired_keys)
     _print_replays(replays, as_json)
     return int(replays.exit_code)
 

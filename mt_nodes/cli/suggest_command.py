@@ -60,12 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Try relations on some frames and print a suite; return 3 if none decides anything."""
-    from mt_nodes.runs.suggestion import MADE_BY, SuiteSearch
+    from mt_nodes.runs.suggestion import HEADER_START, SuiteSearch
     from mt_nodes.stacks.stack import load_stack
 
     if args.out and args.out.suffix not in (".yaml", ".yml"):
         raise UsageError(f"--out {args.out}: expected a file that ends in .yaml")
-    if args.out and args.out.exists() and not args.out.read_text(encoding="utf-8").startswith(MADE_BY):
+    if args.out and args.out.exists() and not args.out.read_text(encoding="utf-8").startswith(HEADER_START):
         raise UsageError(f"--out {args.out}: is there already, and not from `mt suggest`; choose another name")
     if args.most > LIMIT:
         raise UsageError(

@@ -8,8 +8,8 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.lanes import Lanes
-from mt_nodes.data.messages import CameraInfo, Odometry, SignalStates
+from mt_nodes.data.lanes import Lanes, SignalStates
+from mt_nodes.data.messages import CameraInfo, Odometry
 from mt_nodes.data.outputs import Detections, Path
 
 
@@ -38,8 +38,11 @@ class DriverInput(WorldInput, total=False):
     Attributes:
         points: (N, 4) float32 x, y, z in metres and intensity, of the LiDAR, in its frame or in ``points_frame``.
         image: (H, W, 3) uint8, red, green, blue. camera_info: its calibration.
+        radar: (N, 6) float32 x, y, z, range rate, strength, azimuth, as of
+            :func:`mt_nodes.stacks.callable_host.as_radar`.
     """
 
     points: npt.NDArray[np.float32]
     image: npt.NDArray[np.uint8]
     camera_info: CameraInfo
+    radar: npt.NDArray[np.float32]

@@ -61,6 +61,7 @@ class Effects:
         image_mirrored: whether left and right of every image are swapped: steering to the other side is expected.
         image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; images
             without one keep their pixels in place.
+        unchanged: why a message of a sensor that the mutation changes stays as it is, by topic.
     """
 
     added: tuple[Volume, ...] = ()
@@ -73,6 +74,7 @@ class Effects:
     image_boxes: tuple[ImageBox, ...] = ()
     image_mirrored: bool = False
     image_transforms: dict[str, Matrix] = field(default_factory=dict)
+    unchanged: dict[str, str] = field(default_factory=dict)
 
     @property
     def mirrored(self) -> bool:
@@ -117,6 +119,7 @@ class Effects:
                 )
                 for topic in {**self.image_transforms, **later.image_transforms}
             },
+            {**self.unchanged, **later.unchanged},
         )
 
     def as_plain(self) -> dict[str, Any]:
@@ -136,6 +139,8 @@ class Effects:
             boxes["image_mirrored"] = True
         if self.image_transforms:
             boxes["image_transforms"] = {topic: m.tolist() for topic, m in self.image_transforms.items()}
+        if self.unchanged:
+            boxes["unchanged"] = self.unchanged
         return {**boxes, "numbers": self.numbers} if self.numbers else boxes
 
     @classmethod
@@ -170,6 +175,7 @@ class Effects:
             image_transforms={
                 topic: np.array(m, dtype=np.float64) for topic, m in data.get("image_transforms", {}).items()
             },
+            unchanged=dict(data.get("unchanged", {})),
         )
 
 

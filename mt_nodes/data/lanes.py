@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lanes around a vehicle, as from a map."""
+"""The lanes and traffic lights around a vehicle, as from a map."""
 
 from __future__ import annotations
 
@@ -68,3 +68,38 @@ class Lanes:
             end = begin + sum(1 for _ in rows)
             yield Strip(name, direction, width_m, self.point_m[begin:end])
             begin = end
+
+
+@dataclass(frozen=True, eq=False)
+class SignalStates:
+    """States of the traffic lights and their stop lines, as from a map and a camera together.
+
+    Attributes:
+        name: (K,) texts. colour: (K,) ``red``, ``yellow``, ``green``, or ``off``.
+        stop: (K, 3) x, y in metres and yaw in radians, in ``frame_id``: middle of the lane at the stop line, and the
+            direction in which it is crossed.
+    """
+
+    frame_id: str
+    stamp_ns: int | None
+    name: npt.NDArray[np.str_]
+    colour: npt.NDArray[np.str_]
+    stop: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    @classmethod
+    def make(
+        cls, frame_id: str, stamp_ns: int | None, name: Iterable[str], colour: Iterable[str], stop: npt.ArrayLike
+    ) -> SignalStates:
+        """Build from columns.
+
+        Raises:
+            ValueError: they differ in length.
+        """
+        names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
+        places = np.asarray(stop, dtype=np.float64).reshape(-1, 3)
+        if not len(names) == len(colours) == len(places):
+            raise ValueError(f"got {len(names)} names, {len(colours)} colours and {len(places)} stop lines")
+        return cls(frame_id, stamp_ns, names, colours, places)

@@ -10,86 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.cloud import Cloud as Cloud
+from mt_nodes.data.cloud import Points as Points
 from mt_nodes.data.ego.ego_motion import EgoMotion, MotionEstimator
 from mt_nodes.data.ground_truth import GroundTruth
-from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.transforms import TransformTree
-
-Points = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """One LiDAR message.
-
-    Attributes:
-        topic: topic of the message.
-        stamp_ns: header stamp in nanoseconds.
-        frame_id: frame of the coordinates.
-        points: structured array (N,) whose dtype is the message's layout: field names, offsets, byte order and
-            ``itemsize == point_step``; padding bytes are kept. Treat as read-only.
-        height: rows of an organised cloud, 1 for an unorganised one; ``N == height * width``.
-        is_dense: as in the message.
-    """
-
-    topic: str
-    stamp_ns: int
-    frame_id: str
-    points: Points
-    height: int = 1
-    is_dense: bool = True
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    @property
-    def width(self) -> int:
-        """Points per row."""
-        return len(self.points) // self.height if self.height else 0
-
-    @property
-    def organised(self) -> bool:
-        """Whether rows carry meaning (height > 1)."""
-        return self.height > 1
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the fields, in the order of the message."""
-        return tuple(self.points.dtype.names or ())
-
-    @property
-    def xyz(self) -> npt.NDArray[Any]:
-        """Coordinates (N, 3) in metres; a view without a copy where the layout allows, so read-only."""
-        dtype = self.points.dtype
-        kinds = [dtype.fields[name][:2] for name in "xyz"] if dtype.fields else []
-        same = len({kind for kind, _ in kinds}) == 1
-        if same and kinds[0][0].isnative and kinds[0][0].kind == "f" and len(self.points):
-            base, size = kinds[0][1], kinds[0][0].itemsize
-            if [offset for _, offset in kinds] == [base, base + size, base + 2 * size]:
-                return np.lib.stride_tricks.as_strided(
-                    self.points["x"], (len(self.points), 3), (self.points.strides[0], size), writeable=False
-                )
-        return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
-
-    @property
-    def intensity_field(self) -> str | None:
-        """Name of the intensity-like field, None when there is none."""
-        return next((n for n in ("intensity", "i", "reflectivity", "signal") if self.single(n)), None)
-
-    def single(self, name: str) -> bool:
-        """Whether there is a field of this name with one number a point."""
-        return name in self.fields and not self.points.dtype[name].shape
-
-    @property
-    def raw(self) -> Points:
-        """The points as opaque items of ``point_step`` bytes (N,): what to permute, take and join, padding included."""
-        return self.points.view(f"V{self.points.dtype.itemsize}")
-
-    def with_raw(self, raw: Points, *, height: int = 1) -> Cloud:
-        """Return this cloud with other points of the same layout, given as :attr:`raw` items (M,)."""
-        return replace(self, points=np.ascontiguousarray(raw).view(self.points.dtype), height=height)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,48 +80,14 @@ class Odometry:
 
 
 @dataclass(frozen=True, eq=False)
-class SignalStates:
-    """States of the traffic lights and their stop lines, as from a map and a camera together.
-
-    Attributes:
-        name: (K,) texts. colour: (K,) ``red``, ``yellow``, ``green``, or ``off``.
-        stop: (K, 3) x, y in metres and yaw in radians, in ``frame_id``: middle of the lane at the stop line, and the
-            direction in which it is crossed.
-    """
-
-    frame_id: str
-    stamp_ns: int | None
-    name: npt.NDArray[np.str_]
-    colour: npt.NDArray[np.str_]
-    stop: npt.NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.name)
-
-    @classmethod
-    def make(
-        cls, frame_id: str, stamp_ns: int | None, name: Iterable[str], colour: Iterable[str], stop: npt.ArrayLike
-    ) -> SignalStates:
-        """Build from columns.
-
-        Raises:
-            ValueError: they differ in length.
-        """
-        names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
-        places = np.asarray(stop, dtype=np.float64).reshape(-1, 3)
-        if not len(names) == len(colours) == len(places):
-            raise ValueError(f"got {len(names)} names, {len(colours)} colours and {len(places)} stop lines")
-        return cls(frame_id, stamp_ns, names, colours, places)
-
-
-@dataclass(frozen=True, eq=False)
 class WorldMessage:
     """One message of a simulated world with what no sensor measures.
 
     Attributes:
         role: ``objects`` (:class:`~mt_nodes.data.outputs.Detections`: velocities over the ground, along the axes of
             ``frame_id``), ``odometry`` (:class:`Odometry`), ``route`` (:class:`~mt_nodes.data.outputs.Path`: the middle
-            of the lane ahead), ``signals`` (:class:`SignalStates`) or ``lanes`` (:class:`~mt_nodes.data.lanes.Lanes`).
+            of the lane ahead), ``signals`` (:class:`~mt_nodes.data.lanes.SignalStates`) or ``lanes``
+            (:class:`~mt_nodes.data.lanes.Lanes`).
         stamp_ns, frame_id: of the message; those in ``data`` are ignored.
     """
 
@@ -223,7 +118,10 @@ class Wire:
 
 
 Message = Cloud | Image | CameraInfo | WorldMessage
-"""Any decoded message."""
+"""Any decoded message; a radar's is a :class:`~mt_nodes.data.radar.Radar`, a kind of cloud."""
+PARTS = ("clouds", "radars", "images", "camera_infos", "world_messages")
+"""Attributes of a bundle that hold the decoded messages of what a stack takes."""
+NO_MESSAGES: dict[str, Any] = dict.fromkeys(PARTS, ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +131,10 @@ class Bundle:
     Attributes:
         episode, index: numbers of the episode, an uninterrupted part of the input, and of the bundle within it.
         stamp_ns: the instant: header stamp of the leading sensor.
-        clouds, images, camera_infos: decoded messages, at most one per topic. transforms: known at this instant.
+        clouds, images, camera_infos: decoded messages, at most one per topic; ``clouds`` are those of LiDARs.
+        radars: likewise, detections of radars; no mutation of LiDARs looks at them.
+        radar_topics: those whose messages are a radar's, whether one belongs to this instant or not.
+        transforms: known transforms at this instant.
         wires: the original messages in the order of the bag: unchanged messages are sent as these bytes.
         regions: polygons (N, 3) by topic, from ``PolygonStamped`` topics, with their frame.
         extra_clouds: those of LiDARs that the stack does not take; read for depth, and sent as recorded.
@@ -263,6 +164,8 @@ class Bundle:
     scene: int | None = None
     motion: EgoMotion | None = None
     track: MotionEstimator | None = None
+    radars: tuple[Radar, ...] = ()
+    radar_topics: frozenset[str] = frozenset()
 
     def cloud(self, topic: str | None = None) -> Cloud:
         """Return the cloud of a topic, or the first one.
@@ -275,16 +178,16 @@ class Bundle:
         raise KeyError(f"no cloud{'' if topic is None else f' on {topic}'} in bundle {self.index}")
 
     def with_clouds(self, clouds: Iterable[Cloud]) -> Bundle:
-        """Return the bundle with the clouds of the given topics replaced."""
-        new = {c.topic: c for c in clouds}
-        return replace(self, clouds=tuple(new.get(c.topic, c) for c in self.clouds))
+        """Return the bundle with the clouds, or radar detections, of the given topics replaced."""
+        new: dict[str, Any] = {c.topic: c for c in clouds}
+        radars = tuple(new.get(r.topic, r) for r in self.radars)
+        return replace(self, clouds=tuple(new.get(c.topic, c) for c in self.clouds), radars=radars)
 
     def joined_with(self, pieces: Iterable[Bundle]) -> Bundle:
         """Return the bundle with the sensor messages of other bundles added, of topics that it lacks."""
         parts = (self, *pieces)
         joined: dict[str, Any] = {
-            name: tuple(message for part in parts for message in getattr(part, name))
-            for name in ("clouds", "images", "camera_infos", "world_messages")
+            name: tuple(message for part in parts for message in getattr(part, name)) for name in PARTS
         }
         return replace(self, **joined)
 
@@ -296,13 +199,13 @@ class Bundle:
     @property
     def messages(self) -> tuple[Message, ...]:
         """Every decoded message that the stack takes."""
-        return (*self.clouds, *self.images, *self.camera_infos, *self.world_messages)
+        return tuple(message for name in PARTS for message in getattr(self, name))
 
     def without_messages(self) -> Bundle:
         """Return the bundle without any decoded message, and without the wires of their topics."""
         topics = {message.topic for message in self.messages}
         wires = tuple(wire for wire in self.wires if wire.topic not in topics)
-        return replace(self, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
+        return replace(self, wires=wires, **NO_MESSAGES)
 
     @property
     def known_clouds(self) -> tuple[Cloud, ...]:
@@ -312,7 +215,7 @@ class Bundle:
     @property
     def skew_ns(self) -> dict[str, int]:
         """Difference of each sensor's stamp from the bundle's, by topic."""
-        messages: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.images)
+        messages: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.radars, *self.images)
         return {message.topic: message.stamp_ns - self.stamp_ns for message in messages}
 
 

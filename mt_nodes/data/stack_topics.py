@@ -12,7 +12,7 @@ from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.output_fields import OutputFields
 
-SENSOR_ROLES = ("lidar", "camera", "camera_info")
+SENSOR_ROLES = ("lidar", "camera", "camera_info", "radar")
 #: Role of a world input -> default message type.
 WORLD_TYPES = {
     "objects": "visualization_msgs/msg/MarkerArray",
@@ -23,7 +23,7 @@ WORLD_TYPES = {
 }
 INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 #: Roles that bundles can follow; the first that a stack takes counts.
-LEADING_ROLES = ("lidar", "camera", "objects")
+LEADING_ROLES = ("lidar", "camera", "radar", "objects")
 #: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
 OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
@@ -31,6 +31,7 @@ DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
     "camera_info": "/sensing/camera/camera_info",
+    "radar": "/sensing/radar/points",
     "objects": "/perception/ground_truth/objects",
     "odometry": "/localization/odometry",
     "route": "/planning/route",

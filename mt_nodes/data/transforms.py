@@ -39,9 +39,15 @@ class Transform:
 
 
 class TransformTree:
-    """Looks up transforms between frames; immutable, cheap to extend."""
+    """Looks up transforms between frames; immutable, cheap to extend.
 
-    def __init__(self, transforms: Iterable[Transform] = ()) -> None:
+    Attributes:
+        wrong: what a stack is given in place of this tree, a wrong calibration of which neither checks nor other
+            mutations know; None: this tree.
+    """
+
+    def __init__(self, transforms: Iterable[Transform] = (), wrong: TransformTree | None = None) -> None:
+        self.wrong = wrong
         self._edges: dict[str, Transform] = {t.child: t for t in transforms}
         self._found: dict[tuple[str, str], Matrix] = {}
 
@@ -49,10 +55,23 @@ class TransformTree:
         """Return a tree in which each given transform replaces the former one of its child frame."""
         return TransformTree([*self._edges.values(), *transforms])
 
+    def given_as(self, wrong: TransformTree) -> TransformTree:
+        """Return this tree, in place of which a stack is given another one."""
+        return TransformTree(self._edges.values(), wrong)
+
+    @property
+    def given(self) -> TransformTree:
+        """The tree that a stack is given."""
+        return self if self.wrong is None else self.wrong
+
     @property
     def transforms(self) -> tuple[Transform, ...]:
         """Every transform known."""
         return tuple(self._edges.values())
+
+    def other_than(self, tree: TransformTree) -> tuple[Transform, ...]:
+        """Return the transforms that are not, or otherwise, in another tree."""
+        return tuple(t for child, t in self._edges.items() if not _same(t, tree._edges.get(child)))
 
     @property
     def frames(self) -> frozenset[str]:
@@ -109,6 +128,10 @@ class TransformTree:
                 raise UnknownTransform(f"the transforms form a loop through frame '{frame}'")
             visited.add(frame)
         return frame, matrix
+
+
+def _same(one: Transform, other: Transform | None) -> bool:
+    return other is not None and one.parent == other.parent and bool(np.array_equal(one.matrix, other.matrix))
 
 
 def pose_matrix(translation_m: Iterable[float], quaternion_xyzw: Iterable[float]) -> Matrix:

@@ -14,17 +14,20 @@ from typing import Any, Protocol
 from rosbags.interfaces import Connection, MessageDefinitionFormat
 
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError
+from mt_nodes.base.plugins import name_of
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
 from mt_nodes.data.bags.reader import RecordedWire, qos_of
 from mt_nodes.data.bags.recording import RecordingReader
+from mt_nodes.data.bags.topic_roles import SENSORS
 from mt_nodes.data.bags.writer import BagWriter, Ros1BagWriter, open_writer
+from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message, wire_for
 from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
 from mt_nodes.data.datasets.dataset_reader import DatasetReader
 from mt_nodes.data.datasets.folder_copy import FolderCopy
 from mt_nodes.data.datasets.tree_copy import TreeCopy
 from mt_nodes.data.messages import Bundle
-from mt_nodes.data.transforms import TransformTree
+from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.pipeline import MutationPipeline
 
@@ -77,6 +80,7 @@ def mutate_bag(
         UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
         InfrastructureError: a guarantee is broken (nothing is written), or the bag is damaged (what could be read is).
     """
+    _refuse_transforms(mutations, out)
     pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
     damage: InfrastructureError | None = None
     with BagSource(bag, topics, transforms, limit=limit, require=changed_in(bag, mutations, topics or {})) as source:
@@ -101,6 +105,16 @@ def mutate_bag(
     if damage is not None:
         raise InfrastructureError(f"{damage}; what was readable ({summary.bundles} bundles) is in {out}") from damage
     return summary
+
+
+def _refuse_transforms(mutations: Sequence[Mutation], out: Path) -> None:
+    """Refuse changed transforms in a data set, whose calibration files are copied as they are.
+
+    Raises:
+        UsageError: naming the mutation.
+    """
+    if is_dataset(out) and (names := [name_of(type(m)) for m in mutations if m.about_transforms]):
+        raise UsageError(f"--out {out}: {names[0]} changes transforms, which a data set has in files; write a bag")
 
 
 class _Copies(Protocol):
@@ -141,6 +155,7 @@ class _Copy:
         self.bag, self._reader = bag, reader
         self._connections: dict[tuple[int, str, str], Connection] = {}
         self._raw = reader.ros1 and isinstance(bag, Ros1BagWriter)
+        self._wrong: dict[str, Transform] = {}
         self.messages, self.labels = 0, ""
 
     def announce(self) -> None:
@@ -153,15 +168,47 @@ class _Copy:
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
         sensors = {id(wire_for(m, bundle.wires)): m for m in bundle.messages}
+        self._write_transforms(bundle, followups)
         for wire in bundle.wires:
             if id(wire) not in sensors:
-                self._write(wire, 0)
+                self._write(wire, 0, self._rewritten(wire))
                 continue
             before = sensors[id(wire)]
             for delay_ns, followup in followups:
                 after = [m for m in followup.messages if m.topic == wire.topic]
                 for message in after:
                     self._write(wire, delay_ns, None if message is before else encode_message(message, wire))
+
+    def _write_transforms(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
+        """Write static transforms anew where those that are published in place of the true ones have changed."""
+        tree = next((f.transforms.wrong for _, f in followups), None)
+        wrong = {} if tree is None else {t.child: t for t in tree.other_than(bundle.transforms)}
+        if tree is None and not self._wrong:
+            return
+        known = {t.child: t for t in bundle.transforms.transforms}
+        rows = [wrong.get(child, known[child]) for child in {**self._wrong, **wrong} if known[child].static]
+        same = {c: t.matrix.tolist() for c, t in wrong.items()} == {
+            c: t.matrix.tolist() for c, t in self._wrong.items()
+        }
+        self._wrong = wrong
+        if same or not rows:
+            return
+        topic = next((c for c in self._connections.values() if c.topic == "/tf_static"), None)
+        if topic is None or self._raw:
+            raise UsageError(
+                f"the recording has no /tf_static of ROS 2 to publish '{rows[0].child}' on; write a bag that has one"
+            )
+        self.bag.write(topic, bundle.stamp_ns, codec.encode_transforms(TransformTree(rows), bundle.stamp_ns))
+        self.messages += 1
+
+    def _rewritten(self, wire: Any) -> bytes | None:
+        """Return a recorded message of transforms with those that are published in place of them; None: as it is."""
+        if not self._wrong or wire.type != codec.TF:
+            return None
+        rows = codec.transforms_from_msg(codec.decode(wire.type, wire.cdr), wire.topic == "/tf_static")
+        if not any(t.child in self._wrong for t in rows):
+            return None
+        return codec.encode_transforms(TransformTree(self._wrong.get(t.child, t) for t in rows), rows[0].stamp_ns)
 
     def _write(self, wire: Any, delay_ns: int, changed: bytes | None = None) -> None:
         recorded: RecordedWire = wire
@@ -189,7 +236,7 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
 
 def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
     """Return the sensors that mutations can change and the bag has; all of them when it has none."""
-    return sensors_of(bag, (s for s in ("lidar", "camera") if any(s in m.changes for m in mutations)), topics)
+    return sensors_of(bag, (s for s in SENSORS if any(s in m.changes for m in mutations)), topics)
 
 
 def _definitions(reader: RecordingReader) -> dict[str, str]:

@@ -117,7 +117,7 @@ class CallableArm:
         sensors = {self._inputs[m.topic]: m for m in whole.messages if m.topic in self._inputs}
         lead = sensors[self._stack.leading_topic]
         self._settle()
-        self._running.call(StackCall(sensors if self._stack.joins else lead, whole.transforms, self._now_ns))
+        self._running.call(StackCall(sensors if self._stack.joins else lead, whole.transforms.given, self._now_ns))
         self._ticket = CallTicket(f"{lead.topic} of bundle {whole.index} at {whole.stamp_ns} ns")
         return self._ticket
 

@@ -14,11 +14,18 @@ from mt_nodes.relations.relation import Relation, Suite, load_relation
 from mt_nodes.stacks.stack import Stack
 
 #: A shipped stack for each sensor.
-_STACKS = {"lidar": "reference_detector", "camera": "reference_camera"}
+_STACKS = {"lidar": "reference_detector", "camera": "reference_camera", "radar": "reference_radar"}
 
 
-def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str | None:
-    """Say why a stack cannot be judged by a relation, None if it can; ``loop`` in a closed one."""
+def incompatibility(
+    relation: Relation, stack: Stack, loop: bool = False, over_topics: bool | None = None
+) -> str | None:
+    """Say why a stack cannot be judged by a relation, None if it can.
+
+    Args:
+        loop: whether in a closed loop.
+        over_topics: whether the stack is reached over ROS topics; None: not decided yet.
+    """
     if relation.loop and not loop:
         return f"relation '{relation.id}' is of the closed loop, where `mt scenario` judges it"
     if loop and not relation.loop and relation.check is not None:
@@ -30,18 +37,32 @@ def incompatibility(relation: Relation, stack: Stack, loop: bool = False) -> str
         if set(roles) <= set(INPUT_ROLES) and not set(roles) & set(stack.inputs):
             example = stack_for(roles).replace("what it has", "that")
             return f"relation '{relation.id}' requires a {need}; stack '{stack.name}' has no such input{example}"
-        if need == "lidar_only" and set(stack.inputs) != {"lidar"}:
-            return f"relation '{relation.id}' requires lidar_only; stack '{stack.name}' takes {', '.join(stack.inputs)}"
+        if need in ("lidar_only", "radar_only") and set(stack.inputs) != {need.removesuffix("_only")}:
+            return f"relation '{relation.id}' requires {need}; stack '{stack.name}' takes {', '.join(stack.inputs)}"
         if need in facts and not getattr(stack, need):
             return (
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
+    if reason := _without_transforms(relation, stack, over_topics):
+        return reason
     outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
     lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
     )
+
+
+def _without_transforms(relation: Relation, stack: Stack, over_topics: bool | None) -> str | None:
+    """Say why changed transforms would not reach a stack: a relation that changes nothing for it holds in vain."""
+    if not any(mutation.about_transforms for mutation in (*relation.mutate, *relation.baseline)):
+        return None
+    changes = f"relation '{relation.id}' changes the transforms that the stack is given"
+    if over_topics or not stack.callable:
+        return f"{changes}; over topics it gets the recorded ones; use a Python stack and --transport inprocess"
+    if not stack.points_frame and not stack.boxes_frame:
+        return f"{changes}; stack '{stack.name}' is given none, its file lacks points_frame"
+    return None
 
 
 def stack_for(roles: Collection[str]) -> str:
@@ -60,15 +81,15 @@ def default_relations(stack: Stack) -> tuple[str, ...]:
     return next(fit, DEFAULT)
 
 
-def check_requirements(suite: Suite, stack: Stack, loop: bool = False) -> None:
-    """Refuse relations that cannot judge a stack, ``loop`` in a closed one.
+def check_requirements(suite: Suite, stack: Stack, loop: bool = False, over_topics: bool | None = None) -> None:
+    """Refuse relations that cannot judge a stack, ``loop`` in a closed one; see :func:`incompatibility`.
 
     Raises:
         UsageError: naming the first one and why.
     """
     # Control and sham are always offered: where a stack has nothing for them to change, their pairs say so.
     for relation in suite.relations:
-        reason = incompatibility(relation, stack, loop)
+        reason = incompatibility(relation, stack, loop, over_topics)
         if reason is not None:
             raise UsageError(reason)
 

@@ -23,6 +23,8 @@ from mt_nodes.data.verdict import Pair
 
 #: Topic of all that was known of frames, to the last digit.
 TRANSFORMS = "/mt/transforms"
+#: The same of those that the follow-up arm was given, where they are not the true ones.
+GIVEN_TRANSFORMS = "/mt/followup_transforms"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +53,9 @@ def write_evidence(
     """Write one MCAP file (zstd) with topics ``/mt/source/<topic>`` and ``/mt/followup/<topic>``, and ``/tf_static``.
 
     Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
-    lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); ``/mt/pair`` says which pair
-    it is. Messages are received at their stamps, those of ``sent`` when they went out.
+    lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); wrong ones that the follow-up
+    arm was given into ``/mt/followup_transforms``; ``/mt/pair`` says which pair it is. Messages are received at their
+    stamps, those of ``sent`` when they went out.
 
     Args:
         path: file to make; an existing one is replaced.
@@ -74,6 +77,9 @@ def write_evidence(
         bag.write(
             bag.add(TRANSFORMS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(_rows(source.transforms))
         )
+        if (wrong := followup.transforms.wrong) is not None:
+            connection = bag.add(GIVEN_TRANSFORMS, codec.STRING, [STATIC_QOS])
+            bag.write(connection, stamp_ns, codec.encode_text(_rows(wrong)))
         given = baseline or source
         _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
         _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])

@@ -9,6 +9,7 @@ from pathlib import Path
 from mt_nodes.data.bags.reader import BagReader, Topic
 from mt_nodes.data.bags.recording import RecordingReader
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.stack_topics import LEADING_ROLES
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import read_source
 from mt_nodes.stacks.stack import Stack
@@ -43,5 +44,5 @@ class EvidenceSource:
 
 def _sensors(stack: Stack) -> list[str]:
     """Return the topics of a stack's sensors, the leading one first."""
-    lead = "lidar" if "lidar" in stack.topics else "camera"
+    lead = next(role for role in LEADING_ROLES if role in stack.topics)
     return list(dict.fromkeys([*stack.topics[lead], *(t for topics in stack.topics.values() for t in topics)]))

@@ -77,7 +77,7 @@ class FollowupMaker:
 
     def __init__(self, suite: Suite, seed: int, schedule: Schedule = EVERYTHING) -> None:
         self._schedule = schedule
-        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline) for r in suite.all}
+        self._pipelines = {r.id: MutationPipeline(r.mutate, seed, r.id, r.baseline, r.requires) for r in suite.all}
 
     def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
         """Derive the follow-up of one offer."""

@@ -94,10 +94,10 @@ def _request(results_dir: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
     try:
-        asked: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("request", {})
+        request: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("request", {})
     except (OSError, ValueError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {error}; expected the record of a run") from error
-    return asked
+    return request
 
 
 def _typed(verb: str, place: Path, pair: str) -> str:

@@ -262,7 +262,7 @@ def realtime_nodes(
     recorded = {name: topic for topic, name in topics.items()}
     chosen = {
         f"{role}_topic": ",".join(recorded[name] for name in stack.topics.get(role, ()) if name in recorded)
-        for role in ("lidar", "camera")
+        for role in ("lidar", "camera", "radar")
     }
     awaited = {"await_subscribers": 2}  # the stack and the mutator
     replayer = {"bag": request.bags[0], "rate": request.rate, "limit": request.limit or 0, **chosen, **awaited}

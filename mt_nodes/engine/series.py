@@ -41,7 +41,7 @@ class _Arm:
     """Columns of one arm that grow."""
 
     reads: tuple[str, ...]
-    asked: array[int] = field(default_factory=lambda: array("b"))
+    offered: array[int] = field(default_factory=lambda: array("b"))
     answered: array[int] = field(default_factory=lambda: array("b"))
     errors: dict[str, int] | None = None
 
@@ -49,8 +49,8 @@ class _Arm:
         self.columns = {name: array("d") for name in self.reads}
 
     def add(self, answer: Answer, sign: float) -> None:
-        row = len(self.asked)
-        self.asked.append(answer.status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT))
+        row = len(self.offered)
+        self.offered.append(answer.status in (AnswerStatus.ANSWERED, AnswerStatus.SILENT))
         self.answered.append(answer.status is AnswerStatus.ANSWERED)
         command = answer.output.control or Control(None)
         for name, column in self.columns.items():
@@ -65,10 +65,10 @@ class _Arm:
                 self.errors.setdefault(status, row)
 
     def course(self, rows: slice) -> ArmSeries:
-        begin, end, _ = rows.indices(len(self.asked))
+        begin, end, _ = rows.indices(len(self.offered))
         errors = self.errors and {name: at - begin for name, at in self.errors.items() if begin <= at < end}
         return ArmSeries(
-            np.array(self.asked[rows], dtype=bool),
+            np.array(self.offered[rows], dtype=bool),
             np.array(self.answered[rows], dtype=bool),
             {name: np.array(column[rows]) for name, column in self.columns.items()},
             errors,

@@ -70,8 +70,8 @@ class Inside:
             number = self._weaker.pop()
             self._node.destroy_subscription(self._outputs[number])
             self._outputs[number] = self._listen(number, qos.ANSWERS_BEST_EFFORT)
-        heard = zip(self._boxed.outputs, self._outputs, strict=True)
-        says = [f"nobody publishes {row.topic}" for row, tap in heard if not tap.get_publisher_count()]
+        taps = zip(self._boxed.outputs, self._outputs, strict=True)
+        says = [f"nobody publishes {row.topic}" for row, tap in taps if not tap.get_publisher_count()]
         given = zip(self._boxed.inputs, self._inputs, strict=True)
         return says + [
             f"nobody subscribes to {row.topic}"
@@ -101,16 +101,18 @@ class Inside:
         )
         if self._suspicion.sure:
             raise IsolationError(f"in the box: {self._suspicion.why}")
-        self._refuse_strangers()
+        self._refuse_unexpected_nodes()
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_unexpected_nodes(self) -> None:
         names = Counter(f"{space.rstrip('/')}/{name}" for name, space in self._node.get_node_names_and_namespaces())
         others = names - Counter(self._ours.names)  # once: a second one is not ours
         known = set(self._boxed.nodes)
-        strangers = sorted(n for n in others if n not in known and not self._watched.is_observer(n))
-        if strangers and known:
+        unexpected = sorted(n for n in others if n not in known and not self._watched.is_observer(n))
+        if unexpected and known:
             may = ", ".join(self._boxed.nodes)
-            raise IsolationError(f"in the box: got {strangers[0]}, expected {may}; see nodes, allow_nodes of the stack")
+            raise IsolationError(
+                f"in the box: got {unexpected[0]}, expected {may}; see nodes, allow_nodes of the stack"
+            )
 
     def _listen(self, number: int, profile: QoSProfile) -> Subscription:
         row = self._boxed.outputs[number]

@@ -72,7 +72,7 @@ class BundlePublisher:
                 if wire.came_s is not None:
                     self.added.sent(wire.topic, wire.came_s)
 
-    def heard(self, topic: str) -> int:
+    def subscriber_count(self, topic: str) -> int:
         """Say how many subscribe to what carries this topic of the bag."""
         return int(self._publishers[topic].get_subscription_count())
 

@@ -15,7 +15,7 @@ from mt_nodes.data.output_fields import FieldSource, OutputFields
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Path
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import yaws
-from mt_nodes.stacks.message_adapter import Adapter, Said
+from mt_nodes.stacks.message_adapter import Adapter, OutputPart
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class ByFields(Adapter):
         source = self._fields.one("stamp")
         return stamp_of(message) if source is None else source.nanoseconds(message)
 
-    def decode(self, message: Any) -> Said:
+    def decode(self, message: Any) -> OutputPart:
         """Read what the paths lead to.
 
         Raises:

@@ -35,7 +35,7 @@ from mt_nodes.stacks.topic_sync import Joiner
 MEET_S = 3.0
 
 
-#: How often the graph is asked which type of image a camera sends, until one does.
+#: How often the graph is asked which type a camera or radar sends, until one does.
 LOOK_EVERY_S = 0.1
 
 
@@ -59,21 +59,22 @@ class CallableStack(Node):
         }
         self._met: set[Any] = set()
         self._looking: Timer | None = None
-        self._cameras = list(stack.topics.get("camera", ()))
-        for role in (r for r in stack.topics if r != "camera"):
+        # Of these one type of several is published; which one is known from the publisher alone.
+        self._unknown = {topic: role for role in ("camera", "radar") for topic in stack.topics.get(role, ())}
+        for role in (r for r in stack.topics if r not in ("camera", "radar")):
             for topic in stack.topics[role]:
                 self._subscribe(role, topic, message_type(stack, role))
         self._look()
-        self._looking = self.create_timer(LOOK_EVERY_S, self._look) if self._cameras else None
+        self._looking = self.create_timer(LOOK_EVERY_S, self._look) if self._unknown else None
 
     def _look(self) -> None:
-        """Subscribe to the cameras of which it is known by now what they send."""
-        for topic in list(self._cameras):
+        """Subscribe to the cameras and radars of which it is known by now what they send."""
+        for topic, role in list(self._unknown.items()):
             sent = {row.topic_type for row in self.get_publishers_info_by_topic(self._prefix + topic)}
-            if known := sorted(sent & set(ROLES["camera"])):
-                self._subscribe("camera", topic, known[0])
-                self._cameras.remove(topic)
-        if not self._cameras and self._looking is not None:
+            if known := sorted(sent & set(ROLES[role])):
+                self._subscribe(role, topic, known[0])
+                del self._unknown[topic]
+        if not self._unknown and self._looking is not None:
             self._looking.cancel()
 
     def _subscribe(self, role: str, topic: str, type_name: str) -> None:
@@ -95,11 +96,11 @@ class CallableStack(Node):
         if output is None:
             return
         for role, (adapter, publisher) in self._outputs.items():
-            said = getattr(output, role)
-            if said is not None:
-                message = adapter.encode(said)
-                if isinstance(said, Control):
-                    refuse_lost(adapter, said, message)
+            part = getattr(output, role)
+            if part is not None:
+                message = adapter.encode(part)
+                if isinstance(part, Control):
+                    refuse_lost(adapter, part, message)
                 self._meet(publisher)
                 publisher.publish(message)
 

@@ -75,8 +75,8 @@ class ClockPings:
         rows = {}
         for name, offset in found.items():
             if offset is not None:
-                said = offset.warning(name)
-                rows[name] = {**offset.as_plain(), **({"warning": said} if said else {})}
+                warning = offset.warning(name)
+                rows[name] = {**offset.as_plain(), **({"warning": warning} if warning else {})}
         return rows
 
     def _answered(self, message: String) -> None:
@@ -90,10 +90,10 @@ class ClockPings:
         self._warn(computer)
 
     def _warn(self, computer: str) -> None:
-        said = self.offsets().get(computer, {}).get("warning")
-        if said and computer not in self._warned:
+        warning = self.offsets().get(computer, {}).get("warning")
+        if warning and computer not in self._warned:
             self._warned.add(computer)
-            self._node.get_logger().warning(said)
+            self._node.get_logger().warning(warning)
 
 
 def main(args: list[str] | None = None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 #: Exchanges that are kept, as NTP's clock filter does.
-KEPT = 8
+EXCHANGES = 8
 #: How far two clocks may drift apart, s/s.
 PHI = 15e-6
 #: Offsets surely above this are warned of: what a stack may take for a message of another instant (its usual sync_s).
@@ -78,20 +78,20 @@ class ClockOffset:
     """The offset of one other clock, from the last exchanges with it."""
 
     def __init__(self) -> None:
-        self._kept: deque[Exchange] = deque(maxlen=KEPT)
+        self._exchanges: deque[Exchange] = deque(maxlen=EXCHANGES)
 
     def add(self, exchange: Exchange) -> bool:
         """Take an exchange; say whether it was one: where a clock was set meanwhile, nothing before counts either."""
         if exchange.ways_s < 0 or exchange.back_ns < exchange.sent_ns:
-            self._kept.clear()
+            self._exchanges.clear()
             return False
-        self._kept.append(exchange)
+        self._exchanges.append(exchange)
         return True
 
     def estimate(self, now_ns: int) -> Offset | None:
         """Return the offset as it is known at a time of our clock, None before the first exchange."""
-        if not self._kept:
+        if not self._exchanges:
             return None
-        bounds = [(each.ways_s / 2 + PHI * abs(now_ns - each.back_ns) / 1e9, each.offset_s) for each in self._kept]
+        bounds = [(each.ways_s / 2 + PHI * abs(now_ns - each.back_ns) / 1e9, each.offset_s) for each in self._exchanges]
         bound_s, offset_s = min(bounds)
-        return Offset(offset_s, bound_s, len(self._kept))
+        return Offset(offset_s, bound_s, len(self._exchanges))

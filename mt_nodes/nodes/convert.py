@@ -14,6 +14,7 @@ from std_msgs.msg import Header
 
 from mt_nodes.data.cdr.codec import camera_info_from_msg, image_from_msg
 from mt_nodes.data.cdr.point_fields import Field, point_dtype, rows_of
+from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.engine.plan import ReplayedTopic
@@ -25,6 +26,7 @@ SENSOR_TYPES = {
     "lidar": "sensor_msgs/msg/PointCloud2",
     "camera": "sensor_msgs/msg/Image",
     "camera_info": "sensor_msgs/msg/CameraInfo",
+    "radar": "sensor_msgs/msg/PointCloud2",
 }
 #: Role of an input -> role of the adapters that read and write what a world tells so.
 TOLD_AS = {"objects": "detections", "odometry": "odometry", "route": "path", "signals": "signals", "lanes": "lanes"}
@@ -61,9 +63,11 @@ def cloud_to_message(cloud: Cloud, like: PointCloud2) -> PointCloud2:
 
 
 def sensor_from_message(role: str, topic: str, message: Any) -> Cloud | Image | CameraInfo:
-    """Return the core's form of a sensor message of a role (``lidar``, ``camera``, ``camera_info``)."""
+    """Return the core's form of a sensor message of a role (``lidar``, ``camera``, ``camera_info``, ``radar``)."""
     if role == "lidar":
         return cloud_from_message(topic, message)
+    if role == "radar":
+        return radar_from_msg(topic, message)
     return image_from_msg(topic, message) if role == "camera" else camera_info_from_msg(topic, message)
 
 

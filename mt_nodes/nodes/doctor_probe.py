@@ -20,7 +20,7 @@ from rclpy.node import Node
 from rclpy.utilities import get_rmw_implementation_identifier, try_shutdown
 from std_msgs.msg import UInt8MultiArray, UInt64
 
-THERE, BACK = "/mt_doctor/there", "/mt_doctor/back"
+PING, PONG = "/mt_doctor/there", "/mt_doctor/back"
 BYTES = 2_000_000
 SENT = 10
 MATCH_TIMEOUT_S = 20.0
@@ -47,12 +47,12 @@ def main() -> None:
 
 def echo(node: Node) -> None:
     """Answer each large message with its size until the pipe from the parent closes."""
-    reply = node.create_publisher(UInt64, BACK, 10)
+    reply = node.create_publisher(UInt64, PONG, 10)
 
     def answer(message: Any) -> None:
         reply.publish(UInt64(data=len(message.data)))
 
-    node.create_subscription(UInt8MultiArray, THERE, answer, 10)
+    node.create_subscription(UInt8MultiArray, PING, answer, 10)
     os.set_blocking(0, False)
     while not _closed(0):
         rclpy.spin_once(node, timeout_sec=0.1)
@@ -61,14 +61,14 @@ def echo(node: Node) -> None:
 def probe(node: Node) -> dict[str, Any]:
     """Return the RMW, the bytes of our shared-memory segment, and the round trips that came back, in ms."""
     answers: list[Any] = []
-    publisher = node.create_publisher(UInt8MultiArray, THERE, 10)
-    node.create_subscription(UInt64, BACK, answers.append, 10)
+    publisher = node.create_publisher(UInt8MultiArray, PING, 10)
+    node.create_subscription(UInt64, PONG, answers.append, 10)
     message = UInt8MultiArray(data=array.array("B", bytes(BYTES)))
     trips = []
     other = subprocess.Popen([sys.executable, "-m", "mt_nodes.nodes.doctor_probe", "--echo"], stdin=subprocess.PIPE)
     try:
         matched = _spin_until(
-            node, lambda: publisher.get_subscription_count() > 0 and node.count_publishers(BACK) > 0, MATCH_TIMEOUT_S
+            node, lambda: publisher.get_subscription_count() > 0 and node.count_publishers(PONG) > 0, MATCH_TIMEOUT_S
         )
         for _ in range(SENT if matched else 0):
             answers.clear()

@@ -23,11 +23,11 @@ class ExternalArm(RosArm):
 
     def __init__(self, *given: Any, arrivals: Arrivals, **more: Any) -> None:
         super().__init__(*given, **{**more, "arrivals": arrivals})
-        self._arrivals = arrivals
+        self._live_arrivals = arrivals
         where = f"{self.name} arm, domain {self._ros.domain}"
         self._attendance = Attendance(f"external stack '{self._stack.name}' ({where})")
         self._looked_s = -math.inf
-        self._met: frozenset[Any] = frozenset()
+        self._known_endpoints: frozenset[Any] = frozenset()
 
     def presence(self) -> Presence:
         """Return whether it is there."""
@@ -42,7 +42,7 @@ class ExternalArm(RosArm):
             IsolationError: the domain holds nodes that the stack file does not name.
         """
         self._look()
-        self.refuse_strangers()
+        self.refuse_unexpected_nodes()
 
     def wait(self, ticket: Ticket | UnansweredInput, until_s: float | None = None) -> Answer | None:
         """Return the answer; silence only of one that is there, and None as long as that is not known."""
@@ -56,7 +56,7 @@ class ExternalArm(RosArm):
         deadline_s = ticket.sent_s + self._stack.deadline_s
         if process_time_s() >= deadline_s:
             self._look()
-            if who.unsure(ticket.sent_s, deadline_s, self._arrivals.last_output_s):
+            if who.unsure(ticket.sent_s, deadline_s, self._live_arrivals.last_output_s):
                 return None
         return super().wait(ticket, until_s)
 
@@ -69,11 +69,11 @@ class ExternalArm(RosArm):
         self._looked_s = process_time_s()
         topics = self._listener.publisher_counts()
         found = (info for topic in topics for info in self._monitor.get_publishers_info_by_topic(topic))
-        there = frozenset(tuple(info.endpoint_gid) for info in found)
+        endpoints = frozenset(tuple(info.endpoint_gid) for info in found)
         lacking = self._meeting.lacking()
-        if not lacking and not there <= self._met:
+        if not lacking and not endpoints <= self._known_endpoints:
             if self._meeting.known():
-                self._met = there
+                self._known_endpoints = endpoints
             else:
                 lacking = ["it has not found us yet"]
-        self._attendance.look(there, lacking)
+        self._attendance.look(endpoints, lacking)

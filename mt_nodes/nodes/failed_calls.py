@@ -30,7 +30,7 @@ def listen(node: Node, topic: str, take: Callable[[int, str], object]) -> None:
     """Call ``take`` with the stamp and the reason of each report."""
 
     def received(message: String) -> None:
-        said = json.loads(message.data)
-        take(int(said["stamp_ns"]), str(said["reason"]))
+        report = json.loads(message.data)
+        take(int(report["stamp_ns"]), str(report["reason"]))
 
     node.create_subscription(String, topic, received, qos.ANSWERS)

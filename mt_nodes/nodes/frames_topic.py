@@ -49,7 +49,7 @@ def tf_message(transforms: Iterable[Transform], stamp_ns: int) -> Any:
 def _stamped(transform: Transform, stamp_ns: int) -> TransformStamped:
     message = TransformStamped(child_frame_id=transform.child)
     set_header(message.header, transform.parent, stamp_ns)
-    to, by = message.transform.translation, message.transform.rotation
+    to, rotation = message.transform.translation, message.transform.rotation
     to.x, to.y, to.z = map(float, transform.matrix[:3, 3])
-    by.x, by.y, by.z, by.w = quaternion_of(transform.matrix[:3, :3])
+    rotation.x, rotation.y, rotation.z, rotation.w = quaternion_of(transform.matrix[:3, :3])
     return message

@@ -42,19 +42,19 @@ def main() -> None:
         ros.close()
 
 
-def look(node: Node, asked: Mapping[str, Any]) -> dict[str, Any]:
+def look(node: Node, request: Mapping[str, Any]) -> dict[str, Any]:
     """Return who is there: ``nodes``, ``publishers`` and ``subscribers`` by topic, ``heard`` messages, ``clocks``."""
-    heard: Counter[str] = Counter()
-    pings = ClockPings(node) if asked.get("clocks") else None
-    waiting = list(asked.get("hear", ()))
-    until_s = time.monotonic() + asked["lasting_s"]
+    received: Counter[str] = Counter()
+    pings = ClockPings(node) if request.get("clocks") else None
+    waiting = list(request.get("hear", ()))
+    until_s = time.monotonic() + request["lasting_s"]
     while time.monotonic() < until_s:
-        waiting = [topic for topic in waiting if not _tap(node, topic, heard)]
+        waiting = [topic for topic in waiting if not _tap(node, topic, received)]
         time.sleep(EVERY_S)
     names = [f"{space.rstrip('/')}/{name}" for name, space in node.get_node_names_and_namespaces()]
-    publishers = {topic: node.get_publishers_info_by_topic(topic) for topic in asked["topics"]}
-    given = _given(asked, publishers)
-    subscribers = {topic: node.get_subscriptions_info_by_topic(topic) for topic in asked["topics"]}
+    publishers = {topic: node.get_publishers_info_by_topic(topic) for topic in request["topics"]}
+    given = _given(request, publishers)
+    subscribers = {topic: node.get_subscriptions_info_by_topic(topic) for topic in request["topics"]}
     return {
         "nodes": sorted(name for name in names if name != f"/{NAME}"),
         "publishers": {topic: [_endpoint(info) for info in rows] for topic, rows in publishers.items()},
@@ -62,31 +62,32 @@ def look(node: Node, asked: Mapping[str, Any]) -> dict[str, Any]:
             topic: [_subscriber(info, given.get(topic)) for info in rows if info.node_name != NAME]
             for topic, rows in subscribers.items()
         },
-        "heard": dict(heard),
+        "heard": dict(received),
         "clocks": pings.offsets() if pings else {},
     }
 
 
-def _given(asked: Mapping[str, Any], publishers: Mapping[str, Sequence[Any]]) -> dict[str, QoSProfile]:
+def _given(request: Mapping[str, Any], publishers: Mapping[str, Sequence[Any]]) -> dict[str, QoSProfile]:
     """Return with what QoS an instance of ours would be given each topic."""
-    profiles = qos.load_overrides(Path(asked["qos"])) if asked.get("qos") else {}
-    first = {topic: publishers[topic][0].qos_profile for topic in asked.get("given", ()) if publishers[topic]}
+    profiles = qos.load_overrides(Path(request["qos"])) if request.get("qos") else {}
+    first = {topic: publishers[topic][0].qos_profile for topic in request.get("given", ()) if publishers[topic]}
     latched = {topic for topic, profile in first.items() if profile.durability is DurabilityPolicy.TRANSIENT_LOCAL}
     return {
-        topic: profiles.get(topic, qos.LATCHED if topic in latched else qos.REPLAY) for topic in asked.get("given", ())
+        topic: profiles.get(topic, qos.LATCHED if topic in latched else qos.REPLAY)
+        for topic in request.get("given", ())
     }
 
 
-def _tap(node: Node, topic: str, heard: Counter[str]) -> bool:
+def _tap(node: Node, topic: str, received_counts: Counter[str]) -> bool:
     """Count what comes on a topic, as soon as its type is known; say whether it is by now."""
     rows = node.get_publishers_info_by_topic(topic)
     if not rows or not available(rows[0].topic_type):
         return False
 
     def received(data: bytes) -> None:
-        heard[topic] += 1
+        received_counts[topic] += 1
 
-    heard[topic] = 0
+    received_counts[topic] = 0
     node.create_subscription(message_class(rows[0].topic_type), topic, received, qos.LIVE_TAP, raw=True)
     return True
 
@@ -97,8 +98,8 @@ def _subscriber(info: Any, given: QoSProfile | None) -> dict[str, str]:
     if given is not None:
         asks = info.qos_profile
         # Of what the graph tells the rest is not in the form in which it was asked for.
-        wanted = QoSProfile(depth=1, reliability=asks.reliability, durability=asks.durability)
-        compatible, why = qos_check_compatible(given, wanted)
+        requested = QoSProfile(depth=1, reliability=asks.reliability, durability=asks.durability)
+        compatible, why = qos_check_compatible(given, requested)
         refused = why.strip(" ;") if compatible == QoSCompatibility.ERROR else ""
         row |= {"refused": refused, "offered": qos.describe(given)}
     return row

@@ -48,7 +48,9 @@ class InlineMutator:
         self._offers, self._ledger = offers, ledger
         self._relation = load_relation(config.relation)
         refuse_baseline(self._relation, "inline")
-        self._pipeline = MutationPipeline(self._relation.mutate, config.seed, self._relation.id)
+        self._pipeline = MutationPipeline(
+            self._relation.mutate, config.seed, self._relation.id, requires=self._relation.requires
+        )
         self._numbers = {between.raw: number for number, between in enumerate(config.topics)}
         tree = load_transforms(Path(config.transforms)) if config.transforms else TransformTree()
         self._reader = InstantReader(tree)

@@ -58,13 +58,13 @@ class Introduction:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._asked: dict[bytes, _Question] = {}
+        self._questions: dict[bytes, _Question] = {}
 
     def forget(self) -> None:
         """Ask everybody anew from now on."""
-        for question in self._asked.values():
+        for question in self._questions.values():
             question.close()
-        self._asked.clear()
+        self._questions.clear()
 
     def over(self, endpoints: Iterable[TopicEndpointInfo]) -> bool:
         """Go on asking those whom these endpoints belong to; whether all have replied, or had their time.
@@ -74,9 +74,9 @@ class Introduction:
         theirs: dict[bytes, list[TopicEndpointInfo]] = {}
         for info in endpoints:
             theirs.setdefault(bytes(info.endpoint_gid[:PARTICIPANT_BYTES]), []).append(info)
-        for participant in theirs.keys() - self._asked.keys():
-            self._asked[participant] = _Question(self._node)
-        over = [self._asked[participant].over(rows) for participant, rows in theirs.items()]  # all side by side
+        for participant in theirs.keys() - self._questions.keys():
+            self._questions[participant] = _Question(self._node)
+        over = [self._questions[participant].over(rows) for participant, rows in theirs.items()]  # all side by side
         return all(over)
 
 
@@ -88,7 +88,7 @@ class _Question:
         self._client: Client | None = None
         self._request: Any = None
         self._replies: list[Future] = []
-        self._began_s, self._asked_s = process_time_s(), -math.inf
+        self._began_s, self._question_s = process_time_s(), -math.inf
         self._over = False
 
     def over(self, theirs: Sequence[TopicEndpointInfo]) -> bool:
@@ -111,8 +111,8 @@ class _Question:
         if self._client is None:
             self._client = self._found(theirs)
         now_s = process_time_s()
-        if self._client is not None and now_s - self._asked_s >= ASK_AGAIN_S and self._client.service_is_ready():
-            self._asked_s = now_s
+        if self._client is not None and now_s - self._question_s >= ASK_AGAIN_S and self._client.service_is_ready():
+            self._question_s = now_s
             self._replies.append(self._client.call_async(self._request))
 
     def _found(self, theirs: Sequence[TopicEndpointInfo]) -> Client | None:

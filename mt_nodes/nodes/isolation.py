@@ -32,7 +32,7 @@ class Isolation:
         self._where = f"the {plan.name} arm's ROS domain {domain}"
         self._ours = Counter([f"/{OWN_NODES[plan.name]}"])
 
-    def strangers(self) -> list[str]:
+    def unexpected_nodes(self) -> list[str]:
         """Name the nodes that are neither ours, the stack's, nor allowed."""
         names = self._node.get_node_names_and_namespaces()
         others = Counter(f"{namespace.rstrip('/')}/{name}" for name, namespace in names)
@@ -42,27 +42,27 @@ class Isolation:
         allowed = {*self._stack.nodes, *self._stack.allow_nodes}
         return sorted(name for name in others if name not in allowed and not name.startswith(HARMLESS))
 
-    def refuse_strangers(self) -> None:
+    def refuse_unexpected_nodes(self) -> None:
         """Raise when there are any.
 
         Raises:
             IsolationError: naming them.
         """
-        if strangers := self.strangers():
+        if unexpected := self.unexpected_nodes():
             raise IsolationError(
-                f"{self._where} holds nodes that are not the stack's: {', '.join(strangers)}; "
+                f"{self._where} holds nodes that are not the stack's: {', '.join(unexpected)}; "
                 "stop them, choose another domain, or list them in allow_nodes of the stack file"
             )
 
-    def refuse_second_publishers(self, played: Iterable[str], heard: Iterable[str]) -> None:
+    def refuse_second_publishers(self, played: Iterable[str], received: Iterable[str]) -> None:
         """Raise when somebody beside us publishes what the arm plays, or more than one what it hears.
 
         Raises:
             IsolationError: naming topic and nodes.
         """
         for topic in played:
-            self._refuse(topic, partial(self._beside_us, topic), "nobody but this arm")
-        for topic in heard:
+            self._refuse(topic, partial(self._other_publishers, topic), "nobody but this arm")
+        for topic in received:
             self._refuse(topic, partial(self._several, topic), "one node of the stack")
 
     def _refuse(self, topic: str, look: Callable[[], Counter[str]], expected: str) -> None:
@@ -82,7 +82,7 @@ class Isolation:
         may = self._stack.allow_nodes
         return Counter(n for n in names if not may or (n not in may and not n.endswith(NOT_KNOWN_YET)))
 
-    def _beside_us(self, topic: str) -> Counter[str]:
+    def _other_publishers(self, topic: str) -> Counter[str]:
         return self._publishers(topic) - self._ours
 
     def _several(self, topic: str) -> Counter[str]:

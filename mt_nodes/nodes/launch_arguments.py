@@ -47,9 +47,9 @@ NODE_FIELDS = ("bags", "relations", "stack", "limit", "seed", "faults", "topics"
 
 
 def _node_arguments() -> tuple[Argument, ...]:
-    kept = (a for a in replay_arguments() if a.field in NODE_FIELDS)
+    arguments = (a for a in replay_arguments() if a.field in NODE_FIELDS)
     relation = MutatorParameters.relation
-    one = (dataclasses.replace(a, default=relation) if a.field == "relations" else a for a in kept)
+    one = (dataclasses.replace(a, default=relation) if a.field == "relations" else a for a in arguments)
     domain = Argument("domain", "", "ROS domain of the source arm and of /mt/verdicts (empty: a free one)")
     return (*one, domain, *ROS_ARGUMENTS, PARAMS_FILE)
 

@@ -68,9 +68,9 @@ class LedgerTopic:
         """Prove what goes out at a system time, and tell of it, or why it is INVALID."""
         self._background.do(self._prove, offered, derived, proof, through, sent_ns)
 
-    def not_judged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
+    def report_unjudged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
         """Tell of a pair that is not to be judged, so that it is accounted for all the same."""
-        self._background.do(self._tell_not_judged, offered, outcome, reason)
+        self._background.do(self._publish_unjudged, offered, outcome, reason)
 
     def then(self, work: Callable[..., None], *args: Any) -> None:
         """Do something when all that was given before is told."""
@@ -91,10 +91,10 @@ class LedgerTopic:
         try:
             broken = proof()
         except PluginError as error:
-            self._tell_not_judged(offered, Outcome.ERROR, str(error))
+            self._publish_unjudged(offered, Outcome.ERROR, str(error))
             return
         if broken:
-            self._tell_not_judged(offered, Outcome.INVALID, broken)
+            self._publish_unjudged(offered, Outcome.INVALID, broken)
         elif not derived.followup.bundles:
             self._tell(offered, outcome=Outcome.SKIPPED.value, reason="the follow-up sends nothing")
         else:
@@ -103,7 +103,7 @@ class LedgerTopic:
             about = {"effects": derived.effects.as_plain(), "sha256": sha256_of_followup(derived.followup)}
             self._tell(offered, **answers, **about)
 
-    def _tell_not_judged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
+    def _publish_unjudged(self, offered: OfferedInstant, outcome: Outcome, reason: str) -> None:
         log = self._node.get_logger()
         text = f"bundle {offered.bundle.index} is {outcome.value}: {reason}"
         if outcome in (Outcome.INVALID, Outcome.ERROR):

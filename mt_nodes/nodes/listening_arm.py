@@ -109,5 +109,5 @@ class ListeningArm:
 
     def status(self) -> dict[str, Any]:
         """Return what diagnostics say of this arm."""
-        heard = self._listener.publisher_counts()
-        return {"answer_ms": self._answer_ms, "silent": ", ".join(t for t, count in heard.items() if not count)}
+        publishers = self._listener.publisher_counts()
+        return {"answer_ms": self._answer_ms, "silent": ", ".join(t for t, count in publishers.items() if not count)}

@@ -27,7 +27,7 @@ from mt_nodes.runs.live.commands import Reply
 #: How long a run is looked for.
 FIND_S = 10.0
 #: A reply may be lost while the two have not quite found each other: what is asked here may be asked again.
-ANSWER_S, ASKED = 2.0, 5
+ANSWER_S, ATTEMPTS = 2.0, 5
 
 
 def main() -> None:
@@ -39,8 +39,8 @@ def main() -> None:
     try:
         node = Node("mt_live_client", enable_rosout=False, start_parameter_services=False)
         reply = command(node, sys.argv[1], sys.argv[2:])
-        told = None if reply is None else {"ok": reply.ok, "text": reply.text}
-        os.write(out, (json.dumps(told) + "\n").encode())
+        answer = None if reply is None else {"ok": reply.ok, "text": reply.text}
+        os.write(out, (json.dumps(answer) + "\n").encode())
     finally:
         try_shutdown()
 
@@ -75,7 +75,7 @@ def _call(node: Node, kind: Any, service: str, request: Any) -> Any:
     client = node.create_client(kind, _named(node, service)[0]) if found else None
     if client is None or not client.wait_for_service(FIND_S):
         return None
-    for _ in range(ASKED):
+    for _ in range(ATTEMPTS):
         answer = client.call_async(request)
         rclpy.spin_until_future_complete(node, answer, timeout_sec=ANSWER_S)
         if answer.done():

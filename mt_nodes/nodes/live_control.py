@@ -77,32 +77,32 @@ class LiveControl(TidyLifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Begin, or go on."""
-        return self._told(self._commands.start())
+        return self._transition_result(self._commands.start())
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Pause."""
-        return self._told(self._commands.pause())
+        return self._transition_result(self._commands.pause())
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """End the run."""
-        return self._told(self._commands.stop())
+        return self._transition_result(self._commands.stop())
 
-    def _told(self, reply: Reply) -> TransitionCallbackReturn:
+    def _transition_result(self, reply: Reply) -> TransitionCallbackReturn:
         self._reply = reply
         return TransitionCallbackReturn.SUCCESS if reply.ok else TransitionCallbackReturn.FAILURE
 
     def _start(self) -> Reply:
         if self.label == "unconfigured":
             self.trigger_configure()
-        return self._by(self.trigger_activate) if self.label == "inactive" else self._commands.start()
+        return self._by_transition(self.trigger_activate) if self.label == "inactive" else self._commands.start()
 
     def _pause(self) -> Reply:
-        return self._by(self.trigger_deactivate) if self.label == "active" else self._commands.pause()
+        return self._by_transition(self.trigger_deactivate) if self.label == "active" else self._commands.pause()
 
     def _stop(self) -> Reply:
-        return self._commands.stop() if self.label == "finalized" else self._by(self.trigger_shutdown)
+        return self._commands.stop() if self.label == "finalized" else self._by_transition(self.trigger_shutdown)
 
-    def _by(self, trigger: Callable[[], Any]) -> Reply:
+    def _by_transition(self, trigger: Callable[[], Any]) -> Reply:
         """Command by a change of the life cycle, so that the two never differ; return what came of it."""
         trigger()
         return self._reply

@@ -13,7 +13,11 @@ from rclpy.subscription import Subscription
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_codec import radar_from_msg
+from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
+from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.cloud_reader import CloudReader
@@ -104,6 +108,7 @@ class InstantReader:
     """Makes bundles of the messages of live instants."""
 
     transforms: TransformTree
+    intensities: SensorBook = field(default_factory=SensorBook)
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
@@ -117,7 +122,11 @@ class InstantReader:
             0,
             index,
             messages[0].stamp_ns,
-            clouds=tuple(m for m in messages if isinstance(m, Cloud)),
+            clouds=tuple(
+                self.intensities.read(m) for m in messages if isinstance(m, Cloud) and not isinstance(m, Radar)
+            ),
+            radars=tuple(m for m in messages if isinstance(m, Radar)),
+            radar_topics=frozenset(m.topic for m in messages if isinstance(m, Radar)),
             images=tuple(m for m in messages if isinstance(m, Image)),
             camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
             transforms=self.transforms,
@@ -128,6 +137,9 @@ class InstantReader:
         if wire.type == codec.POINT_CLOUD:
             if wire.topic not in self._clouds:
                 self._clouds[wire.topic] = CloudReader(wire.topic)
-            return self._clouds[wire.topic].read(wire.cdr)
+            cloud = self._clouds[wire.topic].read(wire.cdr)
+            return radar_of(cloud) if is_radar(cloud.fields) else cloud
+        if wire.type in (RADAR_SCAN, RADAR_TRACKS):
+            return radar_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
         read = codec.camera_info_from_msg if wire.type == codec.CAMERA_INFO else codec.image_from_msg
         return read(wire.topic, codec.decode(wire.type, wire.cdr))

@@ -159,7 +159,7 @@ class LiveSafety:
         return self._usage.as_plain()
 
     @property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What the summary says of it."""
         baseline = self._watch.baseline if self._watch else None
         figures = {"rate_hz": round(baseline[0], 3), "latency_p95_s": round(baseline[1], 6)} if baseline else {}

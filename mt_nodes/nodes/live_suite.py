@@ -27,6 +27,7 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
@@ -50,6 +51,7 @@ from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
 from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.runs.replay.execute import play_to_end, record_run
 
 #: Names in the live domain.
@@ -99,13 +101,13 @@ class _LiveSuite:
         self._arms: Sequence[RosArm | ListeningArm] = ()
         self._taps: LiveTaps | None = None
         self._live: SpinningContext | None = None
-        self._began_s, self._told_s = time.monotonic(), -STATUS_EVERY_S
+        self._began_s, self._status_s = time.monotonic(), -STATUS_EVERY_S
         self._alarmed = ""
 
     def play(self, recorder: Recorder) -> dict[str, Any]:
         """Do all of it; return what ended it early, and what is known of the clocks of other computers."""
         ended = play_to_end(self._run.out, lambda ending: self._begin(ending, recorder), recorder.death)
-        return {**ended, "clocks": self._clocks(), "safety": self._safety.told, "topics": self._given_topics()}
+        return {**ended, "clocks": self._clocks(), "safety": self._safety.summary, "topics": self._given_topics()}
 
     def _begin(self, ending: ExitStack, recorder: Recorder) -> Callable[[], None]:
         """Join the live domain, wait for its topics, start our instances; return what is to be done then."""
@@ -116,8 +118,8 @@ class _LiveSuite:
         topics = self._topics(node)
         if self._over() or topics.missing():
             return lambda: None
-        beside = topics.beside()
-        given = {**topics.sensors(), **beside}
+        other_topics = topics.other_topics()
+        given = {**topics.sensors(), **other_topics}
         if not self._look_first(node, given):
             return lambda: None
         arms = self._open_arms(ending, node, given)
@@ -130,13 +132,10 @@ class _LiveSuite:
         missed = arms[0].missed if isinstance(arms[0], ListeningArm) else nothing_missed
         driver = LiveDriver(
             *(self._run, arms, recorder, self._commands),
-            tell=self._tell,
-            missed=missed,
-            presence=self._presence,
-            forbidden=self._safety.health,
+            LiveSurroundings(self._tell, missed, self._presence, self._safety.health),
         )
         self._safety.stop = driver.line.hold
-        self._taps = LiveTaps(node, self._run.stack, beside, self._run.static_transforms, driver)
+        self._taps = LiveTaps(node, self._run.stack, other_topics, self._run.static_transforms, driver)
         return driver.run
 
     def _topics(self, node: Node) -> LiveTopics:
@@ -230,9 +229,8 @@ class _LiveSuite:
         arrivals = Arrivals(stack.answers, stack.match, config.window_s, deadline_s=stack.deadline_s)
         once = "use mode: twin or shadow" if config.mode == "alternate" else ""
         make = ExternalArm if stack.external else RosArm
-        return make(
-            *(plan, domain, plan.domain is None, stack, process, topics, required, profiles, once), arrivals=arrivals
-        )
+        inputs = ArmInputs(topics, required, profiles)
+        return make(plan, ArmDomain(domain, plan.domain is None), stack, process, inputs, once, arrivals=arrivals)
 
     def _tell_domains(self) -> None:
         print(
@@ -250,9 +248,9 @@ class _LiveSuite:
             raise InfrastructureError(f"live taps: {self._live.failure}")
         self._refuse_leaks(status)
         now_s = time.monotonic()
-        if now_s - self._told_s < STATUS_EVERY_S:
+        if now_s - self._status_s < STATUS_EVERY_S:
             return
-        self._told_s = now_s
+        self._status_s = now_s
         for arm in self._arms:
             status |= {f"{name}_{arm.name}": value for name, value in arm.status().items()}
         status |= self._safety.usage() | {"topics": self._given_topics()}
@@ -265,7 +263,7 @@ class _LiveSuite:
         self._control.status(
             {**status, **flat, **rate}, [row["warning"] for row in clocks.values() if "warning" in row]
         )
-        self._refuse_strangers(status)
+        self._refuse_unexpected_nodes(status)
 
     def _refuse_leaks(self, status: dict[str, Any]) -> None:
         """Say at once where people look that a test could reach an actuator, and end the run when that is sure."""
@@ -275,12 +273,12 @@ class _LiveSuite:
             self._control.status({**status, "leak": leak}, [leak] if leak else [])  # an ERROR would hide the second
         self._safety.refuse_leaks()
 
-    def _refuse_strangers(self, status: dict[str, Any]) -> None:
+    def _refuse_unexpected_nodes(self, status: dict[str, Any]) -> None:
         """End the run, and say so where people look, when somebody is in an arm who may not be."""
         try:
             for arm in self._arms:
                 if isinstance(arm, RosArm):
-                    arm.refuse_strangers()
+                    arm.refuse_unexpected_nodes()
         except IsolationError as error:
             self._control.status(status, [str(error)])
             raise

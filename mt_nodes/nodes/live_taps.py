@@ -58,20 +58,20 @@ class LiveTopics:
 
     def __init__(self, node: Node, stack: Stack, clock: str) -> None:
         self._node, self._clock = node, clock
-        # The type of images is known from their publishers only; clouds and camera infos have one.
+        # The type of images and radar messages is known from their publishers only; clouds and camera infos have one.
         self._fixed = {topic: SENSOR_TYPES[role] for role in stack.topics for topic in stack.topics[role]}
-        self._cameras = stack.topics.get("camera", ())
+        self._cameras = (*stack.topics.get("camera", ()), *stack.topics.get("radar", ()))
         self._others = [topic for topic in stack.needs if topic not in self._fixed]
 
     def missing(self) -> list[str]:
         """Name the topics of which it is not known yet what they carry."""
-        asked = [CLOCK] if self._clock == "true" else []
-        return [t for t in (*self._cameras, *self._others, *asked) if not self._node.count_publishers(t)]
+        clock = [CLOCK] if self._clock == "true" else []
+        return [t for t in (*self._cameras, *self._others, *clock) if not self._node.count_publishers(t)]
 
-    def beside(self) -> dict[str, ReplayedTopic]:
+    def other_topics(self) -> dict[str, ReplayedTopic]:
         """Return how our instances are given what is no sensor's, /clock included where there is one."""
-        wanted = [*self._others, *([] if self._clock == "false" or CLOCK in self._others else [CLOCK])]
-        return {topic: row for topic in wanted if (row := self._published(topic)) is not None}
+        topics = [*self._others, *([] if self._clock == "false" or CLOCK in self._others else [CLOCK])]
+        return {topic: row for topic in topics if (row := self._published(topic)) is not None}
 
     def sensors(self) -> dict[str, ReplayedTopic]:
         """Return how our instances are given what sensors see."""
@@ -131,7 +131,9 @@ class LiveTaps:
             node.create_subscription(message_class(row.type), row.topic, self._passing(row), profile, raw=True)
         if available(codec.TF):
             for topic, static, profile in (("/tf", False, qos.LIVE_BURSTS), ("/tf_static", True, qos.LATCHED)):
-                node.create_subscription(message_class(codec.TF), topic, self._frame_told(static), profile, raw=True)
+                node.create_subscription(
+                    message_class(codec.TF), topic, self._frame_received(static), profile, raw=True
+                )
         self._inputs = LiveInputs(node, sensor_topics(stack), round(stack.sync_s * 1e9), self._received)
         self._looking = node.create_timer(LOOK_EVERY_S, self._look)
 
@@ -141,7 +143,7 @@ class LiveTaps:
 
         return received
 
-    def _frame_told(self, static: bool) -> Callable[[bytes], None]:
+    def _frame_received(self, static: bool) -> Callable[[bytes], None]:
         def received(data: bytes) -> None:
             with suppress(MtError):  # what is not known is told of the pairs that need it
                 self._frames.take(data, static)

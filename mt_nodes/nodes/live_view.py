@@ -56,18 +56,18 @@ class LiveView:
 
     def show(self, verdicts: Sequence[Verdict], case: ExecutedPair) -> None:
         """Publish one pair as it was judged; returns at once when nobody listens."""
-        wanted = {name for name, publisher in self._topics.items() if publisher.get_subscription_count()}
-        if not wanted:
+        subscribed = {name for name, publisher in self._topics.items() if publisher.get_subscription_count()}
+        if not subscribed:
             return
         region, keep_inset_m = _region(case)
         frame = region.frame_id if region else case.source.clouds[0].frame_id if case.source.clouds else ""
         around = [*_outlines(region, keep_inset_m), *_lost(verdicts)]
         both = ((case.given, case.source_answer), (case.followup, case.followup_answer))
         for arm, (bundle, answer) in zip(ARMS, both, strict=True):
-            if f"/mt/{arm}/markers" in wanted:
-                seen = answer.output.detections or Detections.none(frame, None)
-                self._topics[f"/mt/{arm}/markers"].publish(_markers(seen, around, case.source, frame))
-            if f"/mt/{arm}/points" in wanted and bundle.clouds:
+            if f"/mt/{arm}/markers" in subscribed:
+                detections = answer.output.detections or Detections.none(frame, None)
+                self._topics[f"/mt/{arm}/markers"].publish(_markers(detections, around, case.source, frame))
+            if f"/mt/{arm}/points" in subscribed and bundle.clouds:
                 self._topics[f"/mt/{arm}/points"].publish(_points(bundle, frame))
 
 
@@ -82,10 +82,10 @@ def _region(case: ExecutedPair) -> tuple[Region | None, float]:
         return None, 0.0
 
 
-def _markers(seen: Detections, around: Iterable[Marker], bundle: Bundle, frame: str) -> MarkerArray:
-    if frame and seen.frame_id != frame:
-        seen = moved(seen, bundle.transforms.lookup(frame, seen.frame_id), frame)
-    array: MarkerArray = MarkerArrayObstacles().encode(seen)
+def _markers(detections: Detections, around: Iterable[Marker], bundle: Bundle, frame: str) -> MarkerArray:
+    if frame and detections.frame_id != frame:
+        detections = moved(detections, bundle.transforms.lookup(frame, detections.frame_id), frame)
+    array: MarkerArray = MarkerArrayObstacles().encode(detections)
     header = Header(frame_id=frame)
     set_stamp(header.stamp, bundle.stamp_ns)
     array.markers.extend(around)
@@ -108,11 +108,11 @@ def _outlines(region: Region | None, keep_inset_m: float) -> list[Marker]:
 def _lost(verdicts: Sequence[Verdict]) -> list[Marker]:
     """A disc on the ground at every obstacle that only the source arm saw, with its class as text."""
     places = [place for verdict in verdicts for place in verdict.judgement.detail.get("lost_at", ())]
-    made = []
+    markers = []
     for i, (x, y, label) in enumerate(places):
-        made.append(_marker("lost", i, Marker.CYLINDER, LOST, LOST_M, text=f"lost {label}"))
-        made[-1].pose.position.x, made[-1].pose.position.y = float(x), float(y)
-    return made
+        markers.append(_marker("lost", i, Marker.CYLINDER, LOST, LOST_M, text=f"lost {label}"))
+        markers[-1].pose.position.x, markers[-1].pose.position.y = float(x), float(y)
+    return markers
 
 
 def _corners(polygon: Any) -> list[Point]:

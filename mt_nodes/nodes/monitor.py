@@ -157,13 +157,13 @@ class Monitor(ManagedNode):
         while self._pending and not self._awaits(self._pending[0]):
             pair = self._pending.popleft()
             silence_may_count = self._stack.publishes_when_empty
-            self._judge(self._silent.take(self._heard(pair), now_s) if silence_may_count else [(pair, False)])
+            self._judge(self._silent.take(self._answers_of(pair), now_s) if silence_may_count else [(pair, False)])
         self._judge(self._silent.expire(now_s))
 
     def _awaits(self, pair: Waiting) -> bool:
         return any(arm.lacks(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
 
-    def _heard(self, pair: Waiting) -> PairAnswers[Waiting]:
+    def _answers_of(self, pair: Waiting) -> PairAnswers[Waiting]:
         source, followup = (arm.complete(ticket) for arm, ticket in zip(self._arms, pair.tickets, strict=True))
         # What the next lap cut short was not silent until its deadline.
         cut = pair.tickets[1].until_s < pair.tickets[1].sent_s + self._stack.deadline_s
@@ -182,7 +182,8 @@ class Monitor(ManagedNode):
         if not set(self._stack.answers) <= set(ticket.parts):
             return Answer.nothing(judging.AnswerStatus.SILENT, why_silent)
         return Answer(
-            judging.AnswerStatus.ANSWERED, Output(**{role: said.said for role, (said, _) in ticket.parts.items()})
+            judging.AnswerStatus.ANSWERED,
+            Output(**{role: received.part for role, (received, _) in ticket.parts.items()}),
         )
 
     def _offer(self, line: dict[str, Any]) -> Offer:

@@ -92,7 +92,7 @@ class Mutator(ManagedNode):
         self._relation = load_relation(given.relation)
         refuse_baseline(self._relation, "mutator")
         offered = (self._relation, load_relation(CONTROL))
-        self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id) for r in offered}
+        self._pipelines = {r.id: MutationPipeline(r.mutate, given.seed, r.id, requires=r.requires) for r in offered}
         self._laps = Episodes(math.inf)
         self._tree = load_transforms(Path(given.transforms)) if given.transforms else TransformTree()
         self._far = SpinningContext(given.output_domain) if given.output_domain != -1 else None
@@ -136,7 +136,9 @@ class Mutator(ManagedNode):
             bundle = replace(self._reader.read(index, wires), episode=lap)
         except MtError as error:
             unread = Bundle(lap, index, wires[0].stamp_ns, wires=tuple(wires))
-            self._ledger.not_judged(OfferedInstant.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}")
+            self._ledger.report_unjudged(
+                OfferedInstant.now(relation, unread), Outcome.ERROR, f"cannot be read: {error}"
+            )
             return
         self._pipelines[self._relation.id].meet(bundle)
         self._answer(OfferedInstant.now(relation, bundle))
@@ -154,20 +156,20 @@ class Mutator(ManagedNode):
         if not publisher.get_subscription_count():
             # An answer that cannot come must not be missed: what nobody hears is no follow-up.
             reason = f"nobody subscribes to {self._outputs[bundle.wires[0].topic]}"
-            self._ledger.not_judged(offered, Outcome.SKIPPED, reason)
+            self._ledger.report_unjudged(offered, Outcome.SKIPPED, reason)
             return
         try:
             derived, proof = pipeline.derive_unproven(bundle)
             if self._given.prove == "before":
                 if broken := proof():
-                    self._ledger.not_judged(offered, Outcome.INVALID, broken)
+                    self._ledger.report_unjudged(offered, Outcome.INVALID, broken)
                     return
                 proof = _proven
         except NotApplicable as why:
-            self._ledger.not_judged(offered, Outcome.NOT_APPLICABLE, str(why))
+            self._ledger.report_unjudged(offered, Outcome.NOT_APPLICABLE, str(why))
             return
         except PluginError as error:
-            self._ledger.not_judged(offered, Outcome.ERROR, str(error))
+            self._ledger.report_unjudged(offered, Outcome.ERROR, str(error))
             return
         now_ns = self.get_clock().now().nanoseconds
         # A topic is a queue: what was delayed before goes out before.

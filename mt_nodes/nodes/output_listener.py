@@ -25,7 +25,7 @@ from mt_nodes.engine.pairing import Inbox, Ticket
 from mt_nodes.nodes import message_classes, qos
 from mt_nodes.nodes.adapter_choice import adapter_of
 from mt_nodes.stacks.command_merger import CommandMerger
-from mt_nodes.stacks.message_adapter import Adapter, Said
+from mt_nodes.stacks.message_adapter import Adapter, OutputPart
 
 
 class OutputSink(Protocol):
@@ -37,11 +37,11 @@ class OutputSink(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ReceivedOutput:
-    """One output: what was read, the message as it came, and those beside it that tell parts of the same command."""
+    """One output: its decoded part, its message as received, and the other messages of the same command."""
 
-    said: Said
+    part: OutputPart
     wire: Wire
-    beside: tuple[Wire, ...] = ()
+    other_wires: tuple[Wire, ...] = ()
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ class OutputListener:
         self._mergers = {role: self._merger(role, within_ns) for role, row in outputs.items() if row.beside}
         self._downgrade: set[_Tap] = set()
         self.failure: str | None = None
-        self._told = threading.Lock()
+        self._errors_lock = threading.Lock()
         self._errors: dict[str, str] | None = None
         for tap in self._taps:
             self._subscribe(tap, profile)
@@ -105,7 +105,7 @@ class OutputListener:
 
     def diagnostics(self) -> Diagnostics | None:
         """Return what was told of errors since this was asked last; None as long as nobody has told anything."""
-        with self._told:
+        with self._errors_lock:
             errors = self._errors
             self._errors = None if errors is None else {}
         return None if errors is None else Diagnostics(errors)
@@ -132,22 +132,22 @@ class OutputListener:
         try:
             message = message_classes.decode(adapter.type, data)
             stamp = adapter.stamp_ns(message)
-            said = adapter.decode(message)
-            if self._classes and isinstance(said, (Detections, ImageBoxes)):
-                said = said.renamed(self._classes)
+            part = adapter.decode(message)
+            if self._classes and isinstance(part, (Detections, ImageBoxes)):
+                part = part.renamed(self._classes)
         except Exception as error:  # noqa: BLE001 - kept for the thread that waits; this one must go on spinning
             self._refuse(tap, stamp, error)
             return
-        if isinstance(said, Diagnostics):
-            with self._told:
-                self._errors = {**(self._errors or {}), **said.errors}
+        if isinstance(part, Diagnostics):
+            with self._errors_lock:
+                self._errors = {**(self._errors or {}), **part.errors}
             return
         wire, merger = Wire(row.topic, row.type, stamp or 0, data), self._mergers.get(tap.role)
         if merger is None:
-            self._inbox.put(tap.role, stamp, ReceivedOutput(said, wire))
+            self._inbox.put(tap.role, stamp, ReceivedOutput(part, wire))
             return
-        assert isinstance(said, Control), "only commands are told on several topics"
-        command = merger.take(row.topic, said, wire, round(process_time_s() * 1e9))
+        assert isinstance(part, Control), "only commands are told on several topics"
+        command = merger.take(row.topic, part, wire, round(process_time_s() * 1e9))
         if command is not None:
             self._inbox.put(
                 tap.role, command.control.stamp_ns, ReceivedOutput(command.control, command.wires[0], command.wires[1:])
@@ -172,11 +172,11 @@ def answer_of(ticket: Ticket, last_s: float, diagnostics: Diagnostics | None = N
     """
     if ticket.failure:
         return Answer.nothing(judging.AnswerStatus.FAILED, ticket.failure)
-    parts: dict[str, ReceivedOutput] = {role: heard for role, (heard, _) in ticket.parts.items()}
-    said: dict[str, Any] = {role: heard.said for role, heard in parts.items()}
+    parts: dict[str, ReceivedOutput] = {role: received for role, (received, _) in ticket.parts.items()}
+    outputs: dict[str, Any] = {role: received.part for role, received in parts.items()}
     # Beside a live stack its answer may be heard before the input is.
-    output = Output(**said, diagnostics=diagnostics, answer_ms=round(1e3 * max(0.0, last_s - ticket.sent_s), 3))
+    output = Output(**outputs, diagnostics=diagnostics, answer_ms=round(1e3 * max(0.0, last_s - ticket.sent_s), 3))
     # What carries no stamp of its own is of the instant that it answers.
-    came = (wire for h in parts.values() for wire in (h.wire, *h.beside))
+    came = (wire for h in parts.values() for wire in (h.wire, *h.other_wires))
     wires = (wire if wire.stamp_ns else replace(wire, stamp_ns=ticket.stamp_ns) for wire in came)
     return Answer(judging.AnswerStatus.ANSWERED, output, wires=tuple(wires), by_arrival=frozenset(ticket.by_arrival))

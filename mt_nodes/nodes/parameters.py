@@ -51,13 +51,13 @@ def descriptor(field: dataclasses.Field[Any], *, read_only: bool = True) -> Para
     spec = spec_of(field)
     about = f"{spec.help}{f' [{spec.unit}]' if spec.unit else ''}"
     # Types are checked by the core: to ROS, 2 is no rate because it is not 2.0.
-    told = ParameterDescriptor(description=about, read_only=read_only, dynamic_typing=True)
+    parameter = ParameterDescriptor(description=about, read_only=read_only, dynamic_typing=True)
     if spec.choices:
-        told.additional_constraints = f"one of {', '.join(spec.choices)}"
+        parameter.additional_constraints = f"one of {', '.join(spec.choices)}"
     if spec.low is None or spec.high is None:
-        return told
+        return parameter
     if isinstance(field.default, int):
-        told.integer_range = [IntegerRange(from_value=int(spec.low), to_value=int(spec.high), step=1)]
+        parameter.integer_range = [IntegerRange(from_value=int(spec.low), to_value=int(spec.high), step=1)]
     else:
-        told.floating_point_range = [FloatingPointRange(from_value=float(spec.low), to_value=float(spec.high))]
-    return told
+        parameter.floating_point_range = [FloatingPointRange(from_value=float(spec.low), to_value=float(spec.high))]
+    return parameter

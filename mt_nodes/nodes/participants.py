@@ -36,13 +36,13 @@ class Meeting:
     def endpoints(self) -> dict[str, int]:
         """What a stack must have, in words for when it has it not, and how many there are of it."""
         says = {f"nobody publishes {topic}": count for topic, count in self._listener.publisher_counts().items()}
-        return says | {f"nobody subscribes to {t}": self._publisher.heard(t) for t in self._required}
+        return says | {f"nobody subscribes to {t}": self._publisher.subscriber_count(t) for t in self._required}
 
     def lacking(self) -> list[str]:
         """What the stack has not got yet."""
         return [what for what, count in self.endpoints().items() if count <= self._others.get(what, 0)]
 
-    def gone(self, before: Mapping[str, int]) -> bool:
+    def disappeared(self, before: Mapping[str, int]) -> bool:
         """Whether of each of the endpoints that there were before there are fewer, or none."""
         return all(count == 0 or count < before[what] for what, count in self.endpoints().items())
 

@@ -29,7 +29,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from mt_nodes.base.errors import IsolationError, MtError
 from mt_nodes.base.processes import Flag, flag_of_signals
 from mt_nodes.data.cdr import codec
-from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, strangers_on
+from mt_nodes.nodes.relay_graph import UNNAMED, gid_of, other_publishers
 from mt_nodes.nodes.relay_signals import Permits
 from mt_nodes.nodes.relay_topic import RelayTopic, published_ns
 from mt_nodes.nodes.spinning_context import quiet_node
@@ -133,14 +133,14 @@ class Relay:
     def look(self) -> None:
         """Look who publishes; begin with a topic as soon as its raw one is there."""
         try:
-            self._others = strangers_on(self._node, [row.topic for row in self._config.topics], self._baton)
-            self._refuse_strangers()
+            self._others = other_publishers(self._node, [row.topic for row in self._config.topics], self._baton)
+            self._refuse_unexpected_nodes()
             self._changed = "; ".join(filter(None, map(self._look_at, range(len(self._config.topics)))))
         except MtError as error:
             self.failure = error
         self.permission()  # what was lost for a moment is noticed, too
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_unexpected_nodes(self) -> None:
         """Refuse those who were there before; one whose name has not come yet is given time to be told by it."""
         now_s = time.monotonic()
         self._strange_since_s = (self._strange_since_s or now_s) if self._others else None
@@ -228,7 +228,7 @@ class Relay:
             "mutator": self._connected(),
             "waiting_for": missing,
             "changed": self._changed,
-            "topics": {topic.between.topic: topic.told() for topic in list(self._topics.values())},
+            "topics": {topic.between.topic: topic.status() for topic in list(self._topics.values())},
         }
 
 
@@ -248,8 +248,8 @@ def main(args: list[str] | None = None) -> None:
     try:
         _carry_out(given, ended, events)
     except MtError as error:
-        said = {"error": str(error)}
-        events.tell(lambda: said)
+        error_event = {"error": str(error)}
+        events.tell(lambda: error_event)
         print(f"relay: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
 
@@ -284,13 +284,13 @@ def _carry_out(given: argparse.Namespace, ended: Flag, events: EventWriter) -> N
 
 
 def _spin(executor: SingleThreadedExecutor, relay: Relay, ended: Flag, events: EventWriter) -> None:
-    told_s = 0.0
+    status_s = 0.0
     while not ended.is_set():
         executor.spin_once(timeout_sec=LOOK_EVERY_S / 2)
         if relay.failure is not None:
             raise relay.failure
-        if time.monotonic() - told_s > LOOK_EVERY_S:
-            told_s = time.monotonic()
+        if time.monotonic() - status_s > LOOK_EVERY_S:
+            status_s = time.monotonic()
             relay.alone = not events.tell(relay.status)
             relay.permission()  # that nobody looks on is noticed, however soon somebody does again
 

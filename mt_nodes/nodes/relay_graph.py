@@ -27,15 +27,15 @@ def gid_of(node: Node, topic: str) -> bytes:
     raise InfrastructureError(f"the graph does not show that {name} subscribes to {topic}; use rmw_fastrtps_cpp")
 
 
-def strangers_on(node: Node, topics: Iterable[str], baton: Baton) -> str:
+def other_publishers(node: Node, topics: Iterable[str], baton: Baton) -> str:
     """Say who publishes topics and is no relay of this run, empty where nobody does.
 
     By GIDs: the name of a node may come later than its endpoints, and anybody may take it.
     """
-    return "; ".join(filter(None, (_strangers_on_one(node, topic, baton) for topic in topics)))
+    return "; ".join(filter(None, (_other_publishers_of(node, topic, baton) for topic in topics)))
 
 
-def _strangers_on_one(node: Node, topic: str, baton: Baton) -> str:
+def _other_publishers_of(node: Node, topic: str, baton: Baton) -> str:
     rows = node.get_publishers_info_by_topic(topic)
     others = [row for row in rows if not baton.is_kin(bytes(row.endpoint_gid))]
     names = ", ".join(f"{row.node_namespace.rstrip('/')}/{row.node_name}" for row in others)

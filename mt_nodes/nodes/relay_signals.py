@@ -39,7 +39,7 @@ class Permits:
         self._node, self._interlock, self._others = node, interlock, against
         self._lock = threading.Lock()
         for number, row in enumerate(interlock.signals):
-            _listen_to(node, row, partial(self._heard, number))
+            _listen_to(node, row, partial(self._receive, number))
 
     def permission(self) -> Permission:
         """Return whether input may be changed just now."""
@@ -47,7 +47,7 @@ class Permits:
         with self._lock:
             return self._interlock.permission(since_boot_s(), against)
 
-    def _heard(self, number: int, value: Any, when_ns: int) -> None:
+    def _receive(self, number: int, value: Any, when_ns: int) -> None:
         against = self._against()
         with self._lock:
             age_s = 1e-9 * (time.time_ns() - when_ns)
@@ -57,8 +57,8 @@ class Permits:
         return self._others() or ambiguous_signal(self._node, [row.topic for row in self._interlock.signals])
 
 
-def _listen_to(node: Node, row: SafetySignal, heard: Callable[[Any, int], None]) -> None:
-    """Give ``heard`` each value of a signal, None where a message has none, and when it was published, ns."""
+def _listen_to(node: Node, row: SafetySignal, receive: Callable[[Any, int], None]) -> None:
+    """Give ``receive`` each value of a signal, None where a message has none, and when it was published, ns."""
     path = FieldPath.parse(row.field, f"signal {row.topic}")
     path.type_in(row.type.replace("/msg/", "/"), fields_of, f"signal {row.topic}")
 
@@ -67,6 +67,6 @@ def _listen_to(node: Node, row: SafetySignal, heard: Callable[[Any, int], None])
             value = path.of(message)
         except ValueError:  # a list that has no such place today says nothing
             value = None
-        heard(value, published_ns(info))
+        receive(value, published_ns(info))
 
     node.create_subscription(message_class(row.type), row.topic, take, qos.LIVE_TAP)

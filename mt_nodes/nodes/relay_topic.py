@@ -27,7 +27,7 @@ from mt_nodes.runs.vehicle.line import Line
 #: Whoever asks for what the sensor promises would hear nothing of one that does not promise it.
 _PROMISED = ("reliability", "durability", "deadline", "lifespan", "liveliness", "liveliness_lease_duration")
 #: So many stamps are told at once, that a line stays short.
-_MOST_TOLD = 1000
+_MOST_STAMPS = 1000
 Data = bytes | memoryview
 
 
@@ -67,7 +67,7 @@ class RelayTopic:
         self._class = message_class(offered.topic_type)
         self.publisher: Publisher = node.create_publisher(self._class, self.between.topic, same)
         self.line = Line(config.hold_s, self._send, is_permitted)
-        self._asked = QoSProfile(depth=config.depth, **{name: promised[name] for name in _PROMISED[:2]})
+        self._subscription_qos = QoSProfile(depth=config.depth, **{name: promised[name] for name in _PROMISED[:2]})
         self._backlog = Backlog()
         #: Another relay sends; until :meth:`relieve`.
         self._standing_by = True
@@ -79,7 +79,9 @@ class RelayTopic:
 
     def listen(self, node: Node, received: Any) -> None:
         """Take originals in; not before everything else is there."""
-        node.create_subscription(self._class, self.between.raw, partial(received, self), self._asked, raw=True)
+        node.create_subscription(
+            self._class, self.between.raw, partial(received, self), self._subscription_qos, raw=True
+        )
 
     def take(self, when_ns: int, data: bytes, now_s: float, replaceable: bool) -> None:
         """Send an original, or hold it: for a while where something may take its place, else for another relay."""
@@ -131,10 +133,10 @@ class RelayTopic:
                 return f"is published with {name} {_plain(now)} now, was {_plain(before)}; start anew"
         return ""
 
-    def told(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Return the counts, and the stamps that were replaced since it was last asked."""
         stamps = self.line.replaced_ns
-        replaced = [stamps.popleft() for _ in range(min(len(stamps), _MOST_TOLD))]
+        replaced = [stamps.popleft() for _ in range(min(len(stamps), _MOST_STAMPS))]
         return {**vars(self.line.counts), "added_ms": self.added.as_plain(), "replaced_ns": replaced}
 
 

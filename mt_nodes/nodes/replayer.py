@@ -40,6 +40,7 @@ class ReplayerParameters(ManagedParameters):
         "", help="which cloud topic leads, where the bag has several; others behind it, with commas"
     )
     camera_topic: str = param("", help="the same of images; they lead where no clouds do")
+    radar_topic: str = param("", help="the same of radars; they lead where there are neither clouds nor images")
     rate: float = param(1.0, low=0.01, high=100.0, help="speed relative to the recording")
     limit: int = param(0, low=0, high=1_000_000_000, help="bundles to play at most; 0: all")
     loop: bool = param(False, help="begin again at the end")
@@ -64,7 +65,8 @@ class Replayer(ManagedNode):
         """Open the bag, and publishers of its topics."""
         if not self._given.bag:
             raise UsageError("replayer: no bag given; add --ros-args -p bag:=PATH")
-        topics_given = {"lidar": self._given.lidar_topic, "camera": self._given.camera_topic}
+        given = self._given
+        topics_given = {"lidar": given.lidar_topic, "camera": given.camera_topic, "radar": given.radar_topic}
         roles = {role: topic for role, topic in topics_given.items() if topic}
         bag = Path(self._given.bag)
         lead = list(roles)[:1] or sensors_of(bag, topics_given, roles)[:1]
@@ -113,20 +115,20 @@ class Replayer(ManagedNode):
             self._publisher.flush(FLUSH_S)
             self._due_ns = time.monotonic_ns()
         self.sent += 1
-        self._go_on(self._next.stamp_ns)
+        self._schedule_next(self._next.stamp_ns)
 
     def _awaited(self) -> bool:
         """Tell whether those who are waited for are there; who cannot say that he knows of us gets time to find us."""
         if not self._given.await_subscribers:
             return True
-        if self._publisher.heard(self._source.lead) < self._given.await_subscribers:
+        if self._publisher.subscriber_count(self._source.lead) < self._given.await_subscribers:
             self._met_ns = None
             return False
         now_ns = time.monotonic_ns()
         self._met_ns = now_ns if self._met_ns is None else self._met_ns
         return now_ns - self._met_ns >= DISCOVERY_S * 1e9 or not self._publisher.unconfirmed
 
-    def _go_on(self, from_ns: int) -> None:
+    def _schedule_next(self, from_ns: int) -> None:
         """Say what comes next, and when: the first of a loop as long after the last as that after the one before."""
         self._next = next(self._bundles, None)
         if self._next is None:

@@ -45,8 +45,8 @@ class ResetService:
         until_s = process_time_s() + self._limit_s
         # May be asked twice: what has forgotten has nothing left to forget.
         while reply is None and process_time_s() < until_s:
-            asked = client.call_async(client.srv_type.Request())
-            reply = asked.result() if wait_until(asked.done, ASK_AGAIN_S) else None
+            call = client.call_async(client.srv_type.Request())
+            reply = call.result() if wait_until(call.done, ASK_AGAIN_S) else None
         if reply is None:
             raise StackError(f"{self._where} has not answered within {self._limit_s:g} s; see what its node does")
         if not getattr(reply, "success", True):

@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, wait_until
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import NO_MESSAGES, Bundle
 from mt_nodes.data.outputs import Diagnostics
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
-from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import failed_calls
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.output_listener import OutputListener, answer_of
@@ -37,31 +37,24 @@ FIRST_PERIOD_NS = 100_000_000
 
 
 class RosArm:
-    """Publishes bundles to one instance of the stack and hears its answers.
+    """Publishes bundles to one instance of the stack and receives its answers.
 
     Args:
         plan: name and topic prefix of the arm.
-        domain: ROS domain it runs in. leased: whether nobody else can be there (or somebody else has looked).
         process: how the stack starts; None for an external one.
-        topics: topic of the bag -> how the stack is given it.
-        required: topics of the bag that the stack must subscribe to.
-        profiles: QoS by topic of the stack, where the user wants another than :mod:`~mt_nodes.nodes.qos` has.
-        once: what to do when the stack answers an input twice, where that must not be: inputs in a row bear one stamp.
-            Empty where it may.
-        arrivals: what finds answers where the input is live, and whose time is not ours to make: without it an
-            :class:`~mt_nodes.engine.pairing.Inbox` does, and /clock is published.
+        once: what to do if the stack answers an input twice, where it must not: inputs in a row bear one stamp. Empty
+            where it may.
+        arrivals: finds answers to live input, whose time is not ours; None: an
+            :class:`~mt_nodes.engine.pairing.Inbox` finds them, and /clock is published.
     """
 
     def __init__(
         self,
         plan: ArmPlan,
-        domain: int,
-        leased: bool,
+        domain: ArmDomain,
         stack: Stack,
         process: Process | None,
-        topics: Mapping[str, ReplayedTopic],
-        required: frozenset[str],
-        profiles: Mapping[str, QoSProfile] | None = None,
+        inputs: ArmInputs,
         once: str = "",
         arrivals: Arrivals | None = None,
     ) -> None:
@@ -70,16 +63,16 @@ class RosArm:
         self.name = plan.name
         self._plan, self._stack = plan, stack
         self._instance = StackInstance(plan.name, stack, process)
-        self._leased, self._period_ns = leased, FIRST_PERIOD_NS
+        self._exclusive, self._period_ns = domain.exclusive, FIRST_PERIOD_NS
         self._source_ns: int | None = None
         self._limit_ns = 0
-        self._live_inbox = arrivals
+        self._arrivals = arrivals
         self._inbox = arrivals or Inbox(stack.answers, stack.match, owes=stack.publishes_when_empty)
         self._once = once
         self._answer_ms: float | None = None
-        self._ros = SpinningContext(domain)
+        self._ros = SpinningContext(domain.number)
         try:
-            self._join(topics, required, profiles or {})
+            self._join(inputs)
         except BaseException:
             self._ros.close()
             raise
@@ -90,9 +83,9 @@ class RosArm:
         Raises:
             IsolationError: the domain holds nodes that are not the stack's.
         """
-        if not self._leased:
-            wait_until(lambda: bool(self._isolation.strangers()), DISCOVERY_S)
-            self._isolation.refuse_strangers()
+        if not self._exclusive:
+            wait_until(lambda: bool(self._isolation.unexpected_nodes()), DISCOVERY_S)
+            self._isolation.refuse_unexpected_nodes()
         self._launch()
 
     def restart(self) -> None:
@@ -107,7 +100,7 @@ class RosArm:
         else:
             before = self._meeting.endpoints()
             self._instance.end()
-            if not wait_until(lambda: self._meeting.gone(before), self._stack.ready_timeout_s):
+            if not wait_until(lambda: self._meeting.disappeared(before), self._stack.ready_timeout_s):
                 raise StackError(f"stack '{self._stack.name}' ended but its endpoints stay in the {self.name} arm")
         self._inbox.clear()
         self._listener.forget()
@@ -128,36 +121,36 @@ class RosArm:
                 f"after {self._stack.ready_timeout_s:g} s: {'; '.join(self._meeting.lacking())}; {self._instance.tail}"
             )
         wait_until(self._is_known, self._stack.ready_timeout_s)
-        self.refuse_strangers()
+        self.refuse_unexpected_nodes()
 
     @property
     def monitor(self) -> Node:
-        """A node of the arm, through which its domain can be looked at."""
+        """A node of the arm, for queries of its domain."""
         return self._monitor
 
     @property
     def topics(self) -> dict[str, Any]:
-        """By how much later than it came live input went out, by topic."""
+        """Delay between arrival and publication of live input, by topic."""
         return self._publisher.added.as_plain()
 
-    def refuse_strangers(self) -> None:
-        """Look who is in the domain, as far as the stack file says who may be, and who plays or answers beside us.
+    def refuse_unexpected_nodes(self) -> None:
+        """Check the domain for nodes that the stack file does not name, and for second publishers of its topics.
 
         Raises:
-            IsolationError: others.
+            IsolationError: there are some.
         """
         if self._stack.nodes:
-            self._isolation.refuse_strangers()
+            self._isolation.refuse_unexpected_nodes()
         self._isolation.refuse_second_publishers(self._played, self._listener.publisher_counts())
 
     def begin_episode(self) -> None:
-        """Time starts anew, and what was told of errors before is another episode's."""
+        """Let time start anew, and forget the errors of the episode before."""
         self._source_ns = None
         self._clock.reset()
         self._listener.diagnostics()
 
     def final_diagnostics(self) -> Diagnostics | None:
-        """Return what was told of errors since the last answer, as far as it has come by now."""
+        """Return the errors reported since the last answer, as far as they have arrived."""
         return self._listener.diagnostics()
 
     def pass_time(self, stamp_ns: int) -> None:
@@ -172,14 +165,14 @@ class RosArm:
         delay_ns: int = 0,
         late: Sequence[Bundle] = (),
     ) -> Ticket | UnansweredInput:
-        """Step /clock to the bundle's instant and publish it; what a callable would only wait with stays here."""
-        self._meet_again()
+        """Step /clock to the bundle's instant and publish it; incomplete inputs of a callable are not sent."""
+        self._reconnect()
         self._check()
-        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        self._advance_clock(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
         if reason := lacking(self._stack, self._inputs, bundle.joined_with(late).messages):
             self._publisher.publish(self._without_inputs(bundle) if self._stack.callable else bundle, changed)
             return UnansweredInput(reason)
-        live, stamp_ns = self._live_inbox, bundle.stamp_ns
+        live, stamp_ns = self._arrivals, bundle.stamp_ns
         ticket = live.expect(stamp_ns, bundle.episode) if live else self._inbox.expect(stamp_ns)
         self._publisher.publish(bundle, changed)
         return ticket
@@ -193,7 +186,7 @@ class RosArm:
     ) -> None:
         """Step /clock on and publish the bundle's messages; no answer is expected."""
         self._check()
-        self._go_on(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
+        self._advance_clock(bundle.stamp_ns if source_ns is None else source_ns, delay_ns)
         self._publisher.publish(bundle, changed)
 
     def wait(self, ticket: Ticket | UnansweredInput, until_s: float | None = None) -> Answer | None:
@@ -221,43 +214,40 @@ class RosArm:
         self._ros.close()
 
     def status(self) -> dict[str, Any]:
-        """Return what diagnostics say of this arm: last answer's time, stray outputs, where it runs."""
+        """Return the arm's part of the diagnostics: time of the last answer, stray outputs, isolation."""
         strays = {f"strays_{kind}": count for kind, count in vars(self._inbox.strays).items()}
-        whose = "nobody else's" if self._leased else "fixed by the stack file"
+        whose = "nobody else's" if self._exclusive else "fixed by the stack file"
         return {"answer_ms": self._answer_ms, **strays, "isolation": f"domain {self._ros.domain}, {whose}"}
 
     def _without_inputs(self, bundle: Bundle) -> Bundle:
         wires = tuple(wire for wire in bundle.wires if wire.topic not in self._inputs)
-        return replace(bundle, clouds=(), images=(), camera_infos=(), world_messages=(), wires=wires)
+        return replace(bundle, wires=wires, **NO_MESSAGES)
 
-    def _go_on(self, source_ns: int, delay_ns: int) -> None:
-        """Step /clock on to an instant of the recording and a delay; what was delayed for longer has been there."""
+    def _advance_clock(self, source_ns: int, delay_ns: int) -> None:
+        """Step /clock to an instant of the recording plus a delay, never back."""
         if self._source_ns is not None and source_ns > self._source_ns:
             self._period_ns = source_ns - self._source_ns
         self._source_ns = source_ns
         self._limit_ns = self._clock.advance(source_ns + delay_ns) + self._period_ns
 
-    def _join(
-        self, topics: Mapping[str, ReplayedTopic], required: frozenset[str], profiles: Mapping[str, QoSProfile]
-    ) -> None:
+    def _join(self, inputs: ArmInputs) -> None:
         node = self._ros.add(plain_node, OWN_NODES[self.name])
         monitor = self._monitor = self._ros.add(plain_node, f"mt_monitor_{self.name}")
-        named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in topics.items()}
+        named = {topic: row._replace(topic=self._plan.topic(row.topic)) for topic, row in inputs.topics.items()}
         self._reset = ResetService(monitor, self._stack, self._ros.domain)
         self._isolation = Isolation(monitor, self._ros.domain, self._plan, self._stack)
-        stack, own_profiles = self._stack, {self._plan.topic(t): qos for t, qos in profiles.items()}
-        self._publisher = BundlePublisher(node, named, required, own_profiles)
+        stack, own_profiles = self._stack, {self._plan.topic(t): qos for t, qos in inputs.profiles.items()}
+        self._publisher = BundlePublisher(node, named, inputs.required, own_profiles)
         clock = self._plan.topic("/clock")
-        self._clock = NoClock() if self._live_inbox else ClockPublisher(node, clock, self._stack.clock_step_s)
+        self._clock = NoClock() if self._arrivals else ClockPublisher(node, clock, self._stack.clock_step_s)
         stacks = {topic for names in self._stack.topics.values() for topic in names}
-        self._inputs = {topic: row.topic for topic, row in topics.items() if row.topic in stacks}
-        inputs = {self._plan.topic(topic) for topic in stacks}
-        played = inputs & {named[t].topic for t in required}
-        self._played = sorted(played | (set() if self._live_inbox else {clock}))
+        self._inputs = {topic: row.topic for topic, row in inputs.topics.items() if row.topic in stacks}
+        played = {self._plan.topic(topic) for topic in stacks} & {named[t].topic for t in inputs.required}
+        self._played = sorted(played | (set() if self._arrivals else {clock}))
         self._listener = OutputListener(monitor, stack.outputs, self._plan.topic, self._inbox, **stack.reading)
         if isinstance(self._inbox, Inbox) and stack.callable:
             failed_calls.listen(monitor, self._plan.topic(failed_calls.TOPIC), self._inbox.fail)
-        self._meeting = Meeting(monitor, self._publisher, self._listener, required)
+        self._meeting = Meeting(monitor, self._publisher, self._listener, inputs.required)
 
     def _answer(self, ticket: Ticket, last_s: float) -> Answer:
         self._inbox.close(ticket)
@@ -276,11 +266,11 @@ class RosArm:
         return Answer.nothing(AnswerStatus.SILENT, f"{late} within {self._stack.deadline_s:g} s{self._unknown_stamp()}")
 
     def _unknown_stamp(self) -> str:
-        """A hint at the usual reason for silence: outputs that bear another stamp than their input's."""
+        """Return a hint at the usual reason for silence: outputs whose stamp is not their input's."""
         stamp = self._inbox.unknown_stamp_ns
         if stamp is None:
             return ""
-        match = "arrival" if self._live_inbox else "order"
+        match = "arrival" if self._arrivals else "order"
         return f", but an output that bears stamp {stamp} ns of no input: copy the input's, or say match: {match}"
 
     def _launch(self) -> None:
@@ -310,11 +300,11 @@ class RosArm:
                 f"once, or {self._once}"
             )
 
-    def _meet_again(self) -> None:
-        """After this process stood still or the clock was set: the stack may have lost us, and finds us again."""
+    def _reconnect(self) -> None:
+        """Wait for discovery after this process stood still or the clock was set: the stack may have lost us."""
         if self._disturbed != process_time_s.disturbed:
             self._disturbed = process_time_s.disturbed
-            # Whom we have lost ourselves, we know at the latest after this time, and find again.
+            # By then this process knows whom it has lost itself, and discovers them again.
             wait_until(lambda: bool(self._meeting.lacking()), DISCOVERY_S)
             self._meeting.forget()
             self.ready()

@@ -53,20 +53,20 @@ class RelationCounts:
 
     def _level(self) -> tuple[bytes, str]:
         violated, flicker = self.tested[Outcome.VIOLATED], self.unchanged[Outcome.VIOLATED]
-        said = f"{violated} of {counted(self.decided, 'pair')} violated"
+        text = f"{violated} of {counted(self.decided, 'pair')} violated"
         if self.tested[Outcome.ERROR] or self.unchanged[Outcome.ERROR]:
             return DiagnosticStatus.ERROR, "pairs ended in ERROR"
         if violated and not flicker:
-            return DiagnosticStatus.ERROR, said
+            return DiagnosticStatus.ERROR, text
         if flicker:
-            return DiagnosticStatus.WARN, f"{said}, and {flicker} of control and sham: the stack differs from itself"
+            return DiagnosticStatus.WARN, f"{text}, and {flicker} of control and sham: the stack differs from itself"
         if not self.decided:
             return DiagnosticStatus.STALE, "nothing decided yet"
         if any(self.tested[outcome] for outcome in (*_UNPAIRED, Outcome.INVALID)):
-            return DiagnosticStatus.WARN, f"{said}; others are unpaired or invalid"
+            return DiagnosticStatus.WARN, f"{text}; others are unpaired or invalid"
         if self.decided < ENOUGH or not _decided(self.unchanged):
-            return DiagnosticStatus.STALE, f"{said}; {ENOUGH} and control and sham beside them tell more"
-        return DiagnosticStatus.OK, said
+            return DiagnosticStatus.STALE, f"{text}; {ENOUGH} and control and sham beside them tell more"
+        return DiagnosticStatus.OK, text
 
 
 class RunCounts:

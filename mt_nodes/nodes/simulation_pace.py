@@ -113,26 +113,26 @@ class LockstepPace:
                 self._clock.tick(self._ticket.stamp_ns + PERIOD_NS)
             return
         self.inbox.close(self._ticket)
-        said = self._ticket.parts["control"][0].said if answered else None
+        command = self._ticket.parts["control"][0].part if answered else None
         self._simulation.unanswered += not answered
         self._ticket = None
-        self._go(said, self._simulation.due_s)
+        self._go(command, self._simulation.due_s)
 
 
 class NewestCommand:
     """Keeps the newest command: who comes later counts."""
 
     def __init__(self) -> None:
-        self.said: Control | None = None
+        self.command: Control | None = None
 
     def put(self, role: str, stamp_ns: int | None, payload: Any) -> None:
         """Take an output in; only commands count."""
-        self.said = payload.said if role == "control" else self.said
+        self.command = payload.part if role == "control" else self.command
 
     def take(self) -> Control | None:
         """Return what came since this was asked last; None for nothing."""
-        said, self.said = self.said, None
-        return said
+        command, self.command = self.command, None
+        return command
 
 
 class RealtimePace:
@@ -185,9 +185,9 @@ class RealtimePace:
         world_s, due_s = (self._now_s() - self._began_s) * self._rate, self._simulation.due_s
         until_s = min(math.floor(world_s / PHYSICS_S + 1e-6) * PHYSICS_S, due_s)
         if until_s > self._simulation.world.state.time_s + PHYSICS_S / 2.0:
-            said = self.inbox.take()
-            self._owed = self._owed and said is None
-            self._go(said, until_s)
+            command = self.inbox.take()
+            self._owed = self._owed and command is None
+            self._go(command, until_s)
         if world_s < due_s - 1e-6:
             self._clock.follow(START_NS + self._simulation.instant * PERIOD_NS - round((due_s - world_s) * 1e9))
         elif not self._simulation.over:

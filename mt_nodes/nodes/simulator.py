@@ -105,7 +105,7 @@ class SimulatorNode(ManagedNode):
         # All that it says is heard, though only commands count: stacks wait for listeners before they say something.
         self._listener = OutputListener(self, stack.outputs, lambda topic: topic, self._pace.inbox, **stack.reading)
         self._meeting = Meeting(self, self._publisher, self._listener, self._topics)
-        self._met = False
+        self._connected = False
         self._opened_s = nan
         self.create_timer(0.001, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
@@ -135,10 +135,10 @@ class SimulatorNode(ManagedNode):
             return
         try:
             self._check()
-            if self._met:
+            if self._connected:
                 self._pace.tick()
             elif self._awaited():
-                self._met = True
+                self._connected = True
                 self._pace.begin()
         except MtError as error:
             self.failure, self.finished = error, True
@@ -236,14 +236,14 @@ class SimulatorNode(ManagedNode):
 
 def main(args: list[str] | None = None) -> None:
     """Play all episodes; who is interrupted before they are over says so."""
-    made: list[SimulatorNode] = []
+    nodes: list[SimulatorNode] = []
 
     def make() -> SimulatorNode:
-        made.append(SimulatorNode())
-        return made[0]
+        nodes.append(SimulatorNode())
+        return nodes[0]
 
     run_node(make, args, name="simulator")
-    if made and not (made[0].finished or made[0].endless):
+    if nodes and not (nodes[0].finished or nodes[0].endless):
         sys.exit(ExitCode.INTERRUPTED)
 
 

@@ -15,6 +15,7 @@ from rclpy.validate_topic_name import validate_topic_name
 
 from mt_nodes.base.environment import free_domains
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, arm_plans, stack_process
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.qos import load_overrides
@@ -28,7 +29,7 @@ R = TypeVar("R", bound=StackRun[Any])
 
 
 def open_arms(
-    run: R, ending: ExitStack, status: SuiteStatus, open_arm: Callable[[R, ArmPlan, int, bool], RosArm]
+    run: R, ending: ExitStack, status: SuiteStatus, open_arm: Callable[[R, ArmPlan, ArmDomain], RosArm]
 ) -> Arms:
     """Join a ROS domain for each arm of a run, and put the end of all on the stack.
 
@@ -36,7 +37,7 @@ def open_arms(
         run: whose arms they are.
         ending: takes what ends them.
         status: tells of them from then on.
-        open_arm: makes one, of its plan, its domain, and whether nobody else can be there.
+        open_arm: makes one, of its plan and its domain.
     """
     plans = arm_plans(run.request, run.stack)
     shared = run.stack.isolation == "remap"
@@ -47,8 +48,8 @@ def open_arms(
     for plan, domain in zip(plans, domains, strict=False):
         assert domain is not None, "a stack file fixes the domains of all arms or of none"
         # In a shared domain the first arm looks for strangers: to the second one the first one's stack would be some.
-        leased = plan.domain is None or (shared and bool(arms))
-        arms.append(open_arm(run, plan, domain, leased))
+        exclusive = plan.domain is None or (shared and bool(arms))
+        arms.append(open_arm(run, plan, ArmDomain(domain, exclusive)))
     status.arms = arms
     return arms[0], arms[-1]
 
@@ -61,25 +62,25 @@ def _stop(arms: Sequence[RosArm]) -> None:
             arm.ask_to_end()
 
 
-def open_arm(run: Run, plan: ArmPlan, domain: int, leased: bool) -> RosArm:
-    """Make one arm of a replay: of its plan, its domain, and whether nobody else can be there."""
+def open_arm(run: Run, plan: ArmPlan, domain: ArmDomain) -> RosArm:
+    """Make one arm of a replay: of its plan and its domain."""
     topics, required = run.topics()
     unusable = {t: why for t, row in topics.items() if t not in required and (why := _unusable(row))}
     for topic, why in sorted(unusable.items()):
         print(f"suite: {topic} is not replayed: {why}", file=sys.stderr)
-    process = stack_process(run.stack, plan, domain, run.out, os.environ, report_errors=True)
+    process = stack_process(run.stack, plan, domain.number, run.out, os.environ, report_errors=True)
     usable = {t: row for t, row in topics.items() if t not in unusable}
     profiles = load_overrides(Path(run.request.qos)) if run.request.qos else {}
     fan_out = run.stack.stateless and run.request.pace == "lockstep"
     once = "say stateless: false in the stack file" if fan_out else ""
-    return RosArm(plan, domain, leased, run.stack, process, usable, required, profiles, once)
+    return RosArm(plan, domain, run.stack, process, ArmInputs(usable, required, profiles), once)
 
 
-def world_arm(run: StackRun[Any], plan: ArmPlan, domain: int, leased: bool) -> RosArm:
+def world_arm(run: StackRun[Any], plan: ArmPlan, domain: ArmDomain) -> RosArm:
     """Return an arm that is given everything that a world says, on the stack's own topics."""
     topics = topics_of_world(run.stack)
-    process = stack_process(run.stack, plan, domain, run.out, os.environ, report_errors=True)
-    return RosArm(plan, domain, leased, run.stack, process, topics, frozenset(topics))
+    process = stack_process(run.stack, plan, domain.number, run.out, os.environ, report_errors=True)
+    return RosArm(plan, domain, run.stack, process, ArmInputs(topics, frozenset(topics)))
 
 
 def _unusable(row: ReplayedTopic) -> str | None:

@@ -30,7 +30,7 @@ class SuiteStatus:
         self.control, self._events = control, events
         self.arms: Sequence[RosArm] = ()
         self._began = time.monotonic()
-        self._told = self._began - STATUS_EVERY_S
+        self._status_s = self._began - STATUS_EVERY_S
 
     def event(self, **values: Any) -> None:
         """Send an event to whoever started us."""
@@ -52,15 +52,15 @@ class SuiteStatus:
         """
         check_interrupted()
         now = time.monotonic()
-        if not at_once and now - self._told < STATUS_EVERY_S:
+        if not at_once and now - self._status_s < STATUS_EVERY_S:
             return
-        self._told = now
+        self._status_s = now
         self._events.send(values)
         rate = {"pairs_per_s": round(values[rate_of] / max(now - self._began, 1e-9), 1)} if rate_of else {}
         arms = {f"{name}_{arm.name}": value for arm in self.arms for name, value in arm.status().items()}
         self.control.status({**values, **rate, **arms})
         for arm in self.arms:
-            arm.refuse_strangers()
+            arm.refuse_unexpected_nodes()
 
     def count(self, total: int) -> Progress:
         """Return what counts the verdicts of a run that owes so many, and tells how many there are."""

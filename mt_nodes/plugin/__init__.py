@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from mt_nodes.relations.world_changes.base import WorldEffects as WorldEffects
     from mt_nodes.runs.moral.base import Expectation as Expectation
     from mt_nodes.stacks.message_adapter import Adapter as Adapter
-    from mt_nodes.stacks.message_adapter import Said as Said
+    from mt_nodes.stacks.message_adapter import OutputPart as OutputPart
     from mt_nodes.stacks.message_adapter import StampedAdapter as StampedAdapter
     from mt_nodes.stacks.reference.faults.base import Fault as Fault
 
@@ -92,7 +92,7 @@ NAMES = {
     "data.regions": ("Region", "load_region"),
     "data.transforms": ("UnknownTransform", "move"),
     "data.verdict": ("Judgement", "Outcome"),
-    "stacks.message_adapter": ("Adapter", "Said", "StampedAdapter"),
+    "stacks.message_adapter": ("Adapter", "OutputPart", "StampedAdapter"),
     "data.message_headers": ("set_header",),
     "relations.checks.base": ("Check", "at_least", "at_most", "nothing_to_judge"),
     "relations.checks.obstacles": ("Comparison", "ObstacleCheck"),

@@ -121,7 +121,7 @@ def replay(
 def _sha256(bundles: Iterable[Bundle]) -> str:
     digest = hashlib.sha256()
     for bundle in bundles:
-        for cloud in bundle.clouds:
+        for cloud in (*bundle.clouds, *bundle.radars):
             digest.update(cloud.points.tobytes())
         for image in bundle.images:
             digest.update(image.compressed or image.pixels.tobytes())

@@ -16,6 +16,7 @@ from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.untouched import SENSORS, messages_of, unchanged, unmet_need, without_reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +45,20 @@ class MutationPipeline:
     first bundle, whose answer is judged. A mutation that looks back gets the source's earlier bundles, so all bundles
     must be passed in order: to ``derive``, ``again`` or ``meet``. A ``baseline`` is made in parallel, by mutations that
     draw from generators with the same seeds: of two that differ in one parameter, one goes further than the other at
-    the same places.
+    the same places. ``requires`` names the sensors that the relation is about: where a change leaves all messages of
+    one of them untouched, there is no follow-up.
 
     Raises:
         UsageError: a mutation that looks back is not the first.
     """
 
     def __init__(
-        self, mutations: Sequence[Mutation], seed: int, relation: str, baseline: Sequence[Mutation] = ()
+        self,
+        mutations: Sequence[Mutation],
+        seed: int,
+        relation: str,
+        baseline: Sequence[Mutation] = (),
+        requires: Sequence[str] = (),
     ) -> None:
         if late := [name_of(type(m)) for m in mutations[1:] if m.needs_history]:
             raise UsageError(f"{relation}: {late[0]} looks back at former bundles of the source; make it the first")
@@ -59,7 +66,7 @@ class MutationPipeline:
         for mutation in self.mutations:
             with name_errors(mutation, "ready"):
                 mutation.ready()
-        self._seed, self._relation = seed, relation
+        self._seed, self._relation, self._requires = seed, relation, tuple(requires)
         self._states: dict[tuple[int, int | None, int], Any] = {}
         self._needs_history = max((m.needs_history for m in mutations), default=0)
         self._needs_motion = any(m.needs_motion for m in mutations)
@@ -108,6 +115,8 @@ class MutationPipeline:
         """
         draws: list[Draw] = []
         followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
+        if broken is None:
+            self._refuse_unmet(bundle, followup)
         if self._baseline is None:
             return DerivedFollowup(followup, draws, broken)
         baseline = self._baseline.derive(bundle, draw_number, first)
@@ -128,6 +137,7 @@ class MutationPipeline:
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
         drawing = self._drawing(draw_number, draws, None)
         followup, _ = self._run(self.meet(bundle), drawing, lambda *step: steps.append(step))
+        self._refuse_unmet(bundle, followup)
         return DerivedFollowup(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
     def begun(self, episode: int, first: int | None = None) -> bool:
@@ -198,14 +208,22 @@ class MutationPipeline:
                 if broken := proof(step, source, followup, drawn):
                     return Followup(tuple(sent), effects), broken
             bundles = tuple(sent)
-        return Followup(bundles, effects), None
+        return Followup(bundles, _of_all(effects, bundle, bundles)), None
 
     def _proof(self, step: int, source: Bundle, followup: Followup, drawn: Draw) -> str | None:
         mutation = self.mutations[step]
         with name_errors(mutation, "guarantee"):
             broken = mutation.guarantee(source, followup, drawn)
         refuse_return(mutation, "guarantee", broken, str, type(None))
+        if broken is None and mutation.joint and followup.bundles:
+            broken = without_reason(source, followup.first, mutation.changes, followup.effects.unchanged) or None
         return None if broken is None else f"{name_of(type(mutation))}: {broken}"
+
+    def _refuse_unmet(self, bundle: Bundle, followup: Followup) -> None:
+        """Raise NotApplicable for a follow-up in which no sensor that the relation is about shows the change."""
+        reasons = followup.effects.unchanged
+        if followup.bundles and (why := unmet_need(bundle, followup.first, self._requires, reasons)):
+            raise NotApplicable(why)
 
     def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
         key = (bundle.episode, first, step)
@@ -228,12 +246,21 @@ def refuse_loose(mutation: Mutation, bundle: Bundle) -> None:
     if mutation.role == "control":
         return
     for wire in bundle.loose:
-        if SENSOR_OF.get(wire.type) in mutation.changes:
+        if ("radar" if wire.topic in bundle.radar_topics else SENSOR_OF.get(wire.type)) in mutation.changes:
             off_ms = (wire.stamp_ns - bundle.stamp_ns) / 1e6
             raise NotApplicable(
                 f"{wire.topic}: a frame {off_ms:+.0f} ms off the leading sensor's is of no instant of that and would "
                 "pass as it is"
             )
+
+
+def _of_all(effects: Effects, source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> Effects:
+    """Return the effects without the reasons of messages that another mutation changed."""
+    if not effects.unchanged or not sent:
+        return effects
+    first = sent[0][1]
+    untouched = {t for s in SENSORS for t in unchanged(messages_of(source, s), messages_of(first, s))}
+    return replace(effects, unchanged={t: why for t, why in effects.unchanged.items() if t in untouched})
 
 
 def _unfit(baseline: DerivedFollowup, followup: Followup) -> str | None:

@@ -22,14 +22,17 @@ from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.world_changes.base import ScenarioChange
 
 KINDS = ("necessary", "expected")
-REQUIRABLE = ("lidar", "lidar_only", "camera", "objects", "full_360", "map_free", "stateless", "tracks")
+REQUIRABLE = (
+    *("lidar", "lidar_only", "camera", "radar", "radar_only", "objects"),
+    *("full_360", "map_free", "stateless", "tracks"),
+)
 #: In addition: inputs of which one suffices.
 ALTERNATIVES = ("lidar or camera", "signals or camera", "route or camera")
 CONTROL = "identity"
 SHAM = "points_permuted"
-#: Sham for stacks with a camera and without a LiDAR.
+#: Sham for stacks with a camera alone.
 CAMERA_SHAM = "pixels_dithered"
-#: Sham for stacks with both.
+#: Sham for stacks with a camera and LiDARs or radars.
 JOINT_SHAM = "points_permuted_pixels_dithered"
 SHAMS = (SHAM, CAMERA_SHAM, JOINT_SHAM)
 #: Sham of the closed loop.
@@ -175,7 +178,7 @@ def sham_for(sensors: Collection[str]) -> str:
     """Return the sham for a stack with these sensors: one that changes all of them."""
     if "camera" not in sensors:
         return SHAM
-    return JOINT_SHAM if "lidar" in sensors else CAMERA_SHAM
+    return JOINT_SHAM if {"lidar", "radar"} & {*sensors} else CAMERA_SHAM
 
 
 def load_suite(names: Sequence[str], sham: str = SHAM, traits: OutputTraits | None = None) -> Suite:
@@ -216,11 +219,18 @@ def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
 def refuse_baseline(relation: Relation, owner: str) -> None:
     """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
+    One that changes transforms is refused, too: what sends over topics sends them as recorded.
+
     Raises:
         UsageError: it has one, or is one.
     """
     if relation.loop:
         raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
+    if any(mutation.about_transforms for mutation in relation.mutate):
+        raise UsageError(
+            f"{owner}: relation '{relation.id}' changes the transforms that the stack is given, which topics carry as "
+            "recorded; use `mt replay --transport inprocess` or `mt mutate`"
+        )
     if relation.baseline:
         raise UsageError(
             f"{owner}: relation '{relation.id}' has a baseline, so both arms are given a changed input, and the source "

@@ -99,8 +99,8 @@ def _axes(canvas: _Canvas) -> Iterator[str]:
     for x, (right, _) in zip(at, canvas.places(np.array([[x, 0.0] for x in at])), strict=True):
         room = canvas.scale * (at[1] - at[0]) > _UNIT if len(at) > 1 else True
         unit = (" m ahead" if room else " m") if x == at[-1] else ""
-        beside = min(right, width - _LETTER * len(unit))  # its end lies within the picture
-        yield f'<text x="{number(beside)}" y="{number(height + 13)}" text-anchor="middle">{x:g}{unit}</text>'
+        text_x = min(right, width - _LETTER * len(unit))  # its end lies within the picture
+        yield f'<text x="{number(text_x)}" y="{number(height + 13)}" text-anchor="middle">{x:g}{unit}</text>'
     at = [y for y in ticks(y0, y1, 6) if y0 + 0.5 < y < y1 - 0.5]
     for y, (_, down) in zip(at, canvas.places(np.array([[0.0, y] for y in at])), strict=True):
         yield f'<text class="wide" x="-4" y="{number(down + 4)}" text-anchor="end">{y:g}</text>'
@@ -117,8 +117,8 @@ def _points(canvas: _Canvas, xyz: Floats, added: Floats) -> str:
     hits[:, 1:] += hits[:, :-1].copy()
     image[:] = np.minimum(hits, 3)
     right, down = _pixels(canvas, added, columns, rows)
-    beside = range(-_ADDED_PX, _ADDED_PX + 1)
-    for dx, dy in ((dx, dy) for dx in beside for dy in beside if abs(dx) + abs(dy) < 2 * _ADDED_PX):
+    steps = range(-_ADDED_PX, _ADDED_PX + 1)
+    for dx, dy in ((dx, dy) for dx in steps for dy in steps if abs(dx) + abs(dy) < 2 * _ADDED_PX):
         image[np.clip(down + dy, 0, rows - 1), np.clip(right + dx, 0, columns - 1)] = len(_POINTS) - 1
     uri = indexed_png(image, _POINTS)
     return f'<image width="{number(width)}" height="{number(height)}" href="{uri}"/>'
@@ -132,8 +132,8 @@ def _few(canvas: _Canvas, added: Floats) -> Iterator[str]:
 
 def _pixels(canvas: _Canvas, xyz: Floats, columns: int, rows: int) -> tuple[npt.NDArray[np.int64], ...]:
     at = canvas.places(xyz[:, :2]) * _PIXELS
-    seen = at[((at >= 0) & (at < (columns, rows))).all(axis=1)].astype(np.int64)  # a place that is NaN is not seen
-    return seen[:, 0], seen[:, 1]
+    inside = at[((at >= 0) & (at < (columns, rows))).all(axis=1)].astype(np.int64)  # a place that is NaN is not seen
+    return inside[:, 0], inside[:, 1]
 
 
 def _zones(canvas: _Canvas, view: PairView) -> Iterator[str]:
@@ -172,24 +172,24 @@ def _marks(canvas: _Canvas, view: PairView) -> Iterator[str]:
 def _labels(canvas: _Canvas, view: PairView, boxes: Floats, labels: Texts, lost: str) -> Iterator[str]:
     """Yield what is lost and gained by name, then the classes of all other boxes where there is room for them."""
     taken: list[tuple[float, float, float, float]] = []
-    wanted = []
+    texts = []
     for places, name, what in ((view.lost_at, "lost", lost), (view.gained_at, "gained", " gained")):
-        wanted += [(place, f"{_label_of(place, view, name)}{what}".strip(), name) for place in places]
+        texts += [(place, f"{_label_of(place, view, name)}{what}".strip(), name) for place in places]
     special = np.concatenate([view.lost_at, view.gained_at]).reshape(-1, 2)
     for box, label in zip(boxes, labels, strict=False):
         # "unknown" is every label of a stack without classes: it would only hide what lies below.
         if str(label) != "unknown" and not (np.hypot(*(special - box[:2]).T) < _SAME_M).any():
-            wanted.append((box[:2], str(label), "wide"))
-    for place, text, name in wanted:
+            texts.append((box[:2], str(label), "wide"))
+    for place, text, name in texts:
         if not np.isfinite(place).all():
             continue
         (right, down), half = canvas.places(place)[0].tolist(), _LETTER * len(text) / 2.0
-        for beside in (-14.0, 22.0):
-            spot = (right - half, down + beside - _LINE, right + half, down + beside)
+        for offset in (-14.0, 22.0):
+            spot = (right - half, down + offset - _LINE, right + half, down + offset)
             if not any(_overlap(spot, other) for other in taken) and spot[1] >= 0.0:
                 taken.append(spot)
                 yield (
-                    f'<text class="halo {name}" x="{number(right)}" y="{number(down + beside)}" '
+                    f'<text class="halo {name}" x="{number(right)}" y="{number(down + offset)}" '
                     f'text-anchor="middle">{escape(text)}</text>'
                 )
                 break

@@ -52,8 +52,8 @@ def write_campaign_page(out: Path) -> Path:
     relations = {cell: each["relations"] for cell, each in summary["cells"].items()}
     charts = effect.charts(relations, {cell: cell.rpartition("-seed")[0] for cell in about["cells"]})
     links = {cell: _links(cell, worst.get(cell), directory) for cell, directory in directories.items()}
-    told = campaign_headline(summary)
-    pictured = _pictured(out, told, worst, relations)
+    context = campaign_headline(summary)
+    pictured = _pictured(out, context, worst, relations)
     page = (
         environment()
         .get_template("campaign.html.j2")
@@ -64,7 +64,7 @@ def write_campaign_page(out: Path) -> Path:
             symbols=SYMBOLS,
             relations=list(dict.fromkeys(name for each in about["cells"].values() for name in each["relations"])),
             links=links,
-            found=told.found,
+            found=context.found,
             next_steps=_steps(out, pictured),
             pictured=pictured,
             counted=counted,
@@ -86,14 +86,14 @@ def write_campaign_page(out: Path) -> Path:
 
 
 def _pictured(
-    out: Path, told: CampaignHeadline, worst: Mapping[str, Mapping[str, Line]], relations: Mapping[str, Any]
+    out: Path, summary: CampaignHeadline, worst: Mapping[str, Mapping[str, Line]], relations: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the worst pair of each relation of each cell with its pictures, that of the headline first."""
     lines = [(cell, line) for cell, by_relation in worst.items() for line in by_relation.values()]
 
     def place(one: tuple[str, Line]) -> tuple[bool, float, str]:
         cell, line = one
-        first = (cell, line["relation"]) == (told.cell, told.found.relation)
+        first = (cell, line["relation"]) == (summary.cell, summary.found.relation)
         return not first, -(relations[cell][line["relation"]]["rate"] or 0.0), cell
 
     return [
@@ -116,7 +116,7 @@ def _parts(pictures: bool, charts: bool, coverage: bool) -> list[tuple[str, str]
         (charts, "effects", "Effect of parameters"),
         (coverage, "coverage", "Coverage"),
     )
-    return [(anchor, name) for there, anchor, name in parts if there]
+    return [(anchor, name) for present, anchor, name in parts if present]
 
 
 def _steps(out: Path, pictured: Sequence[Mapping[str, Any]]) -> list[NextStep]:

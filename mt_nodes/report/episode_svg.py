@@ -161,18 +161,18 @@ def _hits(view: EpisodeView) -> Iterator[str]:
     for number, hit in enumerate(view.hits):
         x, y, c = hit.x_m, hit.y_m, _CROSS_M
         cross = path([(x - c, y - c), (x + c, y + c)], closed=False) + path([(x - c, y + c), (x + c, y - c)])
-        beside = _beside_the_road(view, hit)
-        leader = path([(x, y), (x, beside)], closed=False)
+        end_m = _road_end_m(view, hit)
+        leader = path([(x, y), (x, end_m)], closed=False)
         share = (x - left) / (right - left)
         anchor = "middle" if 0.2 < share < 0.8 else "start" if share <= 0.2 else "end"
         yield (
             f'<g class="hit {ARMS[hit.arm]}" data-hit="{number}"><path d="{cross}"/><path class="leader" d="{leader}"/>'
-            f'<text {_at(x, beside)} dy="{"-.3em" if hit.arm else "1em"}" text-anchor="{anchor}">{_speed(view, hit)}'
+            f'<text {_at(x, end_m)} dy="{"-.3em" if hit.arm else "1em"}" text-anchor="{anchor}">{_speed(view, hit)}'
             "</text></g>"
         )
 
 
-def _beside_the_road(view: EpisodeView, hit: CollisionMark) -> float:
+def _road_end_m(view: EpisodeView, hit: CollisionMark) -> float:
     """Return where the road near a collision ends, upwards (follow-up) or downwards (source), in metres."""
     side = 1.0 if hit.arm else -1.0
     ray = shapely.LineString([(hit.x_m, hit.y_m), (hit.x_m, hit.y_m + side * _MOST_BESIDE_M)])

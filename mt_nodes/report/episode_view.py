@@ -100,13 +100,13 @@ class EpisodeView:
     def of(cls, recorded: RecordedDrives, names: tuple[str, str] = NAMES) -> EpisodeView:
         """Transform a pair into the picture's frame."""
         after = recorded.settings[1]
-        here = Carry.between(after.scenario.ego.start, Pose(0.0, 0.0))
-        carries = (recorded.effects.carried.then(here), here)
+        to_picture = Carry.between(after.scenario.ego.start, Pose(0.0, 0.0))
+        carries = (recorded.effects.carried.then(to_picture), to_picture)
         arms = list(zip(recorded.drives, carries, strict=True))
         egos = [_ego(number, names[number], *arm) for number, arm in enumerate(arms)]
         others = [list(_others(number, *arm)) for number, arm in enumerate(arms)]
         return cls(
-            road=carried_road(after.road, here),
+            road=carried_road(after.road, to_picture),
             programmes=programmes(after.road, after.scenario.signals),
             times_s=(arms[0][0].trace.time_s, arms[1][0].trace.time_s),
             egos=(egos[0], egos[1]),
@@ -128,10 +128,10 @@ class EpisodeView:
         """Window: x min, y min, x max, y max in metres."""
         driven = np.concatenate([ego.rows[:, :2] for ego in self.egos])
         low, high = driven.min(axis=0) - _AROUND_M, driven.max(axis=0) + _AROUND_M
-        met = [body.rows[:, :2] for body in self.bodies]
-        near = [at[((at > low - _NEAR_M) & (at < high + _NEAR_M)).all(axis=1)] for at in met]
-        seen = np.concatenate([[low, high], *(place + side for place in near for side in (-2.0, 2.0))])
-        (x0, y0), (x1, y1) = seen.min(axis=0), seen.max(axis=0)
+        tracks = [body.rows[:, :2] for body in self.bodies]
+        near = [at[((at > low - _NEAR_M) & (at < high + _NEAR_M)).all(axis=1)] for at in tracks]
+        corners = np.concatenate([[low, high], *(place + side for place in near for side in (-2.0, 2.0))])
+        (x0, y0), (x1, y1) = corners.min(axis=0), corners.max(axis=0)
         more_x = max(0.0, _LEAST_M - (x1 - x0)) / 2.0
         more_y = max(0.0, _LEAST_HEIGHT * (x1 - x0 + 2.0 * more_x) - (y1 - y0)) / 2.0
         return float(x0 - more_x), float(y0 - more_y), float(x1 + more_x), float(y1 + more_y)

@@ -58,7 +58,7 @@ def _drive(drive: ScenarioTrace) -> str:
     unanswered = f", {silent} of {len(trace)} instants without a command" if silent else ""
     return (
         f"ended by {trace.ended} after {trace.time_s[-1]:.1f} s and {drive.way_m[-1]:.1f} m; "
-        f"{_tenths(speed.min())} to {_tenths(speed.max())} m/s{braked}{unanswered}; {'; '.join(_met(drive))}"
+        f"{_tenths(speed.min())} to {_tenths(speed.max())} m/s{braked}{unanswered}; {'; '.join(_collisions(drive))}"
     )
 
 
@@ -67,7 +67,7 @@ def _tenths(value: float) -> str:
     return f"{round(float(value), 1) + 0.0:.1f}"
 
 
-def _met(drive: ScenarioTrace) -> Iterator[str]:
+def _collisions(drive: ScenarioTrace) -> Iterator[str]:
     for collision in drive.trace.collisions:
         yield _hit(collision)
     if not drive.trace.collisions:

@@ -40,12 +40,12 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
         UsageError: a pair has no evidence.
         InfrastructureError: its evidence is damaged.
     """
-    wanted = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
-    if not wanted:
+    missing = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
+    if not missing:
         return
     record = read_record(results_dir)
-    details = _details(results_dir, {str(pair) for pair in wanted})
-    for pair in wanted:
+    details = _details(results_dir, {str(pair) for pair in missing})
+    for pair in missing:
         evidence = results_dir / "evidence" / evidence_name(pair)
         if not evidence.is_file():
             raise UsageError(f"{results_dir}: pair '{pair}' cannot be shown, it has no evidence: no {evidence}")

@@ -77,7 +77,7 @@ def write_report(
     experiment = None if described is None else tabulate(described, summary)
     viewers = episodes.viewers(results_dir, driven)
     front = next((drive for drive in viewers if drive["pair"] == worst), None)
-    told = {
+    context = {
         "name": results_dir.resolve().name,
         "found": found,
         "next_steps": next_steps(results_dir, replace(found, pair=worst)) if front or shown or not worst else [],
@@ -110,7 +110,7 @@ def write_report(
         "oracle_lines": oracle_lines,
     }
     path = results_dir / "report.html"
-    page = environment().get_template("report.html.j2").render(**told, parts=list(_parts(told)))
+    page = environment().get_template("report.html.j2").render(**context, parts=list(_parts(context)))
     path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
 
@@ -127,30 +127,30 @@ def _worst_first(relations: Mapping[str, Any], first: str) -> dict[str, Any]:
     return dict(sorted(relations.items(), key=lambda named: (named[0] != first, order.index(named[1]["outcome"]))))
 
 
-def _parts(told: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _parts(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield anchor and name of each part that the page has."""
-    yield ("shrunk", "Reduction") if told["shrunk"] else ("relations", "Relations")
-    if not told["front_drive"] and len(told["pictured"]) > 1:
+    yield ("shrunk", "Reduction") if context["shrunk"] else ("relations", "Relations")
+    if not context["front_drive"] and len(context["pictured"]) > 1:
         yield "more", "More violations"
-    if told["drives"]:
+    if context["drives"]:
         yield "drives", "Drives"
-    if told["packed"]:
+    if context["packed"]:
         yield "pairs", "All pairs"
-    if any("ground_truth" in relation for relation in told["relations"].values()):
+    if any("ground_truth" in relation for relation in context["relations"].values()):
         yield "ground-truth", "Ground truth"
     yield "statistics", "Statistics"
-    if told["coverage"]:
+    if context["coverage"]:
         yield "coverage", "Coverage"
     yield "settings", "Settings"
 
 
 def _first_of_each(shown: Sequence[Mapping[str, Any]], drives: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the pairs of the drives that are unfolded: the first of each relation that none is shown of yet."""
-    met = {drive["judged_for"] for drive in shown}
+    relations = {drive["judged_for"] for drive in shown}
     first: set[str] = set()
     for drive in drives:
-        if drive["arm"] == "relation" and drive["judged_for"] not in met:
-            met.add(drive["judged_for"])
+        if drive["arm"] == "relation" and drive["judged_for"] not in relations:
+            relations.add(drive["judged_for"])
             first.add(drive["pair"])
     return first
 

@@ -110,8 +110,8 @@ def write_experiment(directory: Path, table: Table) -> None:
 
 def categories(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the categories of a table: all, the paper's, then other classes of the stack."""
-    seen = {name for row in rows for name in row["counts"]}
-    return [c for c in CATEGORIES if c in seen] + sorted(seen - set(CATEGORIES))
+    counted = {name for row in rows for name in row["counts"]}
+    return [c for c in CATEGORIES if c in counted] + sorted(counted - set(CATEGORIES))
 
 
 def _row(n: int, name: str, relation: Mapping[str, Any]) -> Table:

@@ -47,11 +47,11 @@ class ReportTables:
 
     def write(self, summary: Mapping[str, Any]) -> Path:
         """Write all of it, ``summary.json`` being there, and return the report."""
-        told, out = self._reader.contents, self._out
-        write_pairs_csv(out / "pairs.csv", told.rows)
-        write_pairs_parquet(out / "pairs.parquet", told.rows)
+        journal, out = self._reader.contents, self._out
+        write_pairs_csv(out / "pairs.csv", journal.rows)
+        write_pairs_parquet(out / "pairs.parquet", journal.rows)
         write_junit(out / "junit.xml", summary)
-        return write_report(out, *self._shown, told)
+        return write_report(out, *self._shown, journal)
 
 
 def write_files(

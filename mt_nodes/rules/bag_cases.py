@@ -11,6 +11,7 @@ from typing import Any
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
+from mt_nodes.data.bags.topic_roles import SENSORS
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.engine.compatibility import incompatibility
@@ -44,7 +45,7 @@ class Recording:
     @cached_property
     def sensors(self) -> tuple[str, ...]:
         """Sensors of the bag that mutations can change."""
-        return tuple(sensors_of(self.bag, ("lidar", "camera"), self.topics))
+        return tuple(sensors_of(self.bag, SENSORS, self.topics))
 
     @cached_property
     def count(self) -> int:

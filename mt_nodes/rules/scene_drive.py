@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.messages import Bundle, Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.messages import Bundle, Odometry, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.relations.checks.trace_check import RoadStretch
 from mt_nodes.relations.facts.condition import HAS

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import shapely
 
-from mt_nodes.data.messages import Bundle, Odometry, SignalStates
+from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.messages import Bundle, Odometry
 from mt_nodes.data.outputs import Detections
 from mt_nodes.relations.facts.scene_facts import Fact, Facts
 from mt_nodes.rules.scene_objects import NEAR_M

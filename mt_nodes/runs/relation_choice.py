@@ -219,8 +219,8 @@ def _tagged(tag: str) -> tuple[str, ...]:
 
 
 def _matching(pattern: str, loop: bool) -> tuple[str, ...]:
-    here, elsewhere = (LOOP_FOLDER, FOLDER) if loop else (FOLDER, LOOP_FOLDER)
-    names = [*relation_names(here), *(_rule_names(loop) if pattern.startswith(RULE_BORN) else ())]
+    folder, elsewhere = (LOOP_FOLDER, FOLDER) if loop else (FOLDER, LOOP_FOLDER)
+    names = [*relation_names(folder), *(_rule_names(loop) if pattern.startswith(RULE_BORN) else ())]
     if found := tuple(name for name in names if fnmatchcase(name, pattern)):
         return found
     if other := [name for name in relation_names(elsewhere) if fnmatchcase(name, pattern)]:

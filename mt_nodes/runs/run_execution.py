@@ -67,7 +67,7 @@ class PairCounter:
 
 def execute_in(
     run: ExecutableRun,
-    here: Callable[[Callable[[Sequence[Verdict]], None]], Summary],
+    in_process: Callable[[Callable[[Sequence[Verdict]], None]], Summary],
     suite: Process | None,
     counter: PairCounter,
     afterwards: str,
@@ -75,7 +75,7 @@ def execute_in(
     """Execute a run and return its summary.
 
     Args:
-        here: executes the run in this process; called with what takes each group of verdicts.
+        in_process: executes the run in this process; called with what takes each group of verdicts.
         suite: process that executes the run; None: this one.
         afterwards: what the user can do if the suite ends early.
 
@@ -85,4 +85,4 @@ def execute_in(
     if suite is not None:
         return in_suite(suite, suite_stop_s(run.stack), counter.event, afterwards)
     (run.out / "console.log").touch()
-    return here(counter.verdicts)
+    return in_process(counter.verdicts)

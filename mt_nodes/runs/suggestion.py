@@ -23,7 +23,7 @@ from mt_nodes.stacks.stack import Stack
 #: Relations per trial, and trials at most.
 BATCH, TRIALS = 14, 3
 #: How a file begins that was written by us.
-MADE_BY = "# made by "
+HEADER_START = "# made by "
 _WHOLE_DRIVE = "it judges a drive as a whole, so a bag gives it one verdict"
 Summary = Mapping[str, Any]
 
@@ -84,7 +84,7 @@ class Suggestion:
         Args:
             command: that made it.
         """
-        head = (f"{MADE_BY}`{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
+        head = (f"{HEADER_START}`{command}`, for stack '{self.stack}'", *(f"# note: {note}" for note in self.notes))
         rows = (f"  - {one.word}  # {one.why}; {first_sentence(one.because)}" for one in self.relations)
         rest = (f"# {line}" for line in left_out_lines(self.left_out))
         return "\n".join((*head, "relations:", *rows, *rest)) + "\n"
@@ -157,11 +157,11 @@ class SuiteSearch:
 
     def _in_turns(self) -> list[SuggestedRelation]:
         """Return what was found, one of each family before the second of any."""
-        met: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         rounds = []
         for one in self.found:
-            met[one.family] += 1
-            rounds.append(met[one.family])
+            counts[one.family] += 1
+            rounds.append(counts[one.family])
         order = sorted(zip(rounds, range(len(self.found)), strict=True))
         return [self.found[at] for _, at in order]
 
@@ -196,7 +196,7 @@ def in_turns(relations: Sequence[Relation]) -> list[tuple[str, str]]:
         for family in (name for name in families if left[name]):
             best = min(left[family], key=lambda one: _place(one, taken))
             left[family].remove(best)
-            taken.update((_mutation(best), *_judged(best)))
+            taken.update((_mutation(best), *_judged_outputs(best)))
             order.append((best.id, family))
     return order
 
@@ -206,16 +206,16 @@ def _word(relation: Relation, name: str) -> str:
 
 
 def _place(relation: Relation, taken: Mapping[str, int]) -> tuple[int, int, bool, int, str]:
-    judged, quick = min(taken.get(role, 0) for role in _judged(relation)), suite_members("smoke")
+    decided, quick = min(taken.get(role, 0) for role in _judged_outputs(relation)), suite_members("smoke")
     rank = quick.index(relation.id) if relation.id in quick else len(quick)
-    return taken.get(_mutation(relation), 0), judged, relation.kind != "necessary", rank, relation.id
+    return taken.get(_mutation(relation), 0), decided, relation.kind != "necessary", rank, relation.id
 
 
 def _mutation(relation: Relation) -> str:
     return name_of(type(relation.mutate[0]))
 
 
-def _judged(relation: Relation) -> Iterable[str]:
+def _judged_outputs(relation: Relation) -> Iterable[str]:
     return relation.check.needs if relation.check and relation.check.needs else ("detections",)
 
 

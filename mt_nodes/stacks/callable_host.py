@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
 from mt_nodes.stacks.answer_tables import EXPECTED, is_table, plain_array, read_table
@@ -22,7 +23,7 @@ from mt_nodes.stacks.callables import load_callable, refuse_signature
 from mt_nodes.stacks.stack import Stack
 
 #: Keys of the inputs of a callable, by role.
-BY_ROLE = {"lidar": "points", "camera": "image", "camera_info": "camera_info", **{role: role for role in WORLD_TYPES}}
+BY_ROLE = {"lidar": "points", "camera": "image", **{role: role for role in ("camera_info", "radar", *WORLD_TYPES)}}
 
 #: The fields of a command that a callable may say by name.
 COMMAND = tuple(column.name for column in fields(Control) if column.name != "stamp_ns")
@@ -33,16 +34,17 @@ class CallableHost:
     """Feeds bundles to a Python callable; used in process and by the node that hosts callables.
 
     The callable takes points (N, 4) float32 ``x y z intensity`` (or an image (H, W, 3) uint8: red, green, blue,
-    whatever its encoding) and, if it has a parameter ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time
-    (None from an arm without one). It returns :class:`Detections`, :class:`Control`, :class:`ImageBoxes`,
-    several of these as an :class:`Output`, an array (M, 7…9) of ``x y z length width height yaw [score [class
-    number]]``, or a table with names: see :mod:`mt_nodes.stacks.answer_tables`.
+    whatever its encoding; or a radar's detections (N, 6) float32, see :func:`as_radar`) and, if it has a parameter
+    ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time (None from an arm without one). It returns
+    :class:`Detections`, :class:`Control`, :class:`ImageBoxes`, several of these as an :class:`Output`, an array
+    (M, 7…9) of ``x y z length width height yaw [score [class number]]``, or a table with names: see
+    :mod:`mt_nodes.stacks.answer_tables`.
 
-    A callable whose stack file has several inputs takes a mapping of one instant instead: ``points``, ``image`` and
-    ``camera_info`` (:class:`CameraInfo`), as far as the file has them, each a tuple where it has several topics of one
-    role, in its order. World inputs come under their role: ``objects`` (:class:`Detections`), ``odometry``
-    (:class:`~mt_nodes.data.messages.Odometry`), ``route`` (:class:`~mt_nodes.data.outputs.Path`), ``signals``
-    (:class:`~mt_nodes.data.messages.SignalStates`) and ``lanes`` (:class:`~mt_nodes.data.lanes.Lanes`).
+    A callable whose stack file has several inputs takes a mapping of one instant instead: ``points``, ``image``,
+    ``radar`` and ``camera_info`` (:class:`CameraInfo`), as far as the file has them, each a tuple where it has several
+    topics of one role, in its order. World inputs come under their role: ``objects`` (:class:`Detections`),
+    ``odometry`` (:class:`~mt_nodes.data.messages.Odometry`), ``route`` (:class:`~mt_nodes.data.outputs.Path`),
+    ``signals`` (:class:`~mt_nodes.data.lanes.SignalStates`) and ``lanes`` (:class:`~mt_nodes.data.lanes.Lanes`).
     """
 
     function: Callable[..., Any]
@@ -113,26 +115,26 @@ class CallableHost:
             f"mt_nodes.data.outputs, as outputs of the stack file promise {', '.join(self.stack.outputs)}"
         )
 
-    def _promised(self, said: Output) -> Output:
+    def _promised(self, output: Output) -> Output:
         """Return nothing seen as nothing of what the stack file promises: an empty list is of no kind."""
-        promised, seen, boxes = self.stack.outputs, said.detections, said.boxes
+        promised, detections, boxes = self.stack.outputs, output.detections, output.boxes
         if (
             boxes is None
-            and seen is not None
-            and not len(seen)
+            and detections is not None
+            and not len(detections)
             and "detections" not in promised
             and "boxes" in promised
         ):
-            return replace(said, detections=None, boxes=ImageBoxes.none(seen.frame_id, seen.stamp_ns))
+            return replace(output, detections=None, boxes=ImageBoxes.none(detections.frame_id, detections.stamp_ns))
         if (
-            seen is None
+            detections is None
             and boxes is not None
             and not len(boxes)
             and "boxes" not in promised
             and "detections" in promised
         ):
-            return replace(said, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
-        return said
+            return replace(output, boxes=None, detections=Detections.none(boxes.frame_id, boxes.stamp_ns))
+        return output
 
     def _by_role(self, sensors: Mapping[str, Message], transforms: TransformTree) -> dict[str, Any]:
         """Return the inputs of a callable with several: one value per role, a tuple for several topics of a role."""
@@ -143,6 +145,8 @@ class CallableHost:
         return given
 
     def _data(self, sensor: Message, transforms: TransformTree) -> Any:
+        if isinstance(sensor, Radar):
+            return as_radar(sensor, self.stack.points_frame or sensor.frame_id, transforms)
         if isinstance(sensor, Cloud):
             return as_points(sensor, self.stack.points_frame or sensor.frame_id, transforms)
         if isinstance(sensor, WorldMessage):
@@ -171,6 +175,18 @@ def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArra
     field = cloud.intensity_field
     points[:, 3] = cloud.points[field] if field else 0.0
     return points
+
+
+def as_radar(radar: Radar, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:
+    """Return a radar's detections (N, 6) float32 in the frame given.
+
+    The columns are x, y, z in metres, range rate in m/s (positive: away from the sensor), strength in dB, and the
+    azimuth in radians, about z of that frame, of the ray from the sensor, along which the range rate is measured.
+    """
+    matrix, xyz = transforms.lookup(frame, radar.frame_id), radar.xyz
+    ray = xyz @ matrix[:3, :3].T
+    columns = (ray + matrix[:3, 3], radar.doppler_mps, radar.strength_db, np.arctan2(ray[:, 1], ray[:, 0]))
+    return np.column_stack(columns).astype(np.float32)
 
 
 def as_command(value: Any) -> Control | Output | None:

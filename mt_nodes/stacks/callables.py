@@ -125,8 +125,8 @@ def _searched(error: Exception, stack: Stack) -> str:
     if not (isinstance(error, ModuleNotFoundError) and error.name == name):
         return ""
     places = dict.fromkeys(str(Path(p)) for p in (stack.directory, Path.cwd()) if str(p))
-    there = [file.stem for place in places for file in Path(place).glob("*.py")]
-    similar = difflib.get_close_matches(name, there, n=1)
+    modules = [file.stem for place in places for file in Path(place).glob("*.py")]
+    similar = difflib.get_close_matches(name, modules, n=1)
     hint = f"did you mean '{similar[0]}'?" if similar else f"expected {name}.py there"
     return f"; searched {', '.join(places)} and the installed packages; {hint}"
 

@@ -14,12 +14,12 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.message_packages import origin
 from mt_nodes.base.params import build
-from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 
-Said = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
+OutputPart = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
 
 
 class Adapter(ABC):
@@ -37,10 +37,10 @@ class Adapter(ABC):
         """Return the stamp that says which input this answers; None when the message carries none."""
 
     @abstractmethod
-    def decode(self, message: Any) -> Said:
+    def decode(self, message: Any) -> OutputPart:
         """Return what the message says."""
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, said: OutputPart) -> Any:
         """Return the message for an output of a hosted callable.
 
         Raises:
@@ -49,7 +49,7 @@ class Adapter(ABC):
         raise UsageError(f"{self.type} can be read but not published for a callable; choose another type")
 
     @classmethod
-    def told(cls) -> dict[str, str]:
+    def properties(cls) -> dict[str, str]:
         """Return what `mt list adapters` says beside type and role."""
         return {
             "confidence": "stamped" if cls.stamped else "headerless",

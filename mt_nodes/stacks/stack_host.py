@@ -111,9 +111,9 @@ class _Host:
             return StackReply(error=str(error), kind=kind)
         except BaseException as error:  # noqa: BLE001
             traceback.print_exc()
-            goes_on = isinstance(request, StackCall) and isinstance(error, Exception)
+            survives = isinstance(request, StackCall) and isinstance(error, Exception)
             return StackReply(
-                error=describe_raise(self.name, error), kind=StackCallError if goes_on else InfrastructureError
+                error=describe_raise(self.name, error), kind=StackCallError if survives else InfrastructureError
             )
 
     def _make(self, request: Make) -> StackReply:

@@ -20,9 +20,9 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.message_packages import remedy
-from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, Strip
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_stamp
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES

@@ -45,6 +45,7 @@ from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
@@ -83,7 +84,9 @@ def puppet_arm(
     (directory / "transforms.yaml").write_text("[]")
     plan = ArmPlan("source", None)
     process = stack_process(stack, plan, domain, directory, os.environ)
-    arm = RosArm(plan, domain, leased, stack, process, topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    arm = RosArm(
+        plan, ArmDomain(domain, leased), stack, process, ArmInputs(topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    )
     ending.callback(arm.stop)
     return arm
 
@@ -315,7 +318,13 @@ def test_a_stack_that_never_gets_ready_says_what_is_missing(ending: ExitStack, t
     idle = Stack(name="idle", command=("sh", "-c", "echo hello; exec sleep 600"), ready_timeout_s=3.0)
     process = stack_process(idle, ArmPlan("source", None), domains[2], tmp_path, os.environ)
     bundle = puppet_bundle(0)
-    arm = RosArm(ArmPlan("source", None), domains[2], True, idle, process, topics_of(bundle), frozenset({"/points"}))
+    arm = RosArm(
+        ArmPlan("source", None),
+        ArmDomain(domains[2]),
+        idle,
+        process,
+        ArmInputs(topics_of(bundle), frozenset({"/points"})),
+    )
     ending.callback(arm.stop)
     arm.start()
     with pytest.raises(InfrastructureError, match="not ready in the source arm") as caught:
@@ -359,7 +368,9 @@ def external_arm(ending: ExitStack, domain: int, prefix: str = "", **changes: An
     given = {"start": "external", "nodes": ("/own_stack",), "ready_timeout_s": LIMIT_S, "deadline_s": 1.0}
     stack = Stack(**{"name": "own", "stateless": True, "inputs": {"lidar": "/points"}, **given, **changes})
     plan = ArmPlan("source", domain, prefix)
-    arm = RosArm(plan, domain, False, stack, None, topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    arm = RosArm(
+        plan, ArmDomain(domain, False), stack, None, ArmInputs(topics_of(puppet_bundle(0)), frozenset({"/points"}))
+    )
     ending.callback(arm.stop)
     return arm
 
@@ -550,9 +561,9 @@ def test_nodes_that_are_allowed_and_the_suites_own_are_no_strangers(ending: Exit
     answer = arm.wait(arm.send(puppet_bundle(0), NOTHING))
     assert answer is not None and answer.status is Outcome.ANSWERED
     intruder = Peer(ending, domains[2], "intruder")
-    until(lambda: "/intruder" in arm._isolation.strangers())
+    until(lambda: "/intruder" in arm._isolation.unexpected_nodes())
     with pytest.raises(IsolationError, match="/intruder"):
-        arm.refuse_strangers()
+        arm.refuse_unexpected_nodes()
     assert intruder.node.get_name() == "intruder"
 
 

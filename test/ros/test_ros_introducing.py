@@ -24,6 +24,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introduction, qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S
 from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.message_classes import message_class
@@ -58,7 +59,7 @@ except (KeyboardInterrupt, rclpy.executors.ExternalShutdownException):
 def arm_of(ending: ExitStack, domain: int) -> RosArm:
     stack = Stack(name="own", start="external", stateless=True, inputs={"lidar": "/points"}, ready_timeout_s=LIMIT_S)
     topics, plan = topics_of(puppet_bundle(0)), ArmPlan("source", domain)
-    arm = RosArm(plan, domain, True, stack, None, topics, frozenset({"/points"}))
+    arm = RosArm(plan, ArmDomain(domain), stack, None, ArmInputs(topics, frozenset({"/points"})))
     ending.callback(arm.stop)
     arm.start()
     return arm
@@ -75,7 +76,7 @@ def test_a_stack_that_finds_us_later_than_we_find_it_loses_nothing(
     until(lambda: "made" in log.read_text())
     [pid] = children_of(child.pid)
     arm = arm_of(ending, domains[1])
-    until(lambda: arm._listener._downgrade and arm._publisher.heard("/points"))
+    until(lambda: arm._listener._downgrade and arm._publisher.subscriber_count("/points"))
     with halted(discovering(pid, domains[1]), lambda: wait_until(lambda: any(arm._monitor.clients), 3.0)):
         arm.ready()
         ticket = arm.send(puppet_bundle(0), frozenset())

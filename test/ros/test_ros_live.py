@@ -140,7 +140,7 @@ def test_taps_hand_on_what_is_no_sensors_byte_for_byte_the_clock_and_what_was_sa
     stack = build(Stack, {**STACK, "name": "tiny", "needs": ["/note", "/map_name"]}, "test")
     topics = LiveTopics(listener, stack, "true")
     until(lambda: not topics.missing())
-    beside = topics.beside()
+    beside = topics.other_topics()
     assert beside["/map_name"].latched and not beside["/note"].latched
     assert set(beside) == {"/note", "/map_name", "/clock"}
     LiveTaps(listener, stack, beside, TransformTree(), taken)
@@ -177,10 +177,10 @@ def test_the_clock_is_handed_on_where_there_is_one(
 ) -> None:
     node = Peer(ending, domains[1], live_suite.TAP_NODE).node
     topics = LiveTopics(node, build(Stack, {**STACK, "name": "tiny"}, "test"), clock)
-    assert topics.missing() == (["/clock"] if clock == "true" else []) and not topics.beside()
+    assert topics.missing() == (["/clock"] if clock == "true" else []) and not topics.other_topics()
     Live(ending, domains[1], clock=True)
     until(lambda: node.count_publishers("/clock") and not topics.missing())
-    assert set(topics.beside()) == found
+    assert set(topics.other_topics()) == found
 
 
 def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(

@@ -34,6 +34,7 @@ from mt_nodes.engine.pairing import Ticket
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introduction, qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.message_classes import message_class
@@ -158,7 +159,9 @@ def arm(ending: ExitStack, domains: Any) -> Callable[..., ExternalArm]:
         stack = build(Stack, {"name": "x", **file}, "test")
         plan = ArmPlan("followup", domains[2])
         arrivals = Arrivals(stack.answers, stack.match, 0.1)
-        arm = ExternalArm(plan, domains[2], False, stack, None, {}, frozenset(), arrivals=arrivals)
+        arm = ExternalArm(
+            plan, ArmDomain(domains[2], False), stack, None, ArmInputs({}, frozenset()), arrivals=arrivals
+        )
         ending.callback(arm.stop)
         return arm
 
@@ -222,7 +225,9 @@ def external_arm(ending: ExitStack, domains: Any, deadline_s: float = 0.2) -> Ex
     stack = build(Stack, {"name": "x", **STACK, **external(domains, deadline_s=deadline_s)}, "test")
     given = topics_of(puppet_bundle(0))
     plan, arrivals = ArmPlan("followup", domains[2]), Arrivals(stack.answers, stack.match, 0.1)
-    arm = ExternalArm(plan, domains[2], True, stack, None, given, frozenset({"/points"}), arrivals=arrivals)
+    arm = ExternalArm(
+        plan, ArmDomain(domains[2]), stack, None, ArmInputs(given, frozenset({"/points"})), arrivals=arrivals
+    )
     ending.callback(arm.stop)
     return arm
 

@@ -81,7 +81,12 @@ def test_the_replayer_plays_every_topic_at_its_pace_and_ends(
     clock = peer.listen("rosgraph_msgs/msg/Clock", "/clock", qos.CLOCK)
     until(lambda: node.count_subscribers("/clock"))
     others = {t: peer.listen(name, t, qos.REPLAY, raw=True) for t, name in topics.items() if t != "/points"}
-    until(lambda: all(node._publisher.heard(t) for t in others) and node._sim_clock._publisher.get_subscription_count())
+    until(
+        lambda: (
+            all(node._publisher.subscriber_count(t) for t in others)
+            and node._sim_clock._publisher.get_subscription_count()
+        )
+    )
     assert node.sent == 0, "held until somebody subscribes to the leading topic"
     heard = {**others, "/points": peer.listen(topics["/points"], "/points", qos.REPLAY, raw=True)}
     began = time.monotonic()

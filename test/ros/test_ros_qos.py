@@ -16,6 +16,7 @@ from test_ros_arm import NOTHING, OwnStack, boxes_of
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.qos import ANSWERS, REPLAY, describe, load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack
@@ -91,7 +92,7 @@ def arm_of(ending: ExitStack, domain: int, profile: QoSProfile = REPLAY) -> RosA
         ready_timeout_s=LIMIT_S,
     )
     topics, plan = topics_of(puppet_bundle(0)), ArmPlan("source", domain)
-    arm = RosArm(plan, domain, True, stack, None, topics, frozenset({"/points"}), {"/points": profile})
+    arm = RosArm(plan, ArmDomain(domain), stack, None, ArmInputs(topics, frozenset({"/points"}), {"/points": profile}))
     ending.callback(arm.stop)
     arm.start()
     return arm

@@ -34,6 +34,7 @@ from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.engine.send_order import split_followup
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
 from mt_nodes.nodes.ros_arm import RosArm
@@ -57,14 +58,14 @@ class Played:
         plan = ArmPlan("source", None)
         process = stack_process(stack, plan, domain, place, os.environ)
         topics = {topic: as_recorded(topic, row) for topic, row in info.items() if topic != "/tf_static"}
-        self.arm = RosArm(plan, domain, True, stack, process, topics, frozenset(TOPICS))
+        self.arm = RosArm(plan, ArmDomain(domain), stack, process, ArmInputs(topics, frozenset(TOPICS)))
         ending.callback(self.arm.stop)
         self.here = started_arm("here", stack, {topic: topic for topic in TOPICS})
         self.arm.start()
         self.arm.ready()
         peer = Peer(ending, domain)
         self.heard: dict[str, Heard] = {t: peer.listen(topics[t].type, t, qos.REPLAY, raw=True) for t in TOPICS}
-        until(lambda: all(self.arm._publisher.heard(topic) == 2 for topic in TOPICS), "stack and tester")
+        until(lambda: all(self.arm._publisher.subscriber_count(topic) == 2 for topic in TOPICS), "stack and tester")
         until(lambda: all(heard.matched() for heard in self.heard.values()), "and the tester knows of it")
 
     def asked(self, bundle: Bundle, changed: frozenset[str] = frozenset()) -> tuple[Any, Any]:
@@ -252,8 +253,13 @@ def test_the_replayer_plays_cameras_alone(ending: ExitStack, domains: tuple[int,
     ending.callback(node.destroy_node)
     peer = Peer(ending, domains[0])
     heard = {row.topic: peer.listen(row.type, row.topic, qos.REPLAY, raw=True) for row in rows[:2]}
-    until(lambda: all(node._publisher.heard(t) and h.matched() for t, h in heard.items()), "for both sides to know")
-    assert all((node._publisher.heard(t), h.matched()) == (1, 1) for t, h in heard.items()), "and nobody else is there"
+    until(
+        lambda: all(node._publisher.subscriber_count(t) and h.matched() for t, h in heard.items()),
+        "for both sides to know",
+    )
+    assert all((node._publisher.subscriber_count(t), h.matched()) == (1, 1) for t, h in heard.items()), (
+        "and nobody else is there"
+    )
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     for _ in iter(lambda: node.finished, True):

@@ -133,7 +133,7 @@ def realtime(rate: float = 1.0, **rest: Any) -> tuple[RealtimePace, Shown]:
 
 
 def said(pace: Any, command: Control, role: str = "control", stamp_ns: int | None = None) -> None:
-    pace.inbox.put(role, stamp_ns, SimpleNamespace(said=command))
+    pace.inbox.put(role, stamp_ns, SimpleNamespace(part=command))
 
 
 def test_in_real_time_a_command_counts_from_when_it_came() -> None:

@@ -28,6 +28,7 @@ from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import BundlePublisher
 from mt_nodes.nodes.convert import reader_of, topics_of_world, world_to_message
 from mt_nodes.nodes.message_classes import decode
@@ -43,7 +44,7 @@ def hosted(ending: ExitStack, stack: Stack, directory: Path, domain: int) -> Ros
     (directory / "transforms.yaml").write_text("[]")
     plan, topics = ArmPlan("source", None), topics_of_world(stack)
     process = stack_process(stack, plan, domain, directory, os.environ)
-    arm = RosArm(plan, domain, True, stack, process, topics, frozenset(topics))
+    arm = RosArm(plan, ArmDomain(domain), stack, process, ArmInputs(topics, frozenset(topics)))
     ending.callback(arm.stop)
     arm.start()
     arm.ready()
@@ -100,7 +101,7 @@ def test_a_stack_gets_the_type_that_its_file_names(domains: tuple[int, ...], end
     publisher = BundlePublisher(
         peer.node, {topic: ReplayedTopic(topic, "geometry_msgs/msg/PoseArray")}, frozenset((topic,))
     )
-    until(lambda: publisher.heard(topic) and heard.matched(), "both have found each other")
+    until(lambda: publisher.subscriber_count(topic) and heard.matched(), "both have found each other")
     publisher.publish(bundle, NOTHING)
     [message] = heard.wait(1)
     assert [(p.position.x, p.position.y) for p in message.poses] == [(30.0, 4.0), (9.0, -1.0)]

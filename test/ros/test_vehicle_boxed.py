@@ -21,6 +21,7 @@ from mt_nodes.base.safety_settings import Actuators, BoxSettings
 from mt_nodes.engine.arm import restart, start
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, stack_process
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
@@ -59,7 +60,7 @@ def arm(ending: ExitStack, tmp_path: Path, domains: tuple[int, ...]) -> Made:
             process, stack, domains[1], topics, ["/points"], BoxSettings(use="required"), actuators, observers
         )
         bridge = bridge_process(inside, tmp_path / "box.json", os.environ)
-        one = RosArm(plan, domains[1], True, stack, bridge, topics, frozenset({"/points"}))
+        one = RosArm(plan, ArmDomain(domains[1]), stack, bridge, ArmInputs(topics, frozenset({"/points"})))
         ending.callback(one.stop)
         return one
 

@@ -157,7 +157,7 @@ def test_nothing_is_sent_before_it_is_known_that_nobody_else_does(
         since_s = time.monotonic() - began_s
         return f"{TOPIC}: is published by /{names[since_s > 2.0]}" * (since_s > 1.0)
 
-    monkeypatch.setattr(module, "strangers_on", found)
+    monkeypatch.setattr(module, "other_publishers", found)
     relay = relay_here()
     assert wait_until(lambda: relay.failure is not None, LONG_S)
     assert isinstance(relay.failure, IsolationError) and "/driver" in str(relay.failure)

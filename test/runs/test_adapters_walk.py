@@ -17,9 +17,9 @@ from rosbags.interfaces import Nodetype
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli import catalogue
-from mt_nodes.data.lanes import Lanes
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import set_stamp
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
 from mt_nodes.stacks.message_adapter import Adapter
 

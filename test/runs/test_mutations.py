@@ -83,7 +83,8 @@ def said(followup: Followup | None) -> list[Any] | None:
 
 def content(bundle: Bundle) -> list[Any]:
     clouds = [(c.topic, c.stamp_ns, c.frame_id, c.points.dtype, c.height, c.raw.tobytes()) for c in bundle.clouds]
-    return clouds + [(i.topic, i.stamp_ns, i.encoding, i.pixels.tobytes()) for i in bundle.images]
+    given = [(t.child, t.matrix.tobytes()) for t in bundle.transforms.given.transforms]
+    return clouds + given + [(i.topic, i.stamp_ns, i.encoding, i.pixels.tobytes()) for i in bundle.images]
 
 
 @pytest.fixture(params=CATALOGUE, ids=str)

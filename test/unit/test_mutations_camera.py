@@ -125,7 +125,8 @@ def test_survives_odd_bundles_or_says_why(mutation: Mutation) -> None:
         else:
             proven = mutation.guarantee(bundle, followup, draw)
             assert proven is None, proven
-            assert bundle is not odd[1], "a picture of one grey shows nothing that could be told"
+            shows = isinstance(mutation, ChangesImages)
+            assert not (shows and bundle is odd[1]), "a picture of one grey shows nothing that could be told"
 
 
 def with_image(followup: Followup, image: Image) -> Followup:
@@ -148,8 +149,9 @@ def test_the_guarantee_fails_on_a_broken_copy(mutation: Mutation) -> None:
 
 
 def test_where_it_says_that_nothing_changes_a_change_is_found(mutation: Mutation) -> None:
+    if not isinstance(mutation, ChangesImages):
+        pytest.skip("it changes no pixel")
     for bundle in (street_in("bgr8"), street_in("jpeg")):
-        assert isinstance(mutation, ChangesImages)
         followup, draw = derive(mutation, bundle)
         view = View.of(bundle, bundle.images[0])
         where = mutation.affected(view, of_image(draw, view.image))

@@ -15,8 +15,8 @@ from told_worlds import PERIOD_NS, START_NS, lanes_of, lights, people, street
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build
-from mt_nodes.data.lanes import Lanes, Strip
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.lanes import Lanes, SignalStates, Strip
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Path
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free

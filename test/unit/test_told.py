@@ -20,7 +20,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
-from mt_nodes.data.messages import Cloud, Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.messages import Cloud, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import WORLD_TYPES, WorldTopic
 from mt_nodes.engine import ledger
@@ -98,7 +99,7 @@ def test_what_is_saved_is_read_back(stack: Callable[..., Stack], tmp_path: Path)
         ({"objects": {"tpic": "/a"}}, "inputs.objects: unknown parameter 'tpic'; did you mean 'topic'"),
         ({"objects": "a"}, "inputs.objects.topic: got 'a', expected an absolute topic"),
         ({"objects": "/a", "route": "/a"}, "got /a more than once"),
-        ({"odometry": None}, "got odometry, expected lidar or camera among them, or objects"),
+        ({"odometry": None}, "got odometry, expected lidar, camera or radar among them, or objects"),
         ({"lidar": {"topic": "/a", "type": "b/msg/C"}}, "inputs.lidar: got .* expected an absolute topic"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 from geometry_msgs.msg import Point32
 from sensor_msgs.msg import ChannelFloat32, PointCloud
 
-from mt_nodes.plugin import Detections, Said, StampedAdapter, set_header
+from mt_nodes.plugin import Detections, OutputPart, StampedAdapter, set_header
 
 CHANNELS = ("length", "width", "height", "yaw", "score")
 
@@ -38,11 +38,11 @@ class PointCloudObstacles(StampedAdapter):
         stamp_ns = self.stamp_ns(message)
         return Detections.make(message.header.frame_id, stamp_ns, center_m, np.stack(size_m, 1), yaw_rad, score=score)
 
-    def encode(self, said: Said) -> PointCloud:
+    def encode(self, output: OutputPart) -> PointCloud:
         """Return the message; only a Python callable under test needs this."""
-        assert isinstance(said, Detections)
-        message = PointCloud(points=[Point32(x=x, y=y, z=z) for x, y, z in said.center_m.tolist()])
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        columns = zip(CHANNELS, (*said.size_m.T, said.yaw_rad, said.score), strict=True)
+        assert isinstance(output, Detections)
+        message = PointCloud(points=[Point32(x=x, y=y, z=z) for x, y, z in output.center_m.tolist()])
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        columns = zip(CHANNELS, (*output.size_m.T, output.yaw_rad, output.score), strict=True)
         message.channels = [ChannelFloat32(name=name, values=column.tolist()) for name, column in columns]
         return message

@@ -30,18 +30,18 @@ class _Storage(McapWriter):
 
     def __init__(self, path: Path, compression: CompressionMode) -> None:
         super().__init__(path, compression)
-        self._goes_on = bool(self.compression)
-        if self._goes_on:
+        self._one_chunk = bool(self.compression)
+        if self._one_chunk:
             self.compressor = partial(cast(Any, self.compressor), options=_LONG_DISTANCE)
 
     def close_chunk(self) -> None:
         """Leave the chunk open until the file is complete."""
-        if not self._goes_on:
+        if not self._one_chunk:
             super().close_chunk()
 
     def close(self, version: int, metadata: str) -> None:
         """Finish the file."""
-        self._goes_on = False
+        self._one_chunk = False
         super().close(version, metadata)
 
 

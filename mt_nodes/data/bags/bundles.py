@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,23 +14,28 @@ from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
-from mt_nodes.data.bags.topic_roles import Roles, candidates, choose
+from mt_nodes.data.bags.topic_roles import SENSORS, Roles, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_codec import radar_from_msg
+from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
+from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
 from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
 
-_SENSORS = ("lidar", "camera", "camera_info")
+_SENSORS = ("lidar", "camera", "camera_info", "radar")
 #: Message type -> part of a bundle, and its decoder.
 DECODERS = {
     codec.POINT_CLOUD: ("clouds", codec.cloud_from_msg),
     codec.IMAGE: ("images", codec.image_from_msg),
     codec.COMPRESSED_IMAGE: ("images", codec.image_from_msg),
     codec.CAMERA_INFO: ("camera_infos", codec.camera_info_from_msg),
+    **dict.fromkeys((RADAR_SCAN, RADAR_TRACKS), ("radars", radar_from_msg)),
 }
 
 
@@ -64,7 +69,8 @@ class Source(Protocol):
 class BagSource:
     """The bundles of a bag, in order; can be iterated again and again, one iteration at a time.
 
-    The leading sensor (the LiDAR, or the camera when no LiDAR is required or given) makes one bundle a message. Of
+    The leading sensor (the LiDAR, else the camera, else the radar, as far as required or given) makes one bundle a
+    message. Of
     every other sensor the message joins whose header stamp is nearest, at most half a period (50 ms while that is not
     known) away. Every recorded message goes out with exactly one bundle, in ``wires``: sensors with theirs, all else
     (frames that joined none, too) with the first bundle whose leading message was recorded after it, the last ones
@@ -74,14 +80,15 @@ class BagSource:
 
     Args:
         path: bag directory, ``.mcap``, ``.db3`` or ``.bag`` file, or a data set such as ``kitti:DIR``.
-        topics: role (``lidar``, ``camera``, ``camera_info``, ``region``) -> topic, or several with commas between them,
-            where there are several candidates.
+        topics: role (``lidar``, ``camera``, ``camera_info``, ``radar``, ``region``) -> topic, or several with commas
+            between them, where there are several candidates.
         transforms: the user's, which stand above the bag's.
         episode: number that the bundles carry.
         limit: bundles to give at most.
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
         track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
+        intensities: topic -> intensity convention, or field -> convention; others are recognised, once a topic.
 
     Raises:
         UsageError: no such bag; a role without or with several candidates.
@@ -99,11 +106,12 @@ class BagSource:
         require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
         pictures: bool = False,
         track: EgoTrack | None = None,
+        intensities: Intensities | None = None,
     ) -> None:
         given = topics or {}
         self._track = track or EgoTrack()
         self.reader = open_recording(path)
-        self.info: dict[str, Topic] = self.reader.topics
+        self.info: dict[str, Topic] = topics_of(self.reader)
         try:
             self.roles = choose(self.info, given, require, str(path), self._frame_of)
         except UsageError as error:
@@ -111,17 +119,19 @@ class BagSource:
                 raise InfrastructureError(f"{error}; the bag is damaged: {self.reader.damage}") from error
             raise
         takes = require if isinstance(require, Mapping) else (*require, *given)
-        leads = [role for role in ("lidar", "camera") if role in takes]
+        leads = [role for role in SENSORS if role in takes]
         if not leads:
-            raise UsageError(f"{path}: got roles {', '.join(require) or '(none)'}, expected lidar or camera among them")
+            expected = f"expected {' or '.join(SENSORS)} among them"
+            raise UsageError(f"{path}: got roles {', '.join(require) or '(none)'}, {expected}")
         self.lead = self.roles[leads[0]][0]
         self._required = self._topics({*require, *given})
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
-        looks = known and "camera" in require and "lidar" not in require
-        self._beside = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
+        looks = known and {"camera", "radar"} & {*require} and "lidar" not in require
+        self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
+        self._intensities = intensities or {}
 
     def __enter__(self) -> BagSource:
         return self
@@ -145,15 +155,15 @@ class BagSource:
         Raises:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
-        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._beside, self._regions)
-        buffer = TransformBuffer(self._transforms)
+        gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
+        buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
             self._track.upcoming = partial(self._cloud_after, gathered)
-            reading = self._reading(index, moment, buffer.at(moment.stamp_ns))
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
             yield reading
@@ -211,28 +221,29 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle | Unreadable:
         try:
-            return self._bundle(index, moment, tree)
+            return self._bundle(index, moment, tree, book)
         except MtError as error:
             known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
-        decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": []}
-        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._beside):
-            kind, decode = DECODERS[wire.type]
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle:
+        decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
+        radars = self._topics(["radar"])
+        for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):
+            kind, decode = ("radars", radar_from_msg) if wire.topic in radars else DECODERS[wire.type]
             try:
                 message: Any = decode(wire.topic, codec.decode(wire.type, wire.cdr))
                 if self._pictures and isinstance(message, Image):
                     pictured(message)
                 decoded[kind].append(message)
             except MtError as error:
-                if wire.topic in self._required - self._beside:
+                if wire.topic in self._required - self._depth_topics:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
-        clouds, joined = messages["clouds"], set(map(id, moment.sensors))
+        clouds, joined = tuple(map(book.read, messages["clouds"])), set(map(id, moment.sensors))
         return Bundle(
             self._episode,
             index,
@@ -240,11 +251,13 @@ class BagSource:
             transforms=tree,
             wires=tuple(moment.wires),
             regions=moment.regions,
-            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._beside),
-            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._beside),
+            clouds=tuple(cloud for cloud in clouds if cloud.topic not in self._depth_topics),
+            extra_clouds=tuple(cloud for cloud in clouds if cloud.topic in self._depth_topics),
             loose=tuple(w for w in moment.wires if w.topic in self._taken and id(w) not in joined),
             images=messages["images"],
             camera_infos=messages["camera_infos"],
+            radars=messages["radars"],
+            radar_topics=frozenset(radars),
             truth=self.reader.labels(moment.stamp_ns),
             track=self._track,
         )
@@ -258,7 +271,23 @@ def sensors_of(bag: Path, wanted: Iterable[str], given: Mapping[str, str]) -> li
     """
     roles = list(wanted)
     with open_recording(bag) as reader:
-        return [role for role in roles if role in given or candidates(role, reader.topics)] or roles
+        topics = topics_of(reader)
+        return [role for role in roles if role in given or candidates(role, topics)] or roles
+
+
+def topics_of(reader: RecordingReader) -> dict[str, Topic]:
+    """Return the topics of a recording by name; of point clouds the first one tells whether they are a radar's.
+
+    One that cannot be read is taken for a LiDAR's, whose decoder says what is wrong with it.
+    """
+    topics = dict(reader.topics)
+    for name, topic in topics.items():
+        if topic.type == codec.POINT_CLOUD and topic.radar is None and topic.count:
+            with suppress(MtError):
+                first = next(iter(reader.wires({name})), None)
+                if first is not None and is_radar(f.name for f in codec.decode(first.type, first.cdr).fields):
+                    topics[name] = replace(topic, radar=True)
+    return topics
 
 
 def write_bundles(path: Path, bundles: Iterable[Bundle], storage: str = "mcap") -> None:

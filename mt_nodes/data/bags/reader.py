@@ -34,11 +34,15 @@ UNKNOWN_HASH = "RIHS01_" + "0" * 64
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic of a bag: ROS 2 type name, number of messages, offered QoS (empty if not recorded)."""
+    """A topic of a bag: ROS 2 type name, number of messages, offered QoS (empty if not recorded).
+
+    ``radar`` is whether its point clouds are a radar's, None where nobody has looked.
+    """
 
     type: str
     count: int
     qos: tuple[Qos, ...]
+    radar: bool | None = None
 
     @property
     def latched(self) -> bool:

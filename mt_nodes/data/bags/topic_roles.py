@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 
 if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes long to import
     from mt_nodes.data.bags.reader import Topic
@@ -17,11 +18,12 @@ if TYPE_CHECKING:  # a stack's process reads no bag, and what reads one takes lo
 ROLES = {
     "lidar": (codec.POINT_CLOUD,),
     "camera": (codec.IMAGE, codec.COMPRESSED_IMAGE),
+    "radar": (codec.POINT_CLOUD, RADAR_SCAN, RADAR_TRACKS),
     "camera_info": (codec.CAMERA_INFO,),
     "region": (codec.POLYGON,),
 }
 #: Roles whose messages a stack can be tested by alone.
-SENSORS = ("lidar", "camera")
+SENSORS = ("lidar", "camera", "radar")
 Roles = dict[str, tuple[str, ...]]
 
 
@@ -38,8 +40,14 @@ class MissingSensor(UsageError):
 
 
 def candidates(role: str, topics: Mapping[str, Topic]) -> list[str]:
-    """Return the topics that fit a role and have messages."""
-    return sorted(name for name, topic in topics.items() if topic.type in ROLES[role] and topic.count)
+    """Return the topics that fit a role and have messages; the fields of a point cloud tell a radar from a LiDAR."""
+    return sorted(
+        name
+        for name, topic in topics.items()
+        if topic.type in ROLES[role]
+        and topic.count
+        and (topic.type != codec.POINT_CLOUD or bool(topic.radar) == (role == "radar"))
+    )
 
 
 def split(given: Mapping[str, str]) -> Roles:
@@ -72,7 +80,7 @@ def choose(
         UsageError: a given role or topic does not exist or does not fit; a required role has no or several candidates,
             or another number of topics than the stack takes.
     """
-    wanted: Mapping[str, Sequence[str]] = require if isinstance(require, Mapping) else {}
+    taken: Mapping[str, Sequence[str]] = require if isinstance(require, Mapping) else {}
     chosen = split(given)
     for role, names in chosen.items():
         _refuse_misfit(role, names, topics, bag)
@@ -80,14 +88,14 @@ def choose(
         found = candidates(role, topics)
         if role == "camera_info" and "camera" in chosen:
             chosen[role] = _infos(chosen["camera"], found, frame_of)
-        elif len(wanted.get(role, ())) > 1 and set(wanted[role]) <= set(found):
-            chosen[role] = tuple(wanted[role])
+        elif len(taken.get(role, ())) > 1 and set(taken[role]) <= set(found):
+            chosen[role] = tuple(taken[role])
         elif len(found) == 1:
             chosen[role] = (found[0],)
     chosen = {role: names for role, names in chosen.items() if names}
     for role in require:
-        if len(chosen.get(role, ())) != len(wanted.get(role, "1")) and not (role in chosen and not wanted):
-            text = _unclear(role, chosen.get(role, ()), wanted.get(role, ()), topics, bag)
+        if len(chosen.get(role, ())) != len(taken.get(role, "1")) and not (role in chosen and not taken):
+            text = _unclear(role, chosen.get(role, ()), taken.get(role, ()), topics, bag)
             if role not in SENSORS or candidates(role, topics):
                 raise UsageError(text)
             raise MissingSensor(text, [each for each in ROLES if candidates(each, topics)])
@@ -102,11 +110,11 @@ def _infos(cameras: Sequence[str], found: Sequence[str], frame_of: Callable[[str
         return tuple(found)
     left = {camera: [t for t in found if t.rpartition("/")[0] == camera.rpartition("/")[0]] for camera in cameras}
     frames: dict[str, str | None] = {}
-    for camera in (c for c, beside in left.items() if len(beside) != 1):
+    for camera in (c for c, infos in left.items() if len(infos) != 1):
         frames = frames or {topic: frame_of(topic) for topic in found}
         frame = frame_of(camera)
         left[camera] = [topic for topic in found if frame and frames[topic] == frame]
-    return tuple(beside[0] for beside in left.values() if len(beside) == 1)
+    return tuple(infos[0] for infos in left.values() if len(infos) == 1)
 
 
 def _refuse_misfit(role: str, names: Sequence[str], topics: Mapping[str, Topic], bag: str) -> None:
@@ -127,15 +135,15 @@ def _refuse_misfit(role: str, names: Sequence[str], topics: Mapping[str, Topic],
             )
 
 
-def _unclear(role: str, chosen: Sequence[str], wanted: Sequence[str], topics: Mapping[str, Topic], bag: str) -> str:
+def _unclear(role: str, chosen: Sequence[str], taken: Sequence[str], topics: Mapping[str, Topic], bag: str) -> str:
     found = candidates(role, topics)
     listed = _listed({name: topics[name] for name in found})
     if not found:
         return f"{bag}: no messages of type {' or '.join(ROLES[role])} for the {role}; the bag has {_listed(topics)}"
-    if len(wanted) > 1 or len(chosen) > 1:
+    if len(taken) > 1 or len(chosen) > 1:
         got = f"got {len(chosen)} ({', '.join(chosen) or 'none chosen'})"
         order = f"; name them in its order with --topic {role}=TOPIC,TOPIC out of {listed}"
-        return f"{bag}: the stack takes {len(wanted)} topics as {role} ({', '.join(wanted)}), {got}{order}"
+        return f"{bag}: the stack takes {len(taken)} topics as {role} ({', '.join(taken)}), {got}{order}"
     return f"{bag}: several topics can be the {role}: {listed}; choose with --topic {role}=TOPIC"
 
 

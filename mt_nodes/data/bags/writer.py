@@ -101,8 +101,8 @@ class _Staged:
 
     def close(self, complete: bool) -> None:
         if complete:
-            made = self.path / f"{self.path.name}.mcap" if self._path.suffix == ".mcap" else self.path
-            made.replace(self._path)
+            staged = self.path / f"{self.path.name}.mcap" if self._path.suffix == ".mcap" else self.path
+            staged.replace(self._path)
         shutil.rmtree(self._aside)
 
 

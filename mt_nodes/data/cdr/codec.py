@@ -17,8 +17,11 @@ from rosbags.typesys import Stores, get_typestore
 from rosbags.typesys.store import Typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.cdr import radar_messages
 from mt_nodes.data.cdr.point_fields import Field, fields_of, pixel_layout, point_dtype, rows_of
+from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.messages import CameraInfo, Cloud, Image, Message, Wire, WorldMessage
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import quaternion_of
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
@@ -33,16 +36,27 @@ STRING = "std_msgs/msg/String"
 
 #: Where the stamp of a message that begins with a header ends, in bytes of its CDR.
 _STAMP_END = 12
-#: Message type -> the sensor that mutations know it as.
-SENSOR_OF = {POINT_CLOUD: "lidar", IMAGE: "camera", COMPRESSED_IMAGE: "camera"}
+#: Message type -> the sensor that mutations know it as, unless the topic is a radar's.
+SENSOR_OF = {
+    POINT_CLOUD: "lidar",
+    IMAGE: "camera",
+    COMPRESSED_IMAGE: "camera",
+    RADAR_SCAN: "radar",
+    RADAR_TRACKS: "radar",
+}
 
 SENSOR_TYPES = (*SENSOR_OF, CAMERA_INFO)
 
 
 @lru_cache
 def typestore() -> Typestore:
-    """Return the message types of ROS 2 Jazzy; the sensor types have had the same wire format since Foxy."""
-    return get_typestore(Stores.ROS2_JAZZY)
+    """Return the message types of ROS 2 Jazzy, with those of ``radar_msgs``.
+
+    The sensor types have had the same wire format since Foxy.
+    """
+    store = get_typestore(Stores.ROS2_JAZZY)
+    radar_messages.register(store)
+    return store
 
 
 def decode(type_name: str, cdr: bytes | memoryview) -> Any:
@@ -146,6 +160,8 @@ def polygon_from_msg(msg: Any) -> tuple[str, npt.NDArray[np.float64]]:
 
 def type_of(message: Message) -> str:
     """Return the message type that a decoded message has on the wire."""
+    if isinstance(message, Radar):
+        return message.type
     if isinstance(message, Cloud):
         return POINT_CLOUD
     if isinstance(message, CameraInfo):

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_codec import encode_radar
 from mt_nodes.data.cdr.world_messages import encode_world_message
 from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Wire, WorldMessage
+from mt_nodes.data.radar import Radar
 
 
 def encode_message(message: Message, like: Wire | None = None) -> bytes:
@@ -17,6 +19,8 @@ def encode_message(message: Message, like: Wire | None = None) -> bytes:
     """
     if like is not None and like.type != codec.type_of(message):
         raise UsageError(f"{message.topic}: got a {codec.type_of(message)} to send where {like.type} was recorded")
+    if isinstance(message, Radar):
+        return encode_radar(message)
     if isinstance(message, Cloud):
         return codec.encode_cloud(message)
     if isinstance(message, Image):

@@ -16,8 +16,8 @@ import numpy as np
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.image_markers import encode_path
 from mt_nodes.data.cdr.markers import Cube, encode_cubes, encode_detections
-from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes
-from mt_nodes.data.messages import Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates
+from mt_nodes.data.messages import Odometry, WorldMessage
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import WORLD_TYPES

@@ -59,7 +59,8 @@ class DatasetReader:
     @property
     def topics(self) -> dict[str, Topic]:
         """Every topic by name."""
-        return {c.topic: Topic(c.msgtype, c.msgcount, qos_of(c)) for c in self.connections}
+        rows = zip(self.connections, self.recording.topics, strict=True)
+        return {c.topic: Topic(c.msgtype, c.msgcount, qos_of(c), topic.radar) for c, topic in rows}
 
     def wires(self, topics: Collection[str] | None = None) -> Iterator[RecordedWire]:
         """Yield the messages in the order of their stamps, static transforms first; they count as received then.

@@ -31,6 +31,7 @@ class RecordedTopic:
         latched: whether late subscribers get it.
         encode: returns the bytes of the file of a message by its number and a changed message; None: the format cannot
             be written.
+        radar: whether its point clouds are a radar's.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class RecordedTopic:
     files: Sequence[Path] = ()
     latched: bool = False
     encode: Callable[[int, Cloud | Image], bytes] | None = None
+    radar: bool = False
 
 
 @dataclass(frozen=True, eq=False)

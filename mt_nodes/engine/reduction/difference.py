@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.messages import Bundle, Cloud, Image, Message, WorldMessage
+from mt_nodes.data.messages import PARTS, Bundle, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Detections
+from mt_nodes.data.radar import Radar
 from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.engine.reduction.row_matching import Bytes, Mask, RowEdit
 
 #: Side of the blocks that changed pixels are taken back in.
 BLOCK_PX = 16
-_PARTS = ("clouds", "images", "camera_infos", "world_messages")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,8 @@ class Difference:
 
 
 def _sorted(messages: list[Message]) -> Iterator[tuple[str, Any]]:
-    kinds = {Cloud: "clouds", Image: "images", WorldMessage: "world_messages"}
-    for part in _PARTS:
+    kinds = {Cloud: "clouds", Radar: "radars", Image: "images", WorldMessage: "world_messages"}
+    for part in PARTS:
         yield part, tuple(m for m in messages if kinds.get(type(m), "camera_infos") == part)
 
 

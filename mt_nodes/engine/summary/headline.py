@@ -144,13 +144,13 @@ def _passed(relations: Mapping[str, Row]) -> str:
     violated = sum(r["violated"] for r in passed.values())
     found = "no violation" if not violated else f"no more violations than tolerated ({violated:,})"
     frames = {cases(r, r["decided"]) for r in passed.values()}
-    on = f"{frames.pop()} each" if len(frames) == 1 else f"{sum(r['decided'] for r in passed.values()):,} pairs"
+    scope = f"{frames.pop()} each" if len(frames) == 1 else f"{sum(r['decided'] for r in passed.values()):,} pairs"
     changes = list(dict.fromkeys(_named(name, r) for name, r in passed.items()))
     waived = _except(len(relations) - len(passed))
     if len(passed) == 1:
-        return f"With {changes[0]}, {found} in {on.removesuffix(' each')}{waived}."
-    said = f": {'; '.join(changes)}" if len(changes) <= _NAMED else ""
-    return f"{_capital(found)} of {len(passed)} relations in {on}{said}{waived}."
+        return f"With {changes[0]}, {found} in {scope.removesuffix(' each')}{waived}."
+    list_text = f": {'; '.join(changes)}" if len(changes) <= _NAMED else ""
+    return f"{_capital(found)} of {len(passed)} relations in {scope}{list_text}{waived}."
 
 
 def _except(waived: int) -> str:
@@ -212,10 +212,10 @@ def _so_far(relations: Mapping[str, Row]) -> str:
 def _others(relations: Mapping[str, Row]) -> str:
     """Say how all relations ended, and which are waived; empty where there is nothing to add."""
     ended = Counter(row["outcome"] for row in relations.values())
-    said = [f"{ended[outcome]} {outcome}" for outcome in (FAIL, UNSTABLE, INCONCLUSIVE, PASS) if ended[outcome]]
+    texts = [f"{ended[outcome]} {outcome}" for outcome in (FAIL, UNSTABLE, INCONCLUSIVE, PASS) if ended[outcome]]
     waived = [name for name, row in relations.items() if row.get("waived")]
     known = f"Waived: {_list(waived)}." if waived else ""
-    return _joined([f"Of {len(relations)} relations: {', '.join(said)}." if len(relations) > 1 else "", known])
+    return _joined([f"Of {len(relations)} relations: {', '.join(texts)}." if len(relations) > 1 else "", known])
 
 
 def _list(names: list[str]) -> str:

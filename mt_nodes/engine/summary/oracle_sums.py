@@ -69,13 +69,13 @@ def oracle_lines(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
         if (found := relation.get("ground_truth")) is None:
             continue
         precision, blind = found["precision"], found["blind_spot"]
-        told = [
+        texts = [
             f"the follow-up is really wrong in {_share(precision, 'violated pairs')}",
             f"both are wrong in {_share(blind, 'pairs that hold')}",
         ]
         skipped = sum(sum(part["not_comparable"].values()) + part["unlabelled"] for part in (precision, blind))
         lines.append(
-            f"{name}: by the labels, {'; '.join(told)}" + (f"; {skipped} pairs not comparable" if skipped else "")
+            f"{name}: by the labels, {'; '.join(texts)}" + (f"; {skipped} pairs not comparable" if skipped else "")
         )
     return lines
 

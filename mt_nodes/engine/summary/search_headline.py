@@ -35,8 +35,8 @@ def axis_words(axis: Mapping[str, Any], value: float) -> str:
     """Return a value of a searched parameter with what was searched: ``129 points (searched from 1 to 1,000)``."""
     unit = f" {axis['unit']}" if axis["unit"] else ""
     name = axis["parameter"].replace("_", " ")
-    said = f"{name} {_number(value)}{unit}" if unit else f"{_number(value)} {name}"
-    return f"{said} (searched from {_number(axis['weak'])} to {_number(axis['strong'])}{unit})"
+    text = f"{name} {_number(value)}{unit}" if unit else f"{_number(value)} {name}"
+    return f"{text} (searched from {_number(axis['weak'])} to {_number(axis['strong'])}{unit})"
 
 
 def _spent(summary: Mapping[str, Any]) -> str:

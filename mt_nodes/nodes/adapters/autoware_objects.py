@@ -21,7 +21,7 @@ from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, turned, yaws
-from mt_nodes.stacks.message_adapter import Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import OutputPart, StampedAdapter
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 
@@ -39,10 +39,10 @@ class AutowareObjects(StampedAdapter):
         """Read every object as a box where it is now, with its track where the type has one."""
         return read(message, self.prefix)
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write boxes, with tracks and no predictions; a velocity that is not known is 0, or flagged as not given."""
-        assert isinstance(said, Detections)
-        return write(said, self.type, self.prefix)
+        assert isinstance(output, Detections)
+        return write(output, self.type, self.prefix)
 
 
 class AutowareDetectedObjects(AutowareObjects):
@@ -160,7 +160,7 @@ def read(message: Any, prefix: str = "") -> Detections:
     )
 
 
-def write(said: Detections, type_name: str, prefix: str = "") -> Any:
+def write(output: Detections, type_name: str, prefix: str = "") -> Any:
     """Return the message of a type that says the same.
 
     Classes that the type has no name for become unknown. A track's id that is no UUID is lost; the UUID made of it
@@ -171,16 +171,16 @@ def write(said: Detections, type_name: str, prefix: str = "") -> Any:
     """
     package, _, name = type_name.split("/")
     message = message_class(type_name)()
-    set_header(message.header, said.frame_id, said.stamp_ns)
-    for i in range(len(said)):
+    set_header(message.header, output.frame_id, output.stamp_ns)
+    for i in range(len(output)):
         row = message_class(f"{package}/msg/{name.removesuffix('s')}")()
-        row.existence_probability = float(said.score[i])
-        row.classification = [_classification(package, str(said.label[i]), float(said.score[i]))]
+        row.existence_probability = float(output.score[i])
+        row.classification = [_classification(package, str(output.label[i]), float(output.score[i]))]
         row.shape.type = BOX
-        set_vector(row.shape.dimensions, said.size_m[i])
-        _set_kinematics(row.kinematics, said, i, prefix)
+        set_vector(row.shape.dimensions, output.size_m[i])
+        _set_kinematics(row.kinematics, output, i, prefix)
         if hasattr(row, "object_id"):
-            row.object_id.uuid = np.frombuffer(_uuid(str(said.track_id[i])), np.uint8)
+            row.object_id.uuid = np.frombuffer(_uuid(str(output.track_id[i])), np.uint8)
         message.objects.append(row)
     return message
 
@@ -228,16 +228,16 @@ def _uuid(track: str) -> bytes:
 
 
 def _classification(package: str, label: str, probability: float) -> Any:
-    made = message_class(f"{package}/msg/ObjectClassification")(probability=probability)
+    classification = message_class(f"{package}/msg/ObjectClassification")(probability=probability)
     name = label.lower()
-    made.label = int(getattr(made, ALSO.get(name, name).upper(), 0))
-    return made
+    classification.label = int(getattr(classification, ALSO.get(name, name).upper(), 0))
+    return classification
 
 
-def _set_kinematics(kinematics: Any, said: Detections, i: int, prefix: str) -> None:
+def _set_kinematics(kinematics: Any, output: Detections, i: int, prefix: str) -> None:
     pose = getattr(kinematics, f"{prefix}pose_with_covariance")
-    set_pose(pose.pose, said.center_m[i], said.yaw_rad[i])
-    covariance, velocity = said.covariance[i], said.velocity_mps[i]
+    set_pose(pose.pose, output.center_m[i], output.yaw_rad[i])
+    covariance, velocity = output.covariance[i], output.velocity_mps[i]
     if np.isfinite(covariance).all():
         pose.covariance = covariance.ravel()
     if np.isfinite(velocity).all():

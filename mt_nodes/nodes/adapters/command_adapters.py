@@ -15,7 +15,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.outputs import Control
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.stacks.message_adapter import Adapter, Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import Adapter, OutputPart, StampedAdapter
 
 #: Either tells where to go: a type that carries one of those that are said loses nothing.
 _TURN = frozenset({"steering_rad", "yaw_rate_radps"})
@@ -32,17 +32,17 @@ def or_nought(value: float) -> float:
     return 0.0 if math.isnan(value) else float(value)
 
 
-def refuse_lost(adapter: Adapter, said: Control, message: Any) -> None:
+def refuse_lost(adapter: Adapter, output: Control, message: Any) -> None:
     """Refuse to publish a command as a message that does not hold all that was said.
 
     Raises:
         UsageError: what would be lost, and what the type carries.
     """
-    told, kept = _held(said), _held(adapter.decode(message))
-    lost = told - kept - (_TURN if _TURN & told & kept else frozenset())
+    wanted_fields, carried = _held(output), _held(adapter.decode(message))
+    lost = wanted_fields - carried - (_TURN if _TURN & wanted_fields & carried else frozenset())
     if lost:
         raise UsageError(
-            f"{adapter.type} carries {', '.join(sorted(kept))}; the callable says {', '.join(sorted(lost))}, which "
+            f"{adapter.type} carries {', '.join(sorted(carried))}; the callable says {', '.join(sorted(lost))}, which "
             "would be lost: say what it carries, or choose another type (`mt list adapters`)"
         )
 
@@ -71,10 +71,10 @@ class AckermannDriveControl(Adapter):
         """Read steering angle and speed."""
         return of_drive(message, None)
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write steering angle and speed; what the command does not hold is 0."""
         message = message_class(self.type)()
-        into_drive(said, message)
+        into_drive(output, message)
         return message
 
 
@@ -83,10 +83,10 @@ def of_drive(drive: Any, stamp_ns: int | None) -> Control:
     return Control(stamp_ns, steering_rad=drive.steering_angle, speed_mps=drive.speed)
 
 
-def into_drive(said: Said, drive: Any) -> None:
+def into_drive(output: OutputPart, drive: Any) -> None:
     """Write an ``AckermannDrive``."""
-    assert isinstance(said, Control)
-    drive.steering_angle, drive.speed = or_nought(said.steering_rad), or_nought(said.speed_mps)
+    assert isinstance(output, Control)
+    drive.steering_angle, drive.speed = or_nought(output.steering_rad), or_nought(output.speed_mps)
 
 
 class AckermannDriveStampedControl(StampedCommand):
@@ -98,12 +98,12 @@ class AckermannDriveStampedControl(StampedCommand):
         """Read steering angle and speed."""
         return of_drive(message.drive, stamp_of(message))
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write steering angle and speed; what the command does not hold is 0."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = message_class(self.type)()
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
-        into_drive(said, message.drive)
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
+        into_drive(output, message.drive)
         return message
 
 
@@ -122,11 +122,11 @@ class TwistControl(Adapter):
         """Read speed and yaw rate."""
         return Control(None, speed_mps=message.linear.x, yaw_rate_radps=message.angular.z)
 
-    def encode(self, said: Said) -> Twist:
+    def encode(self, output: OutputPart) -> Twist:
         """Write speed and yaw rate; what the command does not hold is 0."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = Twist()
-        message.linear.x, message.angular.z = or_nought(said.speed_mps), or_nought(said.yaw_rate_radps)
+        message.linear.x, message.angular.z = or_nought(output.speed_mps), or_nought(output.yaw_rate_radps)
         return message
 
 
@@ -140,13 +140,13 @@ class TwistStampedControl(StampedCommand):
         twist = message.twist
         return Control(stamp_of(message), speed_mps=twist.linear.x, yaw_rate_radps=twist.angular.z)
 
-    def encode(self, said: Said) -> TwistStamped:
+    def encode(self, output: OutputPart) -> TwistStamped:
         """Write speed and yaw rate; what the command does not hold is 0."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = TwistStamped()
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
         twist = message.twist
-        twist.linear.x, twist.angular.z = or_nought(said.speed_mps), or_nought(said.yaw_rate_radps)
+        twist.linear.x, twist.angular.z = or_nought(output.speed_mps), or_nought(output.yaw_rate_radps)
         return message
 
 
@@ -172,13 +172,13 @@ class JointStateControl(StampedCommand):
         speed = velocity.get(self.drive, math.nan) * (self.wheel_radius_m or 1.0)
         return Control(stamp_of(message), steering_rad=position.get(self.steering, math.nan), speed_mps=speed)
 
-    def encode(self, said: Said) -> JointState:
+    def encode(self, output: OutputPart) -> JointState:
         """Write both; what the command does not hold is NaN."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = JointState(name=[self.steering, self.drive])
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
-        message.position = [said.steering_rad, math.nan]
-        message.velocity = [math.nan, said.speed_mps / (self.wheel_radius_m or 1.0)]
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
+        message.position = [output.steering_rad, math.nan]
+        message.velocity = [math.nan, output.speed_mps / (self.wheel_radius_m or 1.0)]
         return message
 
 
@@ -202,16 +202,16 @@ class AutowareControl(StampedCommand):
             acceleration_mps2=motion.acceleration if motion.is_defined_acceleration else math.nan,
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write the three; what the command does not hold is 0, and an acceleration is then not defined."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = message_class(self.type)()
         for part in (message, message.lateral, message.longitudinal):
-            set_stamp(part.stamp, said.stamp_ns or 0)
-        message.lateral.steering_tire_angle = or_nought(said.steering_rad)
-        message.longitudinal.velocity = or_nought(said.speed_mps)
-        message.longitudinal.acceleration = or_nought(said.acceleration_mps2)
-        message.longitudinal.is_defined_acceleration = not math.isnan(said.acceleration_mps2)
+            set_stamp(part.stamp, output.stamp_ns or 0)
+        message.lateral.steering_tire_angle = or_nought(output.steering_rad)
+        message.longitudinal.velocity = or_nought(output.speed_mps)
+        message.longitudinal.acceleration = or_nought(output.acceleration_mps2)
+        message.longitudinal.is_defined_acceleration = not math.isnan(output.acceleration_mps2)
         return message
 
 
@@ -234,15 +234,15 @@ class AutowareAutoControl(StampedCommand):
             acceleration_mps2=motion.acceleration,
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write the three; what the command does not hold is 0."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = message_class(self.type)()
         for part in (message, message.lateral, message.longitudinal):
-            set_stamp(part.stamp, said.stamp_ns or 0)
-        message.lateral.steering_tire_angle = or_nought(said.steering_rad)
-        message.longitudinal.speed = or_nought(said.speed_mps)
-        message.longitudinal.acceleration = or_nought(said.acceleration_mps2)
+            set_stamp(part.stamp, output.stamp_ns or 0)
+        message.lateral.steering_tire_angle = or_nought(output.steering_rad)
+        message.longitudinal.speed = or_nought(output.speed_mps)
+        message.longitudinal.acceleration = or_nought(output.acceleration_mps2)
         return message
 
 
@@ -278,11 +278,11 @@ class CarlaControl(StampedCommand):
             brake=1.0 if message.hand_brake else message.brake,
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write the three, steering no further than the lock; what the command does not hold is 0."""
-        assert isinstance(said, Control)
+        assert isinstance(output, Control)
         message = message_class(self.type)()
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
-        message.steer = max(-1.0, min(1.0, -or_nought(said.steering_rad) / self.full_lock_rad))
-        message.throttle, message.brake = or_nought(said.throttle), or_nought(said.brake)
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
+        message.steer = max(-1.0, min(1.0, -or_nought(output.steering_rad) / self.full_lock_rad))
+        message.throttle, message.brake = or_nought(output.throttle), or_nought(output.brake)
         return message

@@ -17,7 +17,7 @@ from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections, ImageBoxes
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import points, quaternions, set_pose, set_vector, yaws
-from mt_nodes.stacks.message_adapter import Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import OutputPart, StampedAdapter
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 
@@ -71,12 +71,14 @@ class Detection2dArrayBoxes(StampedAdapter):
             [1.0 if c is None else c.hypothesis.score for c in chosen],
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write one upright detection with one hypothesis a box."""
-        assert isinstance(said, ImageBoxes)
+        assert isinstance(output, ImageBoxes)
         message = message_class(self.type)()
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        for (x0, y0, x1, y1), label, score in zip(said.box_px.tolist(), said.label, said.score.tolist(), strict=True):
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        for (x0, y0, x1, y1), label, score in zip(
+            output.box_px.tolist(), output.label, output.score.tolist(), strict=True
+        ):
             row = message_class("vision_msgs/msg/Detection2D")(header=message.header)
             chosen = message_class("vision_msgs/msg/ObjectHypothesisWithPose")()
             chosen.hypothesis.class_id, chosen.hypothesis.score = str(label), score
@@ -118,20 +120,20 @@ class Detection3dArrayObstacles(StampedAdapter):
             covariance=covariance,
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write one detection with one hypothesis an obstacle; velocities are lost."""
-        assert isinstance(said, Detections)
+        assert isinstance(output, Detections)
         message = message_class(self.type)()
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        for i in range(len(said)):
-            row = message_class("vision_msgs/msg/Detection3D")(header=message.header, id=str(said.track_id[i]))
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        for i in range(len(output)):
+            row = message_class("vision_msgs/msg/Detection3D")(header=message.header, id=str(output.track_id[i]))
             chosen = message_class("vision_msgs/msg/ObjectHypothesisWithPose")()
-            chosen.hypothesis.class_id, chosen.hypothesis.score = str(said.label[i]), float(said.score[i])
+            chosen.hypothesis.class_id, chosen.hypothesis.score = str(output.label[i]), float(output.score[i])
             for pose in (row.bbox.center, chosen.pose.pose):
-                set_pose(pose, said.center_m[i], said.yaw_rad[i])
-            set_vector(row.bbox.size, said.size_m[i])
-            if np.isfinite(said.covariance[i]).all():
-                chosen.pose.covariance = said.covariance[i].ravel()
+                set_pose(pose, output.center_m[i], output.yaw_rad[i])
+            set_vector(row.bbox.size, output.size_m[i])
+            if np.isfinite(output.covariance[i]).all():
+                chosen.pose.covariance = output.covariance[i].ravel()
             row.results = [chosen]
             message.detections.append(row)
         return message
@@ -181,19 +183,19 @@ class ObjectArrayObstacles(StampedAdapter):
             velocity,
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write boxes; other classes become unknown, unknown velocities 0, tracks that are no numbers their CRC-32."""
-        assert isinstance(said, Detections)
+        assert isinstance(output, Detections)
         message = message_class(self.type)()
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        for i in range(len(said)):
-            row = message_class("derived_object_msgs/msg/Object")(header=message.header, id=_number(said.track_id[i]))
-            row.classification = NUMBERS.get(str(said.label[i]).lower(), 0)
-            row.object_classified, row.detection_level = True, int(said.track_id[i] != "")
-            row.classification_certainty = round(MOST_CERTAIN * min(1.0, max(0.0, float(said.score[i]))))
-            row.shape.type, row.shape.dimensions = BOX, said.size_m[i].tolist()
-            set_pose(row.pose, said.center_m[i], said.yaw_rad[i])
-            set_vector(row.twist.linear, np.nan_to_num(said.velocity_mps[i]))
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        for i in range(len(output)):
+            row = message_class("derived_object_msgs/msg/Object")(header=message.header, id=_number(output.track_id[i]))
+            row.classification = NUMBERS.get(str(output.label[i]).lower(), 0)
+            row.object_classified, row.detection_level = True, int(output.track_id[i] != "")
+            row.classification_certainty = round(MOST_CERTAIN * min(1.0, max(0.0, float(output.score[i]))))
+            row.shape.type, row.shape.dimensions = BOX, output.size_m[i].tolist()
+            set_pose(row.pose, output.center_m[i], output.yaw_rad[i])
+            set_vector(row.twist.linear, np.nan_to_num(output.velocity_mps[i]))
             message.objects.append(row)
         return message
 
@@ -234,12 +236,12 @@ class PoseArrayObstacles(StampedAdapter):
             yaw_rad=yaws(quaternions(pose.orientation for pose in message.poses)),
         )
 
-    def encode(self, said: Said) -> PoseArray:
+    def encode(self, output: OutputPart) -> PoseArray:
         """Write the centre and yaw of each obstacle."""
-        assert isinstance(said, Detections)
+        assert isinstance(output, Detections)
         message = PoseArray()
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        for center, yaw in zip(said.center_m, said.yaw_rad, strict=True):
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        for center, yaw in zip(output.center_m, output.yaw_rad, strict=True):
             pose = Pose()
             set_pose(pose, center, yaw)
             message.poses.append(pose)
@@ -277,8 +279,8 @@ class PointCloudClusters(StampedAdapter):
             )
         number = cloud.points[self.field].astype(np.float64)
         places = np.column_stack([cloud.points[axis].astype(np.float64) for axis in "xyz"])
-        kept = np.isfinite(places).all(axis=1) & np.isfinite(number) & (number != self.none)
-        number, places = number[kept], places[kept]
+        inside = np.isfinite(places).all(axis=1) & np.isfinite(number) & (number != self.none)
+        number, places = number[inside], places[inside]
         order = np.argsort(number, kind="stable")
         group = np.cumsum(np.diff(number[order], prepend=number[order[:1]]) != 0.0)
         center, size, yaw = boxes_around(places[order], group)

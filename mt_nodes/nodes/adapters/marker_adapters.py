@@ -15,13 +15,12 @@ from visualization_msgs.msg import ImageMarker, Marker, MarkerArray
 from mt_nodes.data.cdr.image_markers import LINES, OUTLINE
 from mt_nodes.data.cdr.markers import OPACITY, Cube, cubes
 from mt_nodes.data.cdr.world_messages import lane_markers, light_markers
-from mt_nodes.data.lanes import Lanes, Strip
+from mt_nodes.data.lanes import Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_header, stamp_of
-from mt_nodes.data.messages import SignalStates
 from mt_nodes.data.outputs import Detections, ImageBoxes
 from mt_nodes.data.traits import text_of
 from mt_nodes.nodes.orientation import planar, points, quaternions, turned, yaws
-from mt_nodes.stacks.message_adapter import Adapter, Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import Adapter, OutputPart, StampedAdapter
 from mt_nodes.stacks.upright_boxes import boxes_around
 
 SOLID = (Marker.CUBE, Marker.CYLINDER, Marker.SPHERE)
@@ -83,13 +82,13 @@ class MarkerArrayObstacles(Adapter):
             [float(n.get("score", 1.0)) for n in notes],
             [n.get("track", "") for n in notes],
             [_velocity(n["velocity"]) if "velocity" in n else UNKNOWN for n in notes],
-            traits=[text_of({name: told for name, told in n.items() if name not in _OWN_NOTES}) for n in notes],
+            traits=[text_of({name: value for name, value in n.items() if name not in _OWN_NOTES}) for n in notes],
         )
 
-    def encode(self, said: Said) -> MarkerArray:
+    def encode(self, output: OutputPart) -> MarkerArray:
         """Write DELETEALL and one CUBE an obstacle."""
-        assert isinstance(said, Detections)
-        return message_of(said.frame_id, said.stamp_ns, cubes(said))
+        assert isinstance(output, Detections)
+        return message_of(output.frame_id, output.stamp_ns, cubes(output))
 
 
 def message_of(frame_id: str, stamp_ns: int | None, shown: Iterable[Cube]) -> MarkerArray:
@@ -178,13 +177,13 @@ class ImageMarkerBoxes(StampedAdapter):
             scores,
         )
 
-    def encode(self, said: Said) -> ImageMarker:
+    def encode(self, output: OutputPart) -> ImageMarker:
         """Write four lines a box."""
-        assert isinstance(said, ImageBoxes)
-        message = ImageMarker(ns=",".join(said.label.tolist()), type=ImageMarker.LINE_LIST, action=ImageMarker.ADD)
+        assert isinstance(output, ImageBoxes)
+        message = ImageMarker(ns=",".join(output.label.tolist()), type=ImageMarker.LINE_LIST, action=ImageMarker.ADD)
         message.scale = 1.0
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        for box, score in zip(said.box_px.tolist(), said.score.tolist(), strict=True):
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        for box, score in zip(output.box_px.tolist(), output.score.tolist(), strict=True):
             colour = ColorRGBA(**dict(zip("rgb", OUTLINE, strict=True)), a=score)
             message.points += [Point(x=box[x], y=box[y]) for x, y in LINES]
             message.outline_colors += [colour] * len(LINES)
@@ -211,10 +210,10 @@ class LaneMarkers(Adapter):
         frame = message.markers[0].header.frame_id if message.markers else ""
         return Lanes.make(frame, self.stamp_ns(message), [Strip(m.ns, m.text, m.scale.x, _middle(m)) for m in rows])
 
-    def encode(self, said: Said) -> MarkerArray:
+    def encode(self, output: OutputPart) -> MarkerArray:
         """Write DELETEALL and one line a lane."""
-        assert isinstance(said, Lanes)
-        return message_of(said.frame_id, said.stamp_ns, lane_markers(said))
+        assert isinstance(output, Lanes)
+        return message_of(output.frame_id, output.stamp_ns, lane_markers(output))
 
 
 def _middle(marker: Any) -> Any:
@@ -245,7 +244,7 @@ class LightMarkers(Adapter):
         names, colours = [m.ns for m in rows], [m.text for m in rows]
         return SignalStates.make(frame, self.stamp_ns(message), names, colours, planar([m.pose for m in rows]))
 
-    def encode(self, said: Said) -> MarkerArray:
+    def encode(self, output: OutputPart) -> MarkerArray:
         """Write DELETEALL and one bar across the lane a light."""
-        assert isinstance(said, SignalStates)
-        return message_of(said.frame_id, said.stamp_ns, (light.cube for light in light_markers(said)))
+        assert isinstance(output, SignalStates)
+        return message_of(output.frame_id, output.stamp_ns, (light.cube for light in light_markers(output)))

@@ -13,7 +13,7 @@ from mt_nodes.data.message_headers import set_stamp, stamp_of
 from mt_nodes.data.outputs import Floats, Path
 from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.orientation import planar, set_planar
-from mt_nodes.stacks.message_adapter import Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import OutputPart, StampedAdapter
 
 
 class PathPoses(StampedAdapter):
@@ -26,13 +26,13 @@ class PathPoses(StampedAdapter):
         """Read x, y and yaw of every pose; speeds and times are not given."""
         return Path.make(message.header.frame_id, stamp_of(message), planar([row.pose for row in message.poses]))
 
-    def encode(self, said: Said) -> PathMessage:
+    def encode(self, output: OutputPart) -> PathMessage:
         """Write the poses, all in the frame and of the instant of the path."""
-        assert isinstance(said, Path)
+        assert isinstance(output, Path)
         message = PathMessage()
-        message.header.frame_id = said.frame_id
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
-        for row in said.pose.tolist():
+        message.header.frame_id = output.frame_id
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
+        for row in output.pose.tolist():
             stamped = PoseStamped(header=message.header)
             set_planar(stamped.pose, *row)
             message.poses.append(stamped)
@@ -61,13 +61,13 @@ class AutowareTrajectory(StampedAdapter):
             _times([point.time_from_start for point in points]),
         )
 
-    def encode(self, said: Said) -> Any:
+    def encode(self, output: OutputPart) -> Any:
         """Write every point; a speed or time that is not known is 0."""
-        assert isinstance(said, Path)
+        assert isinstance(output, Path)
         message = message_class(self.type)()
-        message.header.frame_id = said.frame_id
-        set_stamp(message.header.stamp, said.stamp_ns or 0)
-        rows = np.column_stack([said.pose, _known(said.speed_mps), _known(said.time_s)])
+        message.header.frame_id = output.frame_id
+        set_stamp(message.header.stamp, output.stamp_ns or 0)
+        rows = np.column_stack([output.pose, _known(output.speed_mps), _known(output.time_s)])
         message.points = [self._point(*row) for row in rows.tolist()]
         return message
 

@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Diagnostics
 from mt_nodes.nodes.adapters.command_adapters import StampedCommand
 from mt_nodes.nodes.orientation import planar, set_planar
-from mt_nodes.stacks.message_adapter import Adapter, Said, StampedAdapter
+from mt_nodes.stacks.message_adapter import Adapter, OutputPart, StampedAdapter
 
 
 class OdometryControl(StampedCommand):
@@ -83,14 +83,14 @@ class VehicleOdometry(StampedAdapter):
             message.child_frame_id,
         )
 
-    def encode(self, said: Said) -> OdometryMessage:
+    def encode(self, output: OutputPart) -> OdometryMessage:
         """Write pose, forward speed and yaw rate."""
-        assert isinstance(said, Odometry)
-        message = OdometryMessage(child_frame_id=said.child_frame_id)
-        set_header(message.header, said.frame_id, said.stamp_ns)
-        set_planar(message.pose.pose, said.x_m, said.y_m, said.yaw_rad)
+        assert isinstance(output, Odometry)
+        message = OdometryMessage(child_frame_id=output.child_frame_id)
+        set_header(message.header, output.frame_id, output.stamp_ns)
+        set_planar(message.pose.pose, output.x_m, output.y_m, output.yaw_rad)
         twist = message.twist.twist
-        twist.linear.x, twist.angular.z = said.speed_mps, said.yaw_rate_radps
+        twist.linear.x, twist.angular.z = output.speed_mps, output.yaw_rate_radps
         return message
 
 
@@ -111,11 +111,11 @@ class DiagnosticArrayErrors(Adapter):
         """Read the errors."""
         return Diagnostics({s.name: s.message for s in message.status if _level(s.level) == _level(_ERROR)})
 
-    def encode(self, said: Said) -> DiagnosticArray:
+    def encode(self, output: OutputPart) -> DiagnosticArray:
         """Write one status an error."""
-        assert isinstance(said, Diagnostics)
+        assert isinstance(output, Diagnostics)
         return DiagnosticArray(
-            status=[DiagnosticStatus(level=_ERROR, name=name, message=text) for name, text in said.errors.items()]
+            status=[DiagnosticStatus(level=_ERROR, name=name, message=text) for name, text in output.errors.items()]
         )
 
 

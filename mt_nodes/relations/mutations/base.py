@@ -51,6 +51,11 @@ class Mutation(ABC):
     extra: ClassVar[str] = ""
     #: Whether it changes stamps of messages; every other mutation keeps them.
     about_stamps: ClassVar[bool] = False
+    #: Whether it changes the transforms that a stack is given (``TransformTree.wrong``).
+    about_transforms: ClassVar[bool] = False
+    #: Whether it changes one world for several sensors: each message of those in ``changes`` then shows the change, or
+    #: has its reason in ``Effects.unchanged``; otherwise the pair is INVALID.
+    joint: ClassVar[bool] = False
 
     @property
     def needs_motion(self) -> bool:

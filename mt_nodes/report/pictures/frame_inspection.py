@@ -173,7 +173,7 @@ class _Inspection:
         derived = self._derived(bundle)
         if derived is not None and bundle.index >= self._frame - BEFORE:
             self.sources.append(SentBundle(bundle.index, bundle.stamp_ns, _stamp_ns(bundle), bundle.index))
-            self.sent += [self._sent(bundle, delay_ns, made) for delay_ns, made in derived.followup.bundles]
+            self.sent += [self._sent(bundle, delay_ns, followup) for delay_ns, followup in derived.followup.bundles]
         return derived
 
     def _derived(self, bundle: Bundle) -> DerivedFollowup | None:
@@ -192,10 +192,10 @@ class _Inspection:
             raise InfrastructureError(f"{where}: guarantee broken: {derived.broken}")
         return derived
 
-    def _sent(self, source: Bundle, delay_ns: int, made: Bundle) -> SentBundle:
-        digest = _digest(made)
+    def _sent(self, source: Bundle, delay_ns: int, followup: Bundle) -> SentBundle:
+        digest = _digest(followup)
         content = source.index if digest == _digest(source) else self._contents.get(digest)
-        return SentBundle(source.index, source.stamp_ns + delay_ns, _stamp_ns(made), content)
+        return SentBundle(source.index, source.stamp_ns + delay_ns, _stamp_ns(followup), content)
 
 
 def _change(source: Bundle, derived: DerivedFollowup) -> CloudChange | None:

@@ -22,7 +22,7 @@ from mt_nodes.report.html import SYMBOLS, environment
 from mt_nodes.report.picture_colours import BLUE, GREY, LIGHT_BLUE, VERMILLION
 from mt_nodes.report.svg_parts import data_uri, document, number, path, ticks
 
-_HERE = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 #: Lines of a label below the axis; longer ones lose their beginning, because paths differ at their ends. Width of a
 #: letter, and how many of them at least make a line.
 _LINES, _LETTER, _LEAST_LETTERS = 3, 6.6, 7
@@ -45,7 +45,7 @@ def write_page(file: Path, found: Mapping[str, Any]) -> None:
         InfrastructureError: the file cannot be written.
     """
     shared = environment()
-    loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_HERE), *([shared.loader] if shared.loader else [])])
+    loader = jinja2.ChoiceLoader([jinja2.FileSystemLoader(_TEMPLATES), *([shared.loader] if shared.loader else [])])
     labels = [version["label"] for version in found["versions"]]
     rows = [
         {**row, "plot": plot(row, labels), "loud": bool(row["changes"] or row["failing_since"])}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mt_nodes.runs.loop.scenario_run import ScenarioRun
 
 #: What must be alike for two judgements to be the same.
-JUDGED = ("outcome", "measured", "bound", "margin", "unit", "lost", "gained", "reason", "detail")
+COMPARED = ("outcome", "measured", "bound", "margin", "unit", "lost", "gained", "reason", "detail")
 
 
 def changed_since(run: Run | ScenarioRun, finished: RecordedPair) -> list[str]:
@@ -62,7 +62,7 @@ def reproduction_verdict(out: Path, pair: Pair) -> Verdict | None:
 def differences(recorded: Verdict, now: Verdict) -> list[str]:
     """Return what of two judgements differs, by name."""
     was, is_now = _json(recorded.as_plain()), _json(now.as_plain())
-    return [name for name in JUDGED if was.get(name) != is_now.get(name)]
+    return [name for name in COMPARED if was.get(name) != is_now.get(name)]
 
 
 def _relations(run: Run | ScenarioRun) -> list[Relation]:

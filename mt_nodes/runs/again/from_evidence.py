@@ -10,6 +10,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.params import build
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.stack_topics import LEADING_ROLES
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.evidence import read_source
 from mt_nodes.engine.ledger import baseline_of, find_followup, load_draws, sha256_of_followup
@@ -112,7 +113,7 @@ def _mutations(finished: RecordedPair, line: dict[str, Any]) -> list[Mutation]:
 def _topics(finished: RecordedPair) -> list[str]:
     """Return the topics of the stack's sensors, the leading one first."""
     (roles,) = finished.about["topics"].values()
-    lead = "lidar" if "lidar" in roles else "camera"
+    lead = next(role for role in LEADING_ROLES if role in roles)
     return list(dict.fromkeys([*roles[lead], *(topic for topics in roles.values() for topic in topics)]))
 
 

@@ -225,7 +225,7 @@ class _Checked:
         check_request(request, stack)
         texts = {variant.id: variant.text for variant in found}
         suite = load_suite(relation_files(request.relations, texts, place), sham_for(stack.inputs), stack.traits)
-        check_requirements(suite, stack)
+        check_requirements(suite, stack, over_topics=request.transport == "ros")
         extra = load_transforms(Path(campaign.transforms)) if campaign.transforms else None
         files = {f"@{key}": getattr(campaign, key) for key in ("transforms", "qos") if getattr(campaign, key)}
         return cls(name, request, tuple(found), suite, stack, extra, files)

@@ -142,7 +142,7 @@ class Campaign:
 
         return replace(
             self,
-            bags=tuple(_beside(bag, folder) for bag in self.bags),
+            bags=tuple(_absolute(bag, folder) for bag in self.bags),
             stacks=tuple(map(named, self.stacks)),
             relations=tuple(replace(row, name=named(row.name)) for row in self.relations),
             transforms=file(self.transforms),
@@ -161,7 +161,7 @@ class Campaign:
         return build(cls, data, where)
 
 
-def _beside(bag: str, folder: Path) -> str:
+def _absolute(bag: str, folder: Path) -> str:
     """Return a bag with an absolute path, a URL as it is."""
     if is_dataset(bag):
         return str(DatasetName.parse(bag).beside(folder))

@@ -12,6 +12,7 @@ from typing import Any
 
 from mt_nodes.base.child_probe import ask_child
 from mt_nodes.base.environment import ros_environment
+from mt_nodes.data.bags.topic_roles import ROLES
 from mt_nodes.data.cdr import codec
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -24,6 +25,7 @@ KINDS = {
     "lidar": (codec.POINT_CLOUD,),
     "camera": (codec.IMAGE, codec.COMPRESSED_IMAGE),
     "camera_info": (codec.CAMERA_INFO,),
+    "radar": ROLES["radar"],
 }
 #: For so long each domain is looked at.
 LOOK_S = 3.0

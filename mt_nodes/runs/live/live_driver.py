@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The suite beside a running stack: takes instants as they come, tests them in segments, judges both arms."""
+"""The suite beside a running stack: receives instants, tests them in segments, and judges both arms."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,39 +15,39 @@ from mt_nodes.data.scenes import Scenes
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
-from mt_nodes.runs.live.attendance import LOST, Presence, always_present
+from mt_nodes.runs.live.attendance import LOST, Presence
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.live_episodes import Episodes, Start
 from mt_nodes.runs.live.live_feed import Feeding, Instant
 from mt_nodes.runs.live.live_followups import Maker
-from mt_nodes.runs.live.live_judging import LiveJudge, nothing_missed
+from mt_nodes.runs.live.live_judging import LiveJudge
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.runs.live.segments import Next, Phase, Rotation, Turn
 
 #: How often answers are looked for while any are awaited, and commands while none are.
 STEP_S, IDLE_S = 0.005, 0.1
 #: With so many instants unanswered nothing more is tested: each keeps its clouds and images until it is judged.
-MOST_OPEN = 64
-NOT_OURS = "the stack is external, so we do not restart it; name a service that makes it forget (reset: in its file)"
+MOST_UNANSWERED = 64
+EXTERNAL_STACK = (
+    "the stack is external, so we do not restart it; name a service that makes it forget (reset: in its file)"
+)
 #: What is counted of instants and instances.
-COUNTED = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
+COUNTS = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
 RESTARTED = "our instances were being restarted"
 
 
 class LiveDriver:
-    """One run; ``received`` and ``passes`` are called by whoever hears the input, everything else by one thread.
+    """One run. One thread calls ``received`` and ``passes`` as input arrives, another one everything else.
 
     Args:
         run: what to do.
         arms: the source arm and the follow-up arm; the same twice in ``alternate``.
         recorder: what keeps the results.
-        commands: what is wished while it goes on.
+        commands: what users ask for during the run.
+        surroundings: what the run learns from outside, and where its status goes.
         progress: called with each group of verdicts.
-        tell: called often with the status; what it raises ends the run.
-        missed: counts the inputs between two stamps that the live stack had, and we had not.
-        presence: tells whether instances are there that somebody else starts and ends.
-        forbidden: tells why nothing may be tested just now, empty when it may.
     """
 
     def __init__(
@@ -57,34 +56,31 @@ class LiveDriver:
         arms: tuple[Arm, Arm],
         recorder: Recorder,
         commands: Commands,
+        surroundings: LiveSurroundings | None = None,
         progress: Progress = no_progress,
-        tell: Callable[[dict[str, Any]], None] = lambda status: None,
-        missed: Callable[[int, int], int] = nothing_missed,
-        presence: Callable[[], Presence] = always_present,
-        forbidden: Callable[[], str] = lambda: "",
     ) -> None:
         config, stack = run.request, run.stack
         self._config, self._commands = config, commands
-        self._tell, self._look, self._presence, self._forbidden = tell, presence, Presence(), forbidden
+        self._surroundings, self._presence = surroundings or LiveSurroundings(), Presence()
         self._wishes = commands.wishes
         self.line = DelayLine()
         self._feeding = Feeding(config.mode, arms, self.line, config.delay_s)
         self._remembers, self._can_restart = not stack.stateless, stack.forgets
         self._rotation = Rotation(run.offers, self._wishes.segments, remembers=self._remembers)
         self._maker = Maker(run, self._feeding, recorder, self._wishes.limits)
-        self._judge = LiveJudge(run, recorder, progress, missed)
+        self._judge = LiveJudge(run, recorder, progress, self._surroundings.missed_inputs)
         self._episodes, self._scenes = Episodes(config.gap_s), Scenes()
-        self._came: deque[Instant] = deque()
-        self._open: deque[Instant] = deque()
+        self._arrived: deque[Instant] = deque()
+        self._unanswered: deque[Instant] = deque()
         self._changed = threading.Condition()
         self._ending = False
         self._turn: Turn | None = None
         self._counts: Counter[str] = Counter()
-        self._began_s = self._last_input_s = process_time_s()
+        self._start_s = self._last_input_s = process_time_s()
         self._last: Instant | None = None
 
     def received(self, bundle: Bundle, wrong: str = "") -> None:
-        """Take an instant in that comes now, from any one thread; what is ``wrong`` with it if it cannot be read."""
+        """Receive an instant that arrives now; ``wrong`` is the reason if it cannot be read."""
         if self._ending:
             return
         arrived_s = process_time_s()
@@ -93,25 +89,25 @@ class LiveDriver:
         instant = self._feeding.feed(named, arrived_s, place)
         instant.wrong = wrong
         with self._changed:
-            self._came.append(instant)
+            self._arrived.append(instant)
             self._changed.notify_all()
 
     def passes(self, wire: Wire) -> None:
-        """Hand on a message that is no sensor's, and comes now."""
+        """Forward a message that is not of a sensor and arrives now."""
         self._feeding.forward(wire, process_time_s())
 
     def run(self) -> None:
-        """Go on until told to stop, or until what was asked for is done; then judge what is on its way.
+        """Run until a stop is requested or the request is complete; then judge the instants that await answers.
 
         Raises:
-            MtError: what ended the run early; what was on its way says so.
+            MtError: the reason for an early end; instants that awaited answers record it.
         """
         self.line.start()
         try:
             while self.step():
                 with self._changed:
-                    if not self._came:
-                        self._changed.wait(STEP_S if self._open else IDLE_S)
+                    if not self._arrived:
+                        self._changed.wait(STEP_S if self._unanswered else IDLE_S)
         except BaseException as error:
             self._abandon(error)
             raise
@@ -119,16 +115,16 @@ class LiveDriver:
             self.line.close()
 
     def step(self) -> bool:
-        """Do what there is to do now; return whether there will be more."""
+        """Handle everything that is due; return whether the run goes on."""
         if self.line.failure is not None:
             raise self.line.failure
-        self._heed(self._commands.wishes)
-        self._look_for_instance()
-        while self._came:
-            self._take(self._came.popleft())
+        self._apply_wishes(self._commands.wishes)
+        self._check_presence()
+        while self._arrived:
+            self._take(self._arrived.popleft())
             self._collect()
         self._collect()
-        self._tell(self.status)
+        self._surroundings.publish_status(self.status)
         if not self._ending or self.busy:
             return True
         self._judge.end_series(self._feeding.final_diagnostics())
@@ -136,12 +132,12 @@ class LiveDriver:
 
     @property
     def busy(self) -> bool:
-        """Whether anything that came is still to be answered."""
-        return bool(self._came or self._open)
+        """Whether an instant still awaits an answer."""
+        return bool(self._arrived or self._unanswered)
 
     @property
     def status(self) -> dict[str, Any]:
-        """What is told of the run: plain values by name."""
+        """The status of the run: plain values by name."""
         turn, place = self._turn, self._last.place if self._last else None
         silent_s = process_time_s() - self._last_input_s
         return {
@@ -157,10 +153,10 @@ class LiveDriver:
             "violated": self._judge.outcomes[Outcome.VIOLATED.value],
             "by_arrival": self._judge.by_arrival,
             "lost": self._judge.lost,
-            **{name: self._counts[name] for name in COUNTED},
+            **{name: self._counts[name] for name in COUNTS},
         }
 
-    def _heed(self, wishes: Wishes) -> None:
+    def _apply_wishes(self, wishes: Wishes) -> None:
         before, self._wishes = self._wishes, wishes
         self._rotation.segments = wishes.segments
         self._maker.limit(wishes.limits)
@@ -168,47 +164,47 @@ class LiveDriver:
             self._rotation.choose(wishes.relations)
         if before.state is RunState.PAUSED and wishes.state is RunState.RUNNING:
             self._rotation.interrupted()
-        lasted_s = process_time_s() - self._began_s
+        lasted_s = process_time_s() - self._start_s
         over = 0.0 < self._config.duration_s <= lasted_s
         if wishes.state is RunState.STOPPING or over or self._config.enough(self._counts["instants"]):
             self._ending = True
 
-    def _look_for_instance(self) -> None:
-        """See whether the instance is there that somebody else runs; what it was given when it went is given up."""
-        before, self._presence = self._presence, self._look()
+    def _check_presence(self) -> None:
+        """Check whether an instance that somebody else runs is there; give up what it received before it was lost."""
+        before, self._presence = self._presence, self._surroundings.presence()
         losses = self._presence.times_lost - before.times_lost
         if not losses and not (before.away and not self._presence.away):
             return
         self._collect()
         self._counts["lost_instances"] += losses
-        for instant in self._open if losses else ():
+        for instant in self._unanswered if losses else ():
             was_sent = instant.prepared is not None and any(sending.sent for sending in instant.roles[1].sendings)
             self._end(instant, Outcome.ERROR if was_sent else Outcome.SKIPPED, LOST)
             self._feeding.give_up(instant)
         if losses:
-            self._open.clear()
+            self._unanswered.clear()
         self._judge.forget()
-        # Even one without memory: that it hears us, and we hear it, is known when it has answered.
+        # A stateless instance, too: only an answer proves that both directions of communication work.
         self._rotation.settle_anew()
 
     def _take(self, instant: Instant) -> None:
-        """Decide what an instant is used for; its pairs are owed from now on."""
+        """Decide what an instant is used for; from now on, each of its pairs must end in an outcome."""
         self._last, self._last_input_s = instant, instant.arrived_s
         instant.bundle = self._scenes.placed(instant.bundle)
         if instant.place.start.breaks:
             self._begin_episode(instant)
-        busy = bool(self._open)
-        self._open.append(instant)
+        busy = bool(self._unanswered)
+        self._unanswered.append(instant)
         if self._wishes.state is RunState.WAITING or self._config.enough(self._counts["instants"]):
             self._feeding.leave_out(instant)
             return
         self._counts["instants"] += 1
         instant.turn = self._turn = self._rotation.turn(instant.arrived_s)
-        # By the round, too: else an even number of turns would give each relation the same roles for ever.
+        # The round counts, too: with an even number of turns, each relation would otherwise keep the same roles.
         instant.swapped = self._wishes.segments.swap_arms and (instant.turn.segment + instant.turn.round) % 2 == 1
         if instant.wrong:
             self._end(instant, Outcome.ERROR, f"cannot be read: {instant.wrong}")
-        elif reason := self._hindered(instant, busy):
+        elif reason := self._reason_to_skip(instant, busy):
             self._feeding.leave_out(instant)
             self._end(instant, Outcome.SKIPPED, reason)
             return
@@ -219,20 +215,20 @@ class LiveDriver:
             self._test(instant, instant.turn)
         self._feeding.begin(instant)
 
-    def _hindered(self, instant: Instant, busy: bool) -> str | None:
-        """Say why an instant is neither tested nor used to settle."""
+    def _reason_to_skip(self, instant: Instant, busy: bool) -> str | None:
+        """Return why an instant is neither tested nor used to settle, None if it is."""
         if instant.dropped:
             return RESTARTED
         if self._wishes.state is RunState.PAUSED:
             return "paused"
         if self._presence.away:
             return f"not there: {self._presence.away}"
-        if why := self._forbidden():
+        if why := self._surroundings.refusal():
             return f"not now: {why}"
         if instant.behind and busy:
             return "the instance was still at work on the instant before"
-        if len(self._open) > MOST_OPEN:
-            return f"over budget: {MOST_OPEN} instants await answers; lower deadline_s in the stack file"
+        if len(self._unanswered) > MOST_UNANSWERED:
+            return f"over budget: {MOST_UNANSWERED} instants await answers; lower deadline_s in the stack file"
         return None
 
     def _test(self, instant: Instant, turn: Turn) -> None:
@@ -240,7 +236,7 @@ class LiveDriver:
             self._maker.begin(instant, turn)
             self._end(instant, Outcome.SKIPPED, reason)
             return
-        # Whatever comes of it: a turn of which nothing can be made ends, too.
+        # Counted whatever the result: a turn without any follow-up must end, too.
         self._rotation.tested()
         if (ended := self._maker.make(instant, turn)) is None:
             self._counts["tested"] += 1
@@ -248,11 +244,13 @@ class LiveDriver:
             self._end(instant, *ended)
 
     def _collect(self) -> None:
-        """Take answers in, in the order of the inputs."""
-        while self._open and (self._feeding.through(self._open[0]) or self._feeding.overtaken(self._open)):
-            self._close(self._open[0])
-            if self._open:  # a restart gives up whatever is on its way
-                self._open.popleft()
+        """Collect answers in the order of the inputs."""
+        while self._unanswered and (
+            self._feeding.through(self._unanswered[0]) or self._feeding.overtaken(self._unanswered)
+        ):
+            self._close(self._unanswered[0])
+            if self._unanswered:  # a restart gives up whatever is on its way
+                self._unanswered.popleft()
 
     def _close(self, instant: Instant) -> None:
         if instant.dropped:
@@ -271,7 +269,7 @@ class LiveDriver:
             tried = f"{self._wishes.segments.give_up_after_restarts} restarts were of no use, and "
             why += f"; {tried if self._can_restart else ''}the next turn comes"
         elif then is Next.RESTART and not self._can_restart:
-            why += f"; {NOT_OURS}"
+            why += f"; {EXTERNAL_STACK}"
         self._end(instant, Outcome.SETTLING, f"the arms settle; {why}")
         if then is Next.RESTART and self._can_restart:
             self._restart()
@@ -281,21 +279,21 @@ class LiveDriver:
         self._rotation.interrupted()
         for arm in self._feeding.own:
             arm.begin_episode()
-        # What came while our instances were restarted was given to none: they know of no time before it.
+        # Instants that arrived during a restart reached no instance: a jump back in time is none for them.
         known = instant.place.start is Start.BACK and not instant.dropped and not self._presence.away
         if known and self._remembers and self._can_restart:
             self._feeding.give_up(instant)
             self._restart()
 
     def _restart(self) -> None:
-        """Start our instances anew, which takes a while; what was on its way to them is given up."""
+        """Restart our instances, which takes a while; give up the instants on their way to them."""
         self.line.hold()
         with self._changed:
-            for instant in self._came:
+            for instant in self._arrived:
                 self._feeding.give_up(instant)
-        for instant in self._open:
+        for instant in self._unanswered:
             self._end(instant, Outcome.SKIPPED, RESTARTED)
-        self._open.clear()
+        self._unanswered.clear()
         restart(*self._feeding.own)
         for arm in self._feeding.own:
             arm.begin_episode()
@@ -308,10 +306,10 @@ class LiveDriver:
         self._judge.end(instant, outcome, reason)
 
     def _abandon(self, error: BaseException) -> None:
-        """Say of everything that was on its way why it came to nothing."""
+        """Record for each instant that awaits an answer why it gets none."""
         self._ending = True
         outcome = Outcome.SKIPPED if isinstance(error, KeyboardInterrupt) else Outcome.ERROR
         known = headline(error) if isinstance(error, InfrastructureError) else str(error) or type(error).__name__
-        for instant in self._open:
+        for instant in self._unanswered:
             self._end(instant, outcome, "interrupted" if isinstance(error, KeyboardInterrupt) else known)
         self._judge.end_series(self._feeding.final_diagnostics())

@@ -108,7 +108,7 @@ class LiveRun(SuiteRun[LiveConfig]):
 
 def _misfit(relation: Relation, config: LiveConfig, stack: Stack) -> str | None:
     """Say why a relation cannot be judged beside a live stack, None if it can."""
-    if reason := incompatibility(relation, stack):
+    if reason := incompatibility(relation, stack, over_topics=True):
         return reason
     try:
         if config.mode == "shadow":

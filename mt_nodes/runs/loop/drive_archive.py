@@ -68,7 +68,8 @@ class DriveArchive:
         def write(path: Path, violated: Pair) -> None:
             sides = {"source": (pair.source, None), "followup": (pair.followup, pair.offer)}
             observations = {
-                f"/mt/{arm}": (side, self._observations(pair.planned, side, by)) for arm, (side, by) in sides.items()
+                f"/mt/{arm}": (side, self._observations(pair.planned, side, offer))
+                for arm, (side, offer) in sides.items()
             }
             write_drives(path, str(violated), observations)
 

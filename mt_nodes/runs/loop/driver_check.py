@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.wording import counted
-from mt_nodes.data.lanes import Lanes
-from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Odometry, SignalStates, WorldMessage
+from mt_nodes.data.lanes import Lanes, SignalStates
+from mt_nodes.data.messages import Bundle, Cloud, Image, Message, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Detections
 from mt_nodes.data.outputs import Path as PosePath
+from mt_nodes.data.radar import Radar
 from mt_nodes.engine.arm import restart, start
 from mt_nodes.runs.doctor import Finding
 from mt_nodes.runs.loop.episode import BAD_COMMAND, SILENT, PlayedEpisode, play
@@ -85,7 +86,8 @@ def _name(message: Message) -> str:
     """Return what a callable calls a message."""
     if isinstance(message, WorldMessage):
         return message.role
-    return BY_ROLE["lidar" if isinstance(message, Cloud) else "camera" if isinstance(message, Image) else "camera_info"]
+    roles = {Cloud: "lidar", Radar: "radar", Image: "camera"}
+    return BY_ROLE[roles.get(type(message), "camera_info")]
 
 
 def _text(message: Message) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import (
@@ -37,6 +38,7 @@ from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.world.scene.lidar import LidarModel
+from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION
 
 #: What moves farther away than this is not looked for by rays.
 _SIGHT_M = 150.0
@@ -93,7 +95,9 @@ class Sensors:
         rig, episode, index = self._rig, bundle.episode, bundle.index
         sweep = Sweep(self._scenery, moving, lidar, ego @ rig.lidar_mount, self._weather)
         points = sweep.points(self._rng("lidar", episode, index))
-        swept = replace(bundle, clouds=(Cloud(rig.topics["lidar"], bundle.stamp_ns, LIDAR_FRAME, points),))
+        topic = rig.topics["lidar"]
+        reading = SensorReading.known(topic, INTENSITY_CONVENTION)
+        swept = replace(bundle, clouds=(Cloud(topic, bundle.stamp_ns, LIDAR_FRAME, points).read_as(reading),))
         return self._weather.on_clouds(swept, self._begun[1], _speed_mps(state), self._rng("weather", episode, index))
 
     def _photographed(self, bundle: Bundle, state: WorldState, camera: Camera, moving: Solids, ego: Matrix) -> Bundle:

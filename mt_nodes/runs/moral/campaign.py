@@ -126,7 +126,7 @@ def carry_out(
     try:
         runs = Runs(run.out / FILE, run.condition)
         try:
-            campaign = Campaign(run, runs, drive, side_of, progress, check, breed, now_s)
+            campaign = Campaign(run, runs, CampaignSteps(drive, side_of, check, breed, now_s), progress)
             trouble = play_to_end(run.out, lambda ending: campaign.go, runs.death)
             return campaign.summed_up(now_s() - began_s, trouble)
         finally:
@@ -137,24 +137,25 @@ def carry_out(
         raise
 
 
+@dataclass(frozen=True)
+class CampaignSteps:
+    """What a campaign is made of; the arguments of :func:`carry_out` describe each."""
+
+    drive: Drive
+    side_of: Callable[[RunSpec], Side] | None
+    check: Check
+    breed: Breed
+    now_s: Callable[[], float]
+
+
 class Campaign:
     """One campaign in the making; :func:`carry_out` makes it."""
 
-    def __init__(
-        self,
-        run: MoralRun,
-        runs: Runs,
-        drive: Drive,
-        side_of: Callable[[RunSpec], Side] | None,
-        progress: Progress,
-        check: Check,
-        breed: Breed,
-        now_s: Callable[[], float],
-    ) -> None:
+    def __init__(self, run: MoralRun, runs: Runs, steps: CampaignSteps, progress: Progress) -> None:
         request = run.request
-        self._run, self._runs, self._side_of, self._progress = run, runs, side_of, progress
-        self._refusing, self._breed = Refusing(runs, check), breed
-        self._driving = Driving(runs, drive, request.runs, request.minutes, self._tell, now_s)
+        self._run, self._runs, self._side_of, self._progress = run, runs, steps.side_of, progress
+        self._refusing, self._breed = Refusing(runs, steps.check), steps.breed
+        self._driving = Driving(runs, steps.drive, request.runs, request.minutes, self._tell, steps.now_s)
         self._families: list[Family] = []
         self._revealing: list[dict[str, Any]] = []
         self._doing, self._done, self._resumed = "", False, len(runs) > 0

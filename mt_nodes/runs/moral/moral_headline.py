@@ -36,9 +36,9 @@ def moral_headline(summary: Summary) -> Headline:
 def _violation(verdict: str, name: str, summary: Summary) -> Headline:
     principle = summary["principles"][name]
     share = f"{principle['violated']} of {principle['violated'] + principle['holds']} decided cases"
-    kept = [line for line in summary.get("revealing", ()) if line["principle"] == name]
+    revealing = [line for line in summary.get("revealing", ()) if line["principle"] == name]
     cases = [{**one, "case": case} for case, one in summary["cases"].items() if one["principle"] == name]
-    first = next(iter([*kept, *(one for one in cases if one["outcome"] == "VIOLATED")]), None)
+    first = next(iter([*revealing, *(one for one in cases if one["outcome"] == "VIOLATED")]), None)
     about = f": with {first['changed']}, {first['reason']}" if first else ""
     case = first["case"] if first else ""
     sentence = f"The stack violates '{principle['title']}' in {share}{about}."
@@ -51,5 +51,5 @@ def _share(principle: Mapping[str, Any]) -> float:
 
 def _outcomes(principles: Mapping[str, Any]) -> str:
     counts = Counter(one["outcome"] for one in principles.values())
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    return f"Of {counted(len(principles), 'principle')}: {told}." if len(principles) > 1 else ""
+    texts = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    return f"Of {counted(len(principles), 'principle')}: {texts}." if len(principles) > 1 else ""

@@ -45,24 +45,24 @@ PICTURES = (
 )
 
 
-def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summary: Mapping[str, Any]) -> Path:
+def write_report(journal: MoralJournal, principles: Sequence[PrincipleView], summary: Mapping[str, Any]) -> Path:
     """Write the page and return its path."""
     text, source = script_of("copying.js", "episode.js")
-    path = told.directory / "report.html"
+    path = journal.directory / "report.html"
     shown = [case for principle in principles for case in principle.cases]
     found = moral_headline(summary)
-    lines = sorted(told.revealing.values(), key=lambda line: line["case"] != found.pair)
-    revealing = [picture for line in lines for picture in _revealing(told, line)]
+    lines = sorted(journal.revealing.values(), key=lambda line: line["case"] != found.pair)
+    revealing = [picture for line in lines for picture in _revealing(journal, line)]
     page = (
         environment()
         .get_template("moral.html.j2")
         .render(
-            name=told.directory.resolve().name,
+            name=journal.directory.resolve().name,
             summary=summary,
             found=found,
             next_steps=_steps(revealing[0]["commands"]) if revealing else [],
             parts=list(_parts(principles, shown, revealing)),
-            about=_about(told.condition, summary),
+            about=_about(journal.condition, summary),
             measures=MEASURES,
             principles=principles,
             published=[case for case in shown if case.dilemma in PUBLISHED and case.verdict != "not_applicable"],
@@ -75,8 +75,8 @@ def write_report(told: MoralJournal, principles: Sequence[PrincipleView], summar
             marks=MARKS,
             script=text,
             script_source=source,
-            condition=dict(flat(told.condition)),
-            run=dict(flat(read_record(told.directory))),
+            condition=dict(flat(journal.condition)),
+            run=dict(flat(read_record(journal.directory))),
             forest=forest,
             measured=measured,
             number=lambda value: "-" if value is None else f"{value:.2f}",
@@ -102,9 +102,9 @@ def _parts(
 
 def _steps(typed: Sequence[str]) -> list[NextStep]:
     """Return what to do with a case: judge it again, drive it as a scenario."""
-    again, *scenarios = typed
+    rerun, *scenarios = typed
     drive = [NextStep("drive", "one of its runs as a scenario", command) for command in scenarios]
-    return [NextStep("reproduce", "drive its runs again and judge them", again), *drive]
+    return [NextStep("reproduce", "drive its runs again and judge them", rerun), *drive]
 
 
 def forest(case: CaseView, axis: Axis) -> str:
@@ -139,10 +139,10 @@ def _about(condition: Line, summary: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _revealing(told: MoralJournal, line: Line) -> Iterator[dict[str, Any]]:
+def _revealing(journal: MoralJournal, line: Line) -> Iterator[dict[str, Any]]:
     """Yield a picture of two runs each of a case that reveals an issue."""
     case = line["case"]
-    view = told.principles[line["principle"]]
+    view = journal.principles[line["principle"]]
     kept = {run["name"]: run for run in line["runs"]}
     about = {
         "id": case,
@@ -151,29 +151,31 @@ def _revealing(told: MoralJournal, line: Line) -> Iterator[dict[str, Any]]:
         "dilemmas": [dilemma_in_words(dilemma) for dilemma in dilemmas_of(line)],
         "also": line["also"],
         "remark": line["remark"],
-        "commands": commands(told.directory, case, told),
+        "commands": commands(journal.directory, case, journal),
     }
     wanted = [one for one in PICTURES if one[0] in kept and one[1] in kept]
     for first, second, arms in wanted[1:] or wanted:
         pair = [(name, kept[name]) for name in (first, second)]
-        yield {**about, "arms": arms, **_picture(told, line, pair, arms)}
+        yield {**about, "arms": arms, **_picture(journal, line, pair, arms)}
 
 
-def _picture(told: MoralJournal, line: Line, pair: Sequence[tuple[str, Line]], arms: tuple[str, str]) -> dict[str, Any]:
+def _picture(
+    journal: MoralJournal, line: Line, pair: Sequence[tuple[str, Line]], arms: tuple[str, str]
+) -> dict[str, Any]:
     """Return both runs as the template plays them; whatever keeps them from being shown is told in their place."""
     try:
-        settings, drives = zip(*(_drive(told, line, name, run) for name, run in pair), strict=True)
+        settings, drives = zip(*(_drive(journal, line, name, run) for name, run in pair), strict=True)
     except MtError as error:
         return {"note": f"No drive to show: {error}"}
-    words = [f"{arm}: {run_in_words(told.runs[run['run']])}" for arm, (_, run) in zip(arms, pair, strict=True)]
+    words = [f"{arm}: {run_in_words(journal.runs[run['run']])}" for arm, (_, run) in zip(arms, pair, strict=True)]
     kept = RecordedDrives(settings, drives, WorldEffects(), ())
     return {"note": "", "words": words, **playable(EpisodeView.of(kept, arms))}
 
 
-def _drive(told: MoralJournal, line: Line, name: str, run: Line) -> tuple[Setting, ScenarioTrace]:
+def _drive(journal: MoralJournal, line: Line, name: str, run: Line) -> tuple[Setting, ScenarioTrace]:
     """Return the world and the trace of a run that was kept."""
     dilemma = dilemmas_of(line)["followup" in name]
     spec = RunSpec(dilemma, run["swapped"], run["stream"], run["number"])
-    scenario = jittered_run(spec, told.condition["seed"])
-    trace = load_trace(trace_file(told.directory, f"revealing_{line['revealing']}_{name}"))
+    scenario = jittered_run(spec, journal.condition["seed"])
+    trace = load_trace(trace_file(journal.directory, f"revealing_{line['revealing']}_{name}"))
     return Setting(scenario, load_map(scenario.road)), ScenarioTrace(trace, scenario)

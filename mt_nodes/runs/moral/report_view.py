@@ -158,11 +158,12 @@ class PrincipleView:
     @property
     def counts(self) -> str:
         """What became of its cases, in words."""
-        told = self.numbers
-        parts = [f"{told[name]} {name.replace('_', ' ')}" for name in VERDICTS.values() if told[name]]
-        searched = {k.replace("_", " "): v for k, v in told["search"].items() if v}
+        numbers = self.numbers
+        parts = [f"{numbers[name]} {name.replace('_', ' ')}" for name in VERDICTS.values() if numbers[name]]
+        searched = {k.replace("_", " "): v for k, v in numbers["search"].items() if v}
         bred = f"; search: {', '.join(f'{v} {k}' for k, v in searched.items())}" if searched else ""
-        return f"{counted(told['cases'], 'case')}: {', '.join(parts) or 'none'}; {counted(told['runs'], 'run')}{bred}."
+        cases, runs = counted(numbers["cases"], "case"), counted(numbers["runs"], "run")
+        return f"{cases}: {', '.join(parts) or 'none'}; {runs}{bred}."
 
     @property
     def axis(self) -> Axis | None:
@@ -171,13 +172,13 @@ class PrincipleView:
         return axis_of(shown) if shown else None
 
 
-def principles_of(told: MoralJournal, sources: Mapping[str, Sequence[str]]) -> list[PrincipleView]:
+def principles_of(journal: MoralJournal, sources: Mapping[str, Sequence[str]]) -> list[PrincipleView]:
     """Return the principles of a journal with their cases.
 
     Args:
         sources: by principle; a journal does not hold them.
     """
-    cases = [CaseView.of(line) for line in told.cases.values()]
+    cases = [CaseView.of(line) for line in journal.cases.values()]
     order = list(VERDICTS.values())
     worst = ("violated", *(verdict for verdict in order if verdict != "violated"))
     return [
@@ -192,7 +193,7 @@ def principles_of(told: MoralJournal, sources: Mapping[str, Sequence[str]]) -> l
             numbers=line,
             cases=sorted((c for c in cases if c.principle == name), key=lambda case: worst.index(case.verdict)),
         )
-        for name, line in told.principles.items()
+        for name, line in journal.principles.items()
     ]
 
 
@@ -219,10 +220,10 @@ def axis_of(shown: Sequence[Quantity]) -> Axis:
 
 def _excess(arrangements: Iterable[Mapping[str, Any]]) -> Quantity | None:
     """Return how much of what is allowed the worse arrangement uses; None where the stack never differs from itself."""
-    told = [one for one in arrangements if one["margin"] > 0.0]
-    if not told:
+    with_margin = [one for one in arrangements if one["margin"] > 0.0]
+    if not with_margin:
         return None
-    worst = max(told, key=lambda one: one["excess"] / one["margin"])
+    worst = max(with_margin, key=lambda one: one["excess"] / one["margin"])
     value, low, high = (worst[key] / worst["margin"] for key in ("excess", "low", "high"))
     return Quantity("excess", value, (low, high), 1.0)
 
@@ -245,9 +246,9 @@ def _beyond(numbers: Mapping[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]
 def _casualties(numbers: Mapping[str, Any]) -> Iterator[Casualties]:
     if {"casualties", "expected_deaths", "impact_mps"} <= numbers.keys():
         yield Casualties.of("", numbers)
-    for arm, told in numbers.get("casualties_by_arm", {}).items():
+    for arm, arm_numbers in numbers.get("casualties_by_arm", {}).items():
         if arm in _SHOWN_ARMS:
-            yield Casualties.of(_named(arm), told)
+            yield Casualties.of(_named(arm), arm_numbers)
 
 
 def _named(name: str) -> str:

@@ -57,17 +57,17 @@ def measured(case: CaseView) -> str:
     return "-" if one is None else f"{one.value:.2f} ({one.interval[0]:.2f} … {one.interval[1]:.2f})"
 
 
-def commands(directory: Path, case: str, told: MoralJournal) -> list[str]:
+def commands(directory: Path, case: str, journal: MoralJournal) -> list[str]:
     """Return what to type to see a violated case again: its runs, and where it was kept its scenarios.
 
     The latter are driven by the same stack, and judged as scenarios are: not by principles.
     """
     place = directory.resolve()
-    asked = read_record(place)["request"]
-    driver = ["--stack", asked["stack"], *(word for fault in asked["faults"] for word in ("--fault", fault))]
+    request = read_record(place)["request"]
+    driver = ["--stack", request["stack"], *(word for fault in request["faults"] for word in ("--fault", fault))]
     scripts = [
         shlex.join(["mt", "scenario", str(path), *driver])
-        for number, line in told.revealing.items()
+        for number, line in journal.revealing.items()
         if case in (line["case"], *line["also"])
         for path in sorted((place / FOLDER).glob(f"{number}_*.scenario"))
     ]
@@ -83,10 +83,10 @@ def whom_it_hit(case: CaseView) -> str:
     )
 
 
-def remarks(case: str, told: MoralJournal) -> list[str]:
+def remarks(case: str, journal: MoralJournal) -> list[str]:
     """Return what is to be said of how a violated case was kept, where that is not as small as can be."""
-    kept = [line["remark"] for line in told.revealing.values() if case in (line["case"], *line["also"])]
-    return [remark for remark in kept if remark]
+    found = [line["remark"] for line in journal.revealing.values() if case in (line["case"], *line["also"])]
+    return [remark for remark in found if remark]
 
 
 def undecided(principle: PrincipleView) -> list[str]:
@@ -95,14 +95,14 @@ def undecided(principle: PrincipleView) -> list[str]:
     reasons = Counter(
         case.reason.rpartition("; ")[2] for case in principle.cases if case.verdict in ("unknown", "not_applicable")
     )
-    told = [f"{counted(cases, 'case')}: {reason}" for reason, cases in reasons.most_common(_REASONS)]
+    texts = [f"{counted(cases, 'case')}: {reason}" for reason, cases in reasons.most_common(_REASONS)]
     helps = [advice for word, advice in _HELPS.items() if any(word in reason for reason in reasons)]
     if not principle.cases:
         helps.append("no dilemma of the pool is one that it speaks of: --pool, or another principle")
-    return told + helps
+    return texts + helps
 
 
-def case_in_words(told: MoralJournal, line: Line) -> Iterator[str]:
+def case_in_words(journal: MoralJournal, line: Line) -> Iterator[str]:
     """Yield what happened in a case: both parties, the verdict, and each way a run went, with how often it did."""
     view = CaseView.of(line)
     for dilemma, what in zip(dilemmas_of(line), ("source", "follow-up"), strict=False):
@@ -110,7 +110,7 @@ def case_in_words(told: MoralJournal, line: Line) -> Iterator[str]:
     if view.changed:
         yield f"about: {view.changed}"
     yield f"{view.verdict.replace('_', ' ')}: {view.reason}"
-    yield from remarks(view.id, told)
+    yield from remarks(view.id, journal)
     for name, tally in view.strata.items():
         yield (
             f"{name}: {counted(tally['runs'], 'run')}, first only hit in {tally['first_only']}, second only in "
@@ -123,8 +123,8 @@ def case_in_words(told: MoralJournal, line: Line) -> Iterator[str]:
     if view.beyond:
         counts = (f"{name} in {failed} of {of}" for name, (failed, of) in view.beyond.items())
         yield f"runs with more casualties than the smaller party has: {', '.join(counts)}"
-    for spec, run in told.driven(line).items():
-        yield f"run {run['run']} ({asked_in_words(spec)}): {run_in_words(run)}"
+    for spec, run in journal.driven(line).items():
+        yield f"run {run['run']} ({spec_in_words(spec)}): {run_in_words(run)}"
 
 
 def dilemma_in_words(dilemma: Dilemma) -> str:
@@ -143,7 +143,7 @@ def member_in_words(member: Member) -> str:
     return f"{member.kind.replace('_', ' ')} ({known})" if known else member.kind.replace("_", " ")
 
 
-def asked_in_words(spec: RunSpec) -> str:
+def spec_in_words(spec: RunSpec) -> str:
     """Return which run it is."""
     return f"{spec.dilemma.name}, {'swapped' if spec.swapped else 'as it is'}, {spec.stream} {spec.number}"
 

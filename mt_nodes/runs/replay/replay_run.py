@@ -75,10 +75,13 @@ class Run(SuiteRun[ReplayRequest]):
         plan = plan_of(request, stack)
         if plan and not request.only:
             request = dataclasses.replace(request, relations=plan.relations)
-        choice = choose_relations(request.relations, functools.partial(incompatibility, stack=stack))
+        over_topics = request.transport == "ros"
+        choice = choose_relations(
+            request.relations, functools.partial(incompatibility, stack=stack, over_topics=over_topics)
+        )
         request = dataclasses.replace(request, relations=choice.relations)
         suite = load_suite(request.relations, sham_for(stack.inputs), stack.traits)
-        check_requirements(suite, stack)
+        check_requirements(suite, stack, over_topics=over_topics)
         if request.waivers:
             load_waivers(Path(request.waivers))
         extra = load_transforms(Path(request.transforms)) if request.transforms else None
@@ -249,12 +252,12 @@ class Run(SuiteRun[ReplayRequest]):
             if first is None:
                 continue
             trees.append(first.transforms)
-            if self.stack.points_frame and first.clouds:
-                frame = first.clouds[0].frame_id
+            for cloud in (*first.clouds, *first.radars) if self.stack.points_frame else ():
+                frame = cloud.frame_id
                 try:
                     before, pose = (t.lookup(self.stack.points_frame, frame) for t in (trees[0], first.transforms))
                 except UnknownTransform as error:
-                    raise UnknownTransform(f"{source.reader.path}: {first.clouds[0].topic}: {error}") from error
+                    raise UnknownTransform(f"{source.reader.path}: {cloud.topic}: {error}") from error
                 if not np.allclose(before, pose):
                     raise UsageError(
                         f"{source.reader.path}: {frame} stands elsewhere in {self.stack.points_frame} than in "

@@ -54,7 +54,8 @@ def unused_frames(given: TransformTree, bundle: Bundle, elsewhere: Collection[st
 
 
 def _sensor_frames(bundle: Bundle) -> set[str]:
-    frames = (*(cloud.frame_id for cloud in bundle.clouds), *(image.frame_id for image in bundle.images))
+    clouds = (*bundle.clouds, *bundle.radars)
+    frames = (*(cloud.frame_id for cloud in clouds), *(image.frame_id for image in bundle.images))
     return {frame.lstrip("/") for frame in frames}
 
 

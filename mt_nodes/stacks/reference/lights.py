@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mt_nodes.data.messages import SignalStates
+from mt_nodes.data.lanes import SignalStates
 from mt_nodes.stacks.reference.car_following import Lead
 from mt_nodes.stacks.reference.way import LanePath
 

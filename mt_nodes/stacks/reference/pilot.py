@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from mt_nodes.base import params
 from mt_nodes.base.params import param
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.lanes import SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections, Output, Path
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.planner_base import Situation

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.lanes import ALONG, OWN, Lanes
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.lanes import ALONG, OWN, Lanes, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.stacks.reference.car_following import Following, eased
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.lanes import Lanes
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.lanes import Lanes, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Detections, Path
 from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.traits import text_of

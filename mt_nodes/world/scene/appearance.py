@@ -36,6 +36,15 @@ from mt_nodes.world.scene.palette import (
 )
 from mt_nodes.world.scene.special_paints import SPECIAL_COLOURS, SPECIAL_DETAILS
 
+#: Colours of the paints of :data:`.materials.PAINTS`, which says what LiDARs see of them.
+PAINT_COLOURS: dict[str, Rgb] = {
+    "white": WHITE,
+    "silver": (0.5, 0.51, 0.5),
+    "red": (0.42, 0.02, 0.02),
+    "blue": (0.03, 0.1, 0.26),
+    "grey": (0.16, 0.165, 0.17),
+    "black": BLACK,
+}
 _MATERIALS = {TYRE: RUBBER, GLASS: PANE, SKIN: FACE}
 
 
@@ -64,14 +73,18 @@ class SurfaceColours:
 Paint = Callable[[Surface], SurfaceColours]
 
 
-def paint_of(kind: str, lamps: str = OFF) -> Paint:
-    """Return the paint of a kind of the catalogue; ``lamps`` is one of :data:`LAMPS` for it."""
+def paint_of(kind: str, lamps: str = OFF, paint: str = "") -> Paint:
+    """Return the paint of a kind of the catalogue; ``lamps`` is one of :data:`LAMPS` for it.
+
+    ``paint`` names a colour of :data:`PAINT_COLOURS` in place of its own.
+    """
+    main = PAINT_COLOURS.get(paint, _MAIN[kind])
     if lamps == OFF:
-        return lambda surface: SurfaceColours(_painted(kind, surface))
+        return lambda surface: SurfaceColours(_painted(kind, surface, main))
     shining = LAMPS[kind][lamps]
 
-    def paint(surface: Surface) -> SurfaceColours:
-        albedo, glow = _painted(kind, surface), np.zeros((len(surface.xyz_m), 3), np.float32)
+    def shine(surface: Surface) -> SurfaceColours:
+        albedo, glow = _painted(kind, surface, main), np.zeros((len(surface.xyz_m), 3), np.float32)
         at = surface.xyz_m.copy()
         if shining.both_sides:
             at[:, 1] = np.abs(at[:, 1])
@@ -80,7 +93,7 @@ def paint_of(kind: str, lamps: str = OFF) -> Paint:
             glow[near] = shining.colour
         return SurfaceColours(albedo, glow)
 
-    return paint
+    return shine
 
 
 def main_colour(kind: str) -> Rgb:
@@ -88,9 +101,9 @@ def main_colour(kind: str) -> Rgb:
     return _MAIN[kind]
 
 
-def _painted(kind: str, surface: Surface) -> Singles:
+def _painted(kind: str, surface: Surface, main: Rgb) -> Singles:
     colours = np.empty((len(surface.xyz_m), 3), np.float32)
-    colours[:] = _MAIN[kind]
+    colours[:] = main
     for value, colour in _MATERIALS.items():
         colours[np.abs(surface.reflectivity - value) < 1e-4] = colour
     if (details := _DETAILS.get(kind)) is not None:

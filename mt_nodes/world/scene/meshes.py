@@ -18,7 +18,7 @@ from mt_nodes.base.open3d_late import open3d
 Vector = tuple[float, float, float]
 
 #: Reflectivities by which paint tells the materials of meshes apart.
-TYRE, GLASS, SKIN = 0.04, 0.08, 0.45
+TYRE, GLASS, SKIN, CHROME = 0.04, 0.08, 0.45, 0.62
 RETRO, FILM, PLASTIC, STEEL, HORSE, SLEEVE, CLOTH, WOOD, DARK = 1.0, 0.95, 0.9, 0.4, 0.37, 0.34, 0.33, 0.28, 0.1
 
 

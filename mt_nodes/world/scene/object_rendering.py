@@ -88,9 +88,9 @@ class Figure:
 
 
 @lru_cache
-def figure_of(kind: str, lamps: str = OFF) -> Figure:
-    """Return an object of the catalogue, cached; ``lamps`` selects the lit ones."""
-    return Figure(mesh_of(kind), paint_of(kind, lamps))
+def figure_of(kind: str, lamps: str = OFF, paint: str = "") -> Figure:
+    """Return an object of the catalogue, cached; ``lamps`` selects the lit ones, ``paint`` another colour."""
+    return Figure(mesh_of(kind), paint_of(kind, lamps, paint))
 
 
 @dataclass(frozen=True, eq=False)

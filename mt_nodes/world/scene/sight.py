@@ -2,13 +2,15 @@
 """Casts the rays of a cloud to an added object.
 
 A ray starts at the origin of the cloud's frame and goes through its return. Only rays within the cone around the
-object's bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once.
+object's bounding sphere are cast, in the object's own frame, so that the object is prepared for casting once. A ray
+that meets glass goes on to what is behind it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +18,10 @@ import numpy.typing as npt
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.world.scene.fittings import with_fittings
+from mt_nodes.world.scene.materials import MATTE, PAINTS, Faces, Material, finish_of
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.objects import mesh_of
+from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
 from mt_nodes.world.scene.silent_rays import silent_rays
 
@@ -34,13 +38,19 @@ class Hits:
 
     Attributes:
         rows: (n,) of the cloud, ascending. range_m: (n,) from the sensor to the surface. own_m: (n,) range of the
-            cloud's return on that ray. brightness: (n,) reflectivity times cosine of incidence, 0..1.
+            cloud's return on that ray. brightness: (n,) of the surface's echo (:mod:`.materials`).
+        transmission: (n,) share of light that a pane there lets through, 0 for what is not glass.
+        behind_m: (n,) range to the first surface behind the pane that is not glass, infinite for none, and for what is
+            not glass. behind: (n,) brightness of that surface, without the pane.
     """
 
     rows: Rows
     range_m: Floats
     own_m: Floats
     brightness: Floats
+    transmission: Floats
+    behind_m: Floats
+    behind: Floats
 
     @property
     def visible(self) -> npt.NDArray[np.bool_]:
@@ -51,10 +61,12 @@ class Hits:
 class RaycastBody:
     """An object prepared for ray casting; its own frame is that of its mesh."""
 
-    def __init__(self, mesh: Mesh) -> None:
-        self._scene = open3d().t.geometry.RaycastingScene(nthreads=1)
-        self._scene.add_triangles(tensor(mesh.vertices_m.astype(np.float32)), tensor(mesh.triangles))
-        self._reflectivity = mesh.reflectivity
+    def __init__(self, mesh: Mesh, finish: Material = MATTE) -> None:
+        self._faces = Faces(mesh.reflectivity, finish)
+        self._solid = np.flatnonzero(~self._faces.glass)
+        self._scene = self._opaque = _scene(mesh, slice(None))
+        if len(self._solid) < len(mesh.triangles):
+            self._opaque = _scene(mesh, self._solid)
         self.low_m, self.high_m = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
         self.center_m = (self.low_m + self.high_m) / 2
         self.radius_m = float(np.linalg.norm(mesh.vertices_m - self.center_m, axis=1).max())
@@ -89,24 +101,37 @@ class RaycastBody:
         half = float(np.arcsin(min(1.0, self.radius_m / distance_m))) if distance_m > 0 else np.pi
         rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
         hits = self._hits(np.arange(len(rays.rows)), rays.direction, rays.clear_m, pose)
-        chosen = hits.rows
-        return Hits(rays.rows[chosen], hits.range_m, hits.own_m, hits.brightness), rays.direction[chosen]
+        return replace(hits, rows=rays.rows[hits.rows]), rays.direction[hits.rows]
 
     def _hits(self, rows: Rows, direction: Floats, own: Floats, pose: Matrix) -> Hits:
         rays = _into(pose, direction)
-        answer = self._scene.cast_rays(tensor(rays), nthreads=1)
-        range_m = answer["t_hit"].numpy().astype(np.float64)
+        range_m, triangle, cosine = _first(self._scene, rays)
         hit = np.flatnonzero(np.isfinite(range_m))
-        cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy()[hit], rays[hit, 3:]))
-        shine = self._reflectivity[answer["primitive_ids"].numpy()[hit]]
-        return Hits(rows[hit], range_m[hit], own[hit], shine * cosine)
+        triangle, cosine = triangle[hit], cosine[hit]
+        through, behind_m = np.zeros(len(hit)), np.full(len(hit), np.inf)
+        bright, behind = self._faces.brightness(triangle, cosine), np.zeros(len(hit))
+        pane = np.flatnonzero(self._faces.glass[triangle])
+        if len(pane):
+            through[pane] = self._faces.transmission(triangle[pane], cosine[pane])
+            behind_m[pane], second, inner = _first(self._opaque, rays[hit[pane]])
+            met = np.flatnonzero(np.isfinite(behind_m[pane]))
+            behind[pane[met]] = self._faces.brightness(self._solid[second[met]], inner[met])
+        return Hits(rows[hit], range_m[hit], own[hit], bright, through, behind_m, behind)
 
     def hides(self, cloud: Cloud, pose: Matrix, slack_m: float) -> Rows:
-        """Return the rows (n,) of returns that lie more than ``slack_m`` behind the object's surface on their ray."""
+        """Return the rows (n,) of returns that lie more than ``slack_m`` behind the object's surface on their ray.
+
+        Glass does not hide.
+        """
         rows = self.around(cloud, pose)
         direction, own = _directions(cloud, rows)
-        first = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
+        first = self._opaque.cast_rays(tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
         return np.asarray(rows[first < own - slack_m])
+
+    def ranges(self, direction: Floats, pose: Matrix) -> Floats:
+        """Return the range (n,) to the surface along unit vectors (n, 3) from a sensor, infinite without a hit."""
+        answer = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)
+        return answer["t_hit"].numpy().astype(np.float64)
 
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
         """Return the distance (n,) of points (n, 3) of the cloud's frame from the object's surface."""
@@ -115,9 +140,25 @@ class RaycastBody:
 
 
 @lru_cache
-def body_of(kind: str) -> RaycastBody:
-    """Return an object of the catalogue, cached."""
-    return RaycastBody(mesh_of(kind))
+def body_of(kind: str, paint: str = "") -> RaycastBody:
+    """Return an object of the catalogue, cached; ``paint`` is one of :data:`.materials.PAINTS`, else its own."""
+    reflectivity = PAINTS.get(paint, KINDS[kind].reflectivity)
+    mesh = KINDS[kind].build(reflectivity) if paint else mesh_of(kind)
+    return RaycastBody(with_fittings(kind, mesh, reflectivity), finish_of(KINDS[kind].label))
+
+
+def _scene(mesh: Mesh, triangles: Rows | slice) -> Any:
+    scene = open3d().t.geometry.RaycastingScene(nthreads=1)
+    scene.add_triangles(tensor(mesh.vertices_m.astype(np.float32)), tensor(mesh.triangles[triangles]))
+    return scene
+
+
+def _first(scene: Any, rays: npt.NDArray[np.float32]) -> tuple[Floats, Rows, Floats]:
+    """Return range (n,), infinite without a hit, triangle, and cosine of incidence of rays (n, 6) that are cast."""
+    answer = scene.cast_rays(tensor(rays), nthreads=1)
+    cosine = np.abs(np.einsum("ij,ij->i", answer["primitive_normals"].numpy(), rays[:, 3:]))
+    triangle = answer["primitive_ids"].numpy().astype(np.int64)
+    return answer["t_hit"].numpy().astype(np.float64), triangle, cosine.astype(np.float64)
 
 
 def _directions(cloud: Cloud, rows: Rows) -> tuple[Floats, Floats]:

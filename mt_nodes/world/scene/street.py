@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
 from mt_nodes.world.scene import meshes
@@ -31,6 +32,8 @@ RIGHT_KERB_Y_M, LEFT_KERB_Y_M, FACADE_Y_M = -4.4, 8.1, 12.6
 GROUND, HOUSE, POLE, VEHICLE, PERSON = "ground", "house", "pole", "vehicle", "person"
 #: In a bend the ground of a block is split into so many pieces, so that its edges follow the road to a centimetre.
 _BENT_PIECES = 10
+#: Places that far apart in time give a velocity.
+_INSTANT_S = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +42,13 @@ class Piece:
 
     Attributes:
         kind: one of ``ground``, ``house``, ``pole``, ``vehicle``, ``person``.
-        tone: 0..1, distinguishes objects of one kind.
+        tone: 0..1, distinguishes objects of one kind. speed_mps: along the street, signed.
     """
 
     kind: str
     mesh: Mesh
     tone: float = 0.0
+    speed_mps: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +97,15 @@ class Street:
         ego_x = EGO_SPEED_MPS * time_s
         near = [block for k, block in self._blocks.items() if abs((k + 0.5) * BLOCK_M - ego_x) < VIEW_M]
         visible = (m for m in self._movers if abs(m.x_m + m.speed_mps * time_s - ego_x) < VIEW_M)
-        moving = [Piece(mover.kind, mover.at(time_s), mover.tone) for mover in visible]
+        moving = [Piece(mover.kind, mover.at(time_s), mover.tone, mover.speed_mps) for mover in visible]
         return [*chain.from_iterable(near), *moving]
+
+    def velocity(self, piece: Piece, ego_m: float) -> npt.NDArray[np.float64]:
+        """Return the velocity (3,) of a piece over the ground, in the frame of an ego that stands at ``ego_m``."""
+        middle = piece.mesh.vertices_m.mean(axis=0)
+        ahead = np.array([middle, middle + np.array([piece.speed_mps * _INSTANT_S, 0.0, 0.0])])
+        line = Mesh(ahead, np.empty((0, 3), np.uint32), np.empty(0))
+        return np.asarray(np.diff(self.road.on_road(line, ego_m).vertices_m, axis=0)[0] / _INSTANT_S)
 
     def _rng(self, block: int, what: str) -> np.random.Generator:
         return generator(self._seed, "street", 0, block, what)

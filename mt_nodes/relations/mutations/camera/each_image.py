@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import cv2
@@ -16,14 +17,13 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.images.codecs import Picture, Pixels, decode, encode, lossy, spread_px
 from mt_nodes.data.messages import Bundle, CameraInfo, Image
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.untouched import UNTOUCHED, drawn, refuse_without_effect
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.camera.model import CameraModel, rectified
 
 #: A follow-up whose pixels all differ by less than this share of full scale shows nothing new.
 LEAST_VISIBLE = 1.0 / 255.0
-#: Key of a draw: this image stays the same message, because the change is out of its sight.
-UNTOUCHED = "untouched"
 #: A picture with less contrast between its darkest and brightest pixel shows nothing.
 LEAST_CONTRAST = 8.0 / 255.0
 #: Stride of the rows and columns that are checked first, which suffices for most pictures.
@@ -94,10 +94,10 @@ class ChangesImages(Mutation):
 
     @abstractmethod
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Make every random choice for one image; :data:`UNTOUCHED` leaves it as it is.
+        """Make every random choice for one image.
 
         Raises:
-            NotApplicable: there is no honest follow-up of it.
+            NotApplicable: there is no honest follow-up of it. NoEffect: the change is out of its sight.
         """
 
     @abstractmethod
@@ -124,7 +124,7 @@ class ChangesImages(Mutation):
         return Effects()
 
     def draw_images(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every image, one after the other.
+        """Draw for every image, one after the other; where the change is out of its sight, why.
 
         Raises:
             NotApplicable: an image has no valid follow-up, or no visible content.
@@ -133,7 +133,7 @@ class ChangesImages(Mutation):
         for image in bundle.images:
             view = View.of(bundle, image)
             _refuse_blank(view)
-            draws |= {f"{image.topic}|{name}": value for name, value in self.draw_image(rng, view, state).items()}
+            draws |= drawn(image.topic, partial(self.draw_image, rng, view, state))
         return draws
 
     def apply_to_images(self, bundle: Bundle, draw: Draw) -> tuple[Bundle, Effects]:
@@ -151,7 +151,10 @@ class ChangesImages(Mutation):
             if (changed := self.change_info(view, draws[topic])) is not None
         }
         camera_infos = tuple(infos.get(id(info), info) for info in bundle.camera_infos)
-        return replace(bundle, images=images, camera_infos=camera_infos), self.describe_images(changing, draws)
+        effects = self.describe_images(changing, draws)
+        reasons = {topic: why for topic, of_this in draws.items() if isinstance(why := of_this.get(UNTOUCHED), str)}
+        effects = replace(effects, unchanged={**effects.unchanged, **reasons}) if reasons else effects
+        return replace(bundle, images=images, camera_infos=camera_infos), effects
 
     def prove_images(self, source: Bundle, followup: Bundle, draw: Draw) -> str | None:
         """Prove of every image what was promised, and that nothing else changed."""
@@ -160,12 +163,12 @@ class ChangesImages(Mutation):
             if image.topic not in after:
                 return f"{image.topic}: the image is gone"
             old, new = View.of(source, image), View.of(followup, after[image.topic])
-            drawn = of_image(draw, image)
-            if UNTOUCHED in drawn:
+            of_this = of_image(draw, image)
+            if UNTOUCHED in of_this:
                 if after[image.topic] is not image:
                     return f"{image.topic}: changed, and it was drawn to stay as it is"
                 continue
-            broken = _same_kind(old, new) or self._confined(old, new, drawn) or self.prove_image(old, new, drawn)
+            broken = _same_kind(old, new) or self._confined(old, new, of_this) or self.prove_image(old, new, of_this)
             if broken is not None:
                 return f"{image.topic}: {broken}"
         return None
@@ -198,7 +201,9 @@ class EachImage(ChangesImages):
         """Draw for every image."""
         if not bundle.images:
             raise NotApplicable(f"bundle {bundle.index} has no image")
-        return self.draw_images(rng, bundle, state)
+        draws = self.draw_images(rng, bundle, state)
+        refuse_without_effect(draws, [image.topic for image in bundle.images])
+        return draws
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every image."""

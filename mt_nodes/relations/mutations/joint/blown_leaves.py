@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -48,6 +50,8 @@ class BlownLeaves(Precipitation):
     changes; in pictures, exactly the pixels that show a leaf change, towards the colour of leaves.
     """
 
+    radar_reason = "a leaf's cross-section is far below the threshold of a radar (assumed)"
+
     shutter_ms: float = param(
         3.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
     )
@@ -76,6 +80,17 @@ class BlownLeaves(Precipitation):
     def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The same for all."""
         return np.ones(len(diameter_mm))
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Draw the leaves.
+
+        Raises:
+            NoEffect: none flies in sight.
+        """
+        draw = super().draw_image(rng, view, state)
+        if not self._layer(view, draw).any():
+            raise NoEffect(f"{view.image.topic}: no leaf flies in its sight at this instant")
+        return draw
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """The leaves."""

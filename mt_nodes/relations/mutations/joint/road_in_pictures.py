@@ -10,9 +10,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import NoEffect
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, share_at
 from mt_nodes.world.camera import measures
@@ -42,13 +43,19 @@ _GRAIN_SEEN_M = 0.08
 class RoadInPictures(EverySensor):
     """Base of mutations that change how the ground in sight looks in pictures."""
 
+    radar_reason = "a flat road, dry, wet or covered, throws a radar's wave away from it (assumed)"
+
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random; a picture without ground stays.
+        """Nothing is random.
 
         Raises:
             NotApplicable: depth or the camera's pose is unknown.
+            NoEffect: the picture shows no ground.
         """
-        return {UNTOUCHED: True} if surroundings(view).ground.mean() < _LEAST_SHARE else {}
+        share = float(surroundings(view).ground.mean())
+        if share < _LEAST_SHARE:
+            raise NoEffect(f"{view.image.topic}: {share:.1%} of it shows the ground, expected {_LEAST_SHARE:.0%}")
+        return {}
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """Ground, and half a cell around it."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The LiDAR sham: a change of the cloud that must not matter to any stack."""
+"""The sham of LiDARs and radars: a change of the cloud that must not matter to any stack."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class PointsPermuted(Mutation):
     """Reorders the points; in an organised cloud moves each along its ray, far below sensor noise.
 
     The order of an organised cloud defines neighbours, so it stays. In an unorganised one ring and time are fields and
-    move with their point. The jitter is normal, cut at five standard deviations. Guaranteed: the points are the same
-    byte for byte, or each is moved along its ray within that bound.
+    move with their point. Detections of a radar are reordered likewise. The jitter is normal, cut at five standard
+    deviations. Guaranteed: the points are the same byte for byte, or each is moved along its ray within that bound.
     """
 
-    sensors = ("lidar",)
+    sensors = ("lidar", "radar")
     role = "sham"
 
     jitter_m: float = param(
@@ -36,18 +36,19 @@ class PointsPermuted(Mutation):
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud the key of an order, ``<topic>|order_key``, or of a jitter, ``<topic>|jitter_key``."""
-        if not bundle.clouds:
+        if not bundle.clouds and not bundle.radars:
             raise NotApplicable(f"bundle {bundle.index} has no cloud")
-        return dict(self._draw_cloud(rng, cloud) for cloud in bundle.clouds)
+        return dict(self._draw_cloud(rng, cloud) for cloud in (*bundle.clouds, *bundle.radars))
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Permute or jitter every cloud."""
-        return Followup(((0, bundle.with_clouds([self._changed(c, draw) for c in bundle.clouds])),))
+        clouds = [self._changed(c, draw) for c in (*bundle.clouds, *bundle.radars)]
+        return Followup(((0, bundle.with_clouds(clouds)),))
 
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         """Prove that the points are the same, or moved by less than the bound and along their rays."""
-        for old in source.clouds:
-            new = followup.first.cloud(old.topic)
+        pairs = ((source.clouds, followup.first.clouds), (source.radars, followup.first.radars))
+        for old, new in (pair for both in pairs for pair in zip(*both, strict=True)):
             broken = self._jittered(old, new) if old.organised else _permuted(old, new, _order(old, draw))
             if broken is not None:
                 return f"{old.topic}: {broken}"

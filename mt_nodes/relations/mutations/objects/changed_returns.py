@@ -3,7 +3,8 @@
 
 In such a draw, ``rows`` with ``range_m`` and ``intensity`` are returns that move along their rays, ``lost`` those that
 vanish. ``new_rows`` with ``new_xyz`` and ``new_intensity`` are returns on rays that had none: in an organised cloud the
-places of empty ones, in another the returns after which they come.
+places of empty ones, in another the returns after which they come. ``dimmed`` with ``dimmed_intensity`` are returns
+that stay in place with a lower intensity, behind glass.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def changed(cloud: Cloud, draw: Draw) -> Cloud:
         at, new_at = _moved_to(rows, lost, new_rows), _inserted_at(lost, new_rows)
     points = raw.view(cloud.points.dtype)
     write_points(points, at, on_rays(cloud, draw), draw.get("intensity"), cloud)
+    if "dimmed_intensity" in draw:
+        dimmed = rows_of(draw, "dimmed")
+        points[cloud.intensity_field][dimmed if cloud.organised else _moved_to(dimmed, lost, new_rows)] = draw[
+            "dimmed_intensity"
+        ]
     if len(new_rows):
         write_points(points, new_at, draw["new_xyz"], draw.get("new_intensity"), cloud)
     if not cloud.organised:
@@ -126,14 +132,14 @@ def replaced_and_added(old: Cloud, new: Cloud, draw: Draw) -> tuple[Floats, Floa
     if old.organised:
         everything = np.arange(len(old))
         broken = _only_changed(
-            emptied(old, lost) if len(lost) else old, new, everything, everything, np.append(rows, new_rows)
+            emptied(old, lost) if len(lost) else old, new, everything, everything, np.append(rows, new_rows), draw
         )
         if broken is None and not empty_returns(old)[new_rows].all():
             broken = "a point was put over an existing return"
         return places(new, rows), places(new, new_rows), broken or proof_of_angles(old, new, np.append(rows, new_rows))
     inserted = _inserted_at(lost, new_rows)
     moved = _moved_to(rows, lost, new_rows)
-    broken = _only_changed(old, new, _all_but(len(old), lost), _all_but(len(new), inserted), rows)
+    broken = _only_changed(old, new, _all_but(len(old), lost), _all_but(len(new), inserted), rows, draw)
     return places(new, moved), places(new, inserted), broken or proof_of_angles(old, new, np.append(moved, inserted))
 
 
@@ -143,10 +149,17 @@ def _all_but(count: int, rows: Rows) -> Rows:
     return np.flatnonzero(stay)
 
 
-def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows) -> str | None:
-    """Prove that points (n,) are the same byte for byte, except for allowed changes at ``rows`` (k,)."""
+def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows, draw: Draw) -> str | None:
+    """Prove that points (n,) are the same byte for byte, but for places at ``rows`` (k,), and dimmed intensities."""
+    dim = rows_of(draw, "dimmed")
+    dims, bright = np.isin(before, dim), old.intensity_field
+    if len(dim):
+        if dims.sum() != len(dim) or np.isin(dim, rows).any():
+            return "a dimmed return is lost or replaced"
+        if (new.points[bright][after[dims]] > old.points[bright][before[dims]]).any():
+            return "a return became brighter behind glass"
     place = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old))
-    fields = [name for name in (*place, old.intensity_field) if name]
+    fields = [*place, *old.echo_names]
     may = np.zeros(len(old), dtype=bool)
     may[rows] = True
     for start in range(0, len(before), _PIECE):
@@ -155,6 +168,9 @@ def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows)
         drawn = np.flatnonzero(may[at])
         for name in fields if len(drawn) else ():
             are.view(new.points.dtype)[name][drawn] = were.view(old.points.dtype)[name][drawn]
+        if len(dim):
+            through = np.flatnonzero(dims[start : start + _PIECE])
+            are.view(new.points.dtype)[bright][through] = were.view(old.points.dtype)[bright][through]
         if were.tobytes() != are.tobytes():
             return f"something else changed than {', '.join(fields)} of the points drawn"
     return None

@@ -19,8 +19,8 @@ from mt_nodes.relations.mutations.lidar.rays import refuse_whole_numbers
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points, rows_of, source_rows
 from mt_nodes.relations.mutations.objects.object_removed import Floats, ObjectRemoved, Rows, standing_within
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
-from mt_nodes.world.scene.beams import keep_beams
 from mt_nodes.world.scene.nearest_object import AROUND_M, Search
+from mt_nodes.world.scene.scan_lines import keep_lines
 
 #: Lengths and heights in metres of the visible part of an object. A person's are those of walkers, from children to the
 #: tallest; a car may show its rear alone, which is at least 1.2 m wide. Both are deliberately wide: assumed.
@@ -121,7 +121,7 @@ class ObjectExchanged(ObjectRemoved):
     def _left(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Return the cloud without the object, on its original beams."""
         left = super().change_cloud(bundle, cloud, draw)
-        keep_beams(left, cloud, _removed_rows(cloud, draw))
+        keep_lines(left, cloud, _removed_rows(cloud, draw))
         return left
 
 

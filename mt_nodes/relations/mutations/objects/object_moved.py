@@ -19,7 +19,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.lidar.placement import rounded
+from mt_nodes.relations.mutations.lidar.placement import intensity_from, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
@@ -221,10 +221,14 @@ class ObjectMoved(ObjectExchanged):
             "new_rows": smallest(silent.rows[new]),
             "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
         }
-        if old.intensity_field is None:
+        intensity = intensity_from(old, visible.row[hit], visible.range_m[hit])
+        if intensity is None:
             return addition
-        values = old.points[old.intensity_field]
-        return {**addition, "intensity": values[visible.row[hit]], "new_intensity": values[more.row[new]]}
+        return {
+            **addition,
+            "intensity": intensity,
+            "new_intensity": intensity_from(old, more.row[new], more.range_m[new]),
+        }
 
     def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Rotate the new returns back, and compare them with the original ones."""

@@ -20,6 +20,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import of_cloud
+from mt_nodes.relations.mutations.lidar.placement import intensity_from
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import (
     along_rays,
@@ -33,10 +34,10 @@ from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroun
 from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureExchange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
-from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
 from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane, solve
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
+from mt_nodes.world.scene.scan_lines import scan_lines_of
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -56,8 +57,9 @@ _THINGS = 4
 class ObjectRemoved(PictureExchange):
     """Removes the nearest object ahead; its rays continue to what is behind it.
 
-    Ray by ray along each ring: if the returns left and right of the object have similar ranges, beyond the object, the
-    ground or wall on which they lie continues behind it, and the ray ends there. Else it ends on the plane of the
+    Ray by ray along each ring (each band of elevation, in a scan without rings): if the returns left and right of the
+    object have similar ranges, beyond the object, the ground or wall on which they lie continues behind it, and the ray
+    ends there. Else it ends on the plane of the
     ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
     are filled in.
@@ -154,8 +156,8 @@ class ObjectRemoved(PictureExchange):
             "range_m": range_m[known].astype(np.float32),
             "lost": smallest(rows[~known]),
         }
-        name = cloud.intensity_field
-        return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
+        intensity = intensity_from(cloud, source[known], range_m[known])
+        return draw if intensity is None else {**draw, "intensity": intensity}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Extend the rays."""
@@ -211,21 +213,7 @@ class ObjectRemoved(PictureExchange):
         Raises:
             NotApplicable: there is none, or no ground around one.
         """
-        cloud = bundle.known_clouds[0]
-        to_ego = self.to_ego(bundle, cloud)
-        (near_m, far_m), aside_m = self.ahead_m, self.aside_m
-        low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
-        _, xyz = within_box(cloud, *box_around(to_ego, low, high))
-        for outline in nearest_objects(move(to_ego, xyz), self.search):
-            x, y = outline.mean(axis=0).tolist()
-            reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
-            _, around = surroundings(cloud, to_ego, (x, y), reach)
-            near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
-            try:
-                plane = ground_plane(near, (x, y))
-            except NoRoom as reason:
-                raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
-            yield outline, np.array([*plane, x, y])
+        return things_ahead(bundle, self.to_ego(bundle, bundle.known_clouds[0]), self.search)
 
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
         """Return the ranges of rays (n,) without the object, NaN for none, and where intensities come from (n,)."""
@@ -239,6 +227,30 @@ class ObjectRemoved(PictureExchange):
         reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
         onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
         return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
+
+
+def things_ahead(bundle: Bundle, to_ego: Matrix, search: Search) -> Iterator[tuple[Floats, Floats]]:
+    """Yield outlines and ground of objects in the first cloud, as :meth:`ObjectRemoved.things` says."""
+    cloud, (near_m, far_m), aside_m = bundle.known_clouds[0], search.ahead_m, search.aside_m
+    low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
+    _, xyz = within_box(cloud, *box_around(to_ego, low, high))
+    return ((outline, ground_around(cloud, to_ego, outline)) for outline in nearest_objects(move(to_ego, xyz), search))
+
+
+def ground_around(cloud: Cloud, to_ego: Matrix, outline: Floats) -> Floats:
+    """Return the ground (5,) around an outline (k, 2): height, slopes along x and y, place x, y of that height.
+
+    Raises:
+        NotApplicable: there is none.
+    """
+    x, y = outline.mean(axis=0).tolist()
+    reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
+    _, around = surroundings(cloud, to_ego, (x, y), reach)
+    near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
+    try:
+        return np.array([*ground_plane(near, (x, y)), x, y])
+    except NoRoom as reason:
+        raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
 
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
@@ -263,7 +275,7 @@ def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_
 
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, on either side, that are not among the rows."""
-    beams = beams_of(cloud)
+    beams = scan_lines_of(cloud)
     middle = float(beams.azimuth_rad[rows[0]])
     widest = float(np.abs(beams.azimuth_from(middle, rows)).max())
     near, _ = beams.within(middle, widest + _ASIDE_RAD)
@@ -284,7 +296,7 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
 
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
     """Return the positions of rays between their neighbours (n,): 0 at the left, 1 at the right."""
-    azimuth = beams_of(cloud).azimuth_rad
+    azimuth = scan_lines_of(cloud).azimuth_rad
     start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
     whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
     return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NoEffect, NotApplicable
 from mt_nodes.base.open3d_late import open3d
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.images.codecs import Pixels
@@ -19,9 +19,10 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
 from mt_nodes.relations.mutations.objects.in_pictures import LEAST_PIXELS, camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.object_rendering import Figure
@@ -74,22 +75,34 @@ class CloudAndPictureChange(EverySensor):
         """
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud, then find which images show the object."""
+        """Draw for every cloud, then find which images and radars show the object."""
         if bundle.images:
             refuse_out_of_sync(bundle)
-        drawn = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or not bundle.images else {}
-        if not bundle.images:
-            return drawn
-        pose = drawn[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
-        images = self.draw_images(rng, bundle, pose)
-        if not bundle.clouds and not images:
-            raise NotApplicable("no camera sees the place where the object stands")
-        return {**drawn, **images}
+        alone = not bundle.images and not bundle.radars
+        clouds = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or alone else {}
+        pose = clouds[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
+        clouds = _with_reasons(bundle, clouds)
+        others = self.draw_images(rng, bundle, pose) if bundle.images else {}
+        others |= self.draw_radars(rng, bundle, pose)
+        if not bundle.clouds and not any(name.endswith("|pose") for name in others):
+            raise NotApplicable("no sensor sees the place where the object stands")
+        return {**clouds, **others}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the object's pose, if this image shows it; ``state`` is the pose."""
+        """Draw the object's pose, if this image shows it; ``state`` is the pose.
+
+        Raises:
+            NoEffect: it does not.
+        """
         shot = shot_of(view, self.figure, state, self.image_label, self.ego_frame_id)
-        return {} if shot is None or shot.sight.sum() < LEAST_PIXELS else {"pose": state}
+        if shot is None:
+            raise NoEffect(f"{view.image.topic}: the object is out of its view")
+        if shot.sight.sum() < LEAST_PIXELS:
+            raise NoEffect(
+                f"{view.image.topic}: {shot.sight.sum():.0f} pixels show the object, the others are hidden; expected "
+                f"{LEAST_PIXELS:.0f} or more"
+            )
+        return {"pose": state}
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud of the stack; report the object's place even if it takes none."""
@@ -128,3 +141,15 @@ class CloudAndPictureChange(EverySensor):
     def _sight(self, view: View, draw: Draw) -> Sight:
         pose = camera_from(view, self.ego_frame_id) @ draw["pose"]
         return sight_of(view, self.body, pose, self.figure.feet_m)
+
+
+def _with_reasons(bundle: Bundle, draw: Draw) -> Draw:
+    """Return the draw of clouds with the reason for each in which no ray meets the object."""
+    result = dict(draw)
+    for cloud in bundle.clouds:
+        own = of_cloud(draw, cloud)
+        if not any(len(own.get(name, ())) for name in ("rows", "lost", "new_rows")):
+            for name in own:
+                del result[f"{cloud.topic}|{name}"]
+            result[f"{cloud.topic}|{UNTOUCHED}"] = f"{cloud.topic}: none of its rays meets the object"
+    return result

@@ -19,6 +19,7 @@ from mt_nodes.relations.mutations.stream.whole_stream import (
     NowAndThen,
     OneKind,
     WholeStream,
+    lead_of,
     moved,
     need_messages,
     need_room,
@@ -219,7 +220,7 @@ class FramesDelayed(OneKind):
             return f"delays {due} s, expected {expected_s} s"
         sent = followup.first.joined_with(bundle for _, bundle in followup.bundles[1:])
         back = {m.topic: moved(m, -self._moved_ns) for m in sent.messages if m.topic in late}
-        answers_move = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
+        answers_move = self.of in ("all", lead_of(source))
         stamp_ns = sent.stamp_ns - (self._moved_ns if answers_move else 0)
         return same(source, with_messages(sent, stamp_ns, back), 0)
 
@@ -269,7 +270,7 @@ class FramesFrozen(OneKind):
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
         sent, former = followup.first, [b for b in source.earlier if b.index == source.index - nth]
-        leads = self.of == "all" or (self.of == "lidar") == bool(source.clouds)
+        leads = self.of in ("all", lead_of(source))
         stamps = former[0] if self.stamps == "old" and leads else source
         if sent.stamp_ns != stamps.stamp_ns:
             return f"the bundle's stamp is {sent.stamp_ns} ns, expected {stamps.stamp_ns} ns"

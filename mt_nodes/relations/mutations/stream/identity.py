@@ -19,7 +19,7 @@ class Identity(Mutation):
     Guaranteed: exactly one bundle is sent, without delay, with the same messages as the source.
     """
 
-    sensors = ("lidar", "camera")
+    sensors = ("lidar", "camera", "radar")
     role = "control"
     random = False
 

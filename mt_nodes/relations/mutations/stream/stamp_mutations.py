@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stamps with jitter, and clocks that are stepped while they run."""
+"""Stamps with jitter, and clocks that are stepped, or drift, while they run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,18 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.stream.whole_stream import (
+    SENSORS,
     WholeStream,
+    lead_of,
+    moved,
     need_messages,
     need_room,
     passed,
     restamped,
     same,
+    same_content,
+    topics_of,
+    with_messages,
 )
 
 
@@ -68,6 +74,94 @@ class ClockStepped(WholeStream):
         if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
             return f"{len(followup.bundles)} bundles, expected one at once"
         return same(source, restamped(followup.first, -self._step_ns), 0)
+
+
+@dataclass(frozen=True)
+class ClockDrifted(WholeStream):
+    """Lets the clock of all sensors, or of one kind of sensor, run fast or slow, as one that nothing disciplines does.
+
+    t' = t + offset_s + rate (t − t0), t0 the first stamp. A clock of IEEE 802.1AS may be off by 100 parts per million
+    when it runs freely (IEEE 802.1AS-2020, B.1.1), which is 0.1 ms/s; cameras and LiDARs without PTP or PPS reach more
+    (the default is assumed: after ten seconds sensors are a tenth of a sweep apart). Frames are sent at their recorded
+    times. Guaranteed: only the stamps of those messages change, each by what its own stamp makes of the formula.
+    """
+
+    about_stamps = True
+
+    rate_ms_per_s: float = param(
+        1.0, low=-50.0, high=50.0, unit="ms/s", neutral=0.0, help="how fast the stamps run away; negative: fall behind"
+    )
+    offset_s: float = param(
+        0.001, low=-10.0, high=10.0, unit="s", neutral=0.0, help="difference at the beginning; negative: earlier"
+    )
+    of: str = param("all", choices=("all", *SENSORS), help="whose clock; camera: with their camera infos")
+
+    def __post_init__(self) -> None:
+        if self.rate_ms_per_s == 0.0 and self.offset_s == 0.0:
+            raise UsageError("got rate_ms_per_s 0 and offset_s 0, expected one of them not to be")
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """All sensors, or the one kind."""
+        return self.sensors if self.of == "all" else (self.of,)
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
+        """Note when the drift begins."""
+        return bundle.stamp_ns
+
+    def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
+        """Nothing is random: the first stamp, and by how much the bundle's moves."""
+        need_messages(bundle)
+        topics = topics_of(bundle, self.of)
+        if not topics:
+            raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose clock drifts")
+        start_ns = bundle.stamp_ns if state is None else int(state)
+        shifts = [self._shift_ns(m.stamp_ns, start_ns) for m in bundle.messages if m.topic in topics]
+        if not any(shifts):
+            raise NotApplicable("the drift begins here: no stamp is off by a nanosecond yet")
+        for shift_ns in (min(shifts), max(shifts)):
+            need_room(bundle, shift_ns)
+        return {"start_ns": start_ns}
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Move the stamps of those messages, and the bundle's if its leading sensor is among them."""
+        start_ns, topics = draw["start_ns"], topics_of(bundle, self.of)
+        changed = {
+            m.topic: moved(m, self._shift_ns(m.stamp_ns, start_ns)) for m in bundle.messages if m.topic in topics
+        }
+        lead_ns = self._shift_ns(bundle.stamp_ns, start_ns) if self._leads(bundle) else 0
+        drifted = with_messages(bundle, bundle.stamp_ns + lead_ns, changed)
+        return Followup(((0, drifted),), Effects(numbers={"offset_s": lead_ns / 1e9}))
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Invert the formula for each stamp, by whole numbers, and compare the rest."""
+        if [delay_ns for delay_ns, _ in followup.bundles] != [0]:
+            return f"{len(followup.bundles)} bundles, expected one at once"
+        new, topics = followup.first, topics_of(source, self.of)
+        for old, now in zip(source.messages, new.messages, strict=True):
+            if now is old and old.topic not in topics:
+                continue
+            if old.topic not in topics or not same_content(old, now):
+                return f"{old.topic}: more changed than the stamps of {self.of}"
+            if broken := self._wrong_stamp(old.stamp_ns, now.stamp_ns, draw["start_ns"]):
+                return f"{old.topic}: {broken}"
+        if not self._leads(source):
+            return None if new.stamp_ns == source.stamp_ns else "the bundle's stamp moved, of another sensor"
+        return self._wrong_stamp(source.stamp_ns, new.stamp_ns, draw["start_ns"])
+
+    def _wrong_stamp(self, old_ns: int, new_ns: int, start_ns: int) -> str | None:
+        """Say by how much a stamp is off: t = (t' − offset + rate t0) / (1 + rate), in steps of 1e-12."""
+        million = 1_000_000_000_000
+        rate = round(self.rate_ms_per_s * 1e9)
+        back_ns = (million * (new_ns - round(self.offset_s * 1e9)) + rate * start_ns) // (million + rate)
+        off_ns = abs(back_ns - old_ns)
+        return f"its stamp is {off_ns} ns off the drift" if off_ns > 2 else None
+
+    def _shift_ns(self, stamp_ns: int, start_ns: int) -> int:
+        return round(self.offset_s * 1e9) + round(self.rate_ms_per_s * 1e-3 * (stamp_ns - start_ns))
+
+    def _leads(self, bundle: Bundle) -> bool:
+        return self.of == "all" or self.of == lead_of(bundle)
 
 
 @dataclass(frozen=True)

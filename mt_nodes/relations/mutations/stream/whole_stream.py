@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -11,11 +12,14 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
+from mt_nodes.data.messages import PARTS, Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
+from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 #: Stamps are 32 bits of seconds, and nanoseconds.
 LATEST_NS = 2**31 * 1_000_000_000 - 1
+#: Kinds of sensors, the leading one of a bundle first.
+SENSORS = ("lidar", "camera", "radar")
 
 
 class WholeStream(Mutation):
@@ -24,7 +28,7 @@ class WholeStream(Mutation):
     Other messages (/tf, the vehicle's state) are unaffected and come as recorded.
     """
 
-    sensors = ("lidar", "camera")
+    sensors = SENSORS
     random = False
 
 
@@ -103,7 +107,7 @@ class NowAndThen(WholeStream):
 class OneKind(NowAndThen):
     """Affects the messages of all sensors, or of one kind of sensor while the others stay."""
 
-    of: str = param("all", choices=("all", "lidar", "camera"), help="whose frames; camera: with their camera infos")
+    of: str = param("all", choices=("all", *SENSORS), help="whose frames; camera: with their camera infos")
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -112,39 +116,45 @@ class OneKind(NowAndThen):
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Determine whether the bundle is affected; one without that kind of sensor cannot be."""
-        if self.of != "all" and not (bundle.clouds if self.of == "lidar" else bundle.images):
+        messages = {"all": True, "lidar": bundle.clouds, "camera": bundle.images, "radar": bundle.radars}
+        if not messages[self.of]:
             raise NotApplicable(f"bundle {bundle.index} has no message of a {self.of}, whose frames are changed")
         return super().draw(rng, bundle, state)
 
     def affected_topics(self, bundle: Bundle) -> frozenset[str]:
         """Return the affected topics."""
-        clouds = frozenset(cloud.topic for cloud in bundle.clouds)
-        every = frozenset(message.topic for message in bundle.messages)
-        world_topics = frozenset(message.topic for message in bundle.world_messages)
-        return {"all": every, "lidar": clouds, "camera": every - clouds - world_topics}[self.of]
+        of_kind: dict[str, Iterable[Message]] = {
+            "all": bundle.messages,
+            "lidar": bundle.clouds,
+            "camera": (*bundle.images, *bundle.camera_infos),
+            "radar": bundle.radars,
+        }
+        return frozenset(message.topic for message in of_kind[self.of])
 
     def leads(self, bundle: Bundle) -> bool:
         """Return whether the affected messages include the leading sensor, whose stamp is the bundle's."""
-        return self.of != "camera" or not bundle.clouds
+        lead = "lidar" if bundle.clouds else "camera" if bundle.images else "radar"
+        return self.of in ("all", lead)
 
 
 def topics_of(bundle: Bundle, kind: str) -> set[str]:
     """Return the topics of all sensor messages, or of one kind of sensor, by message type: for proofs."""
-    types = {"all": (Cloud, Image, CameraInfo, WorldMessage), "lidar": (Cloud,), "camera": (Image, CameraInfo)}[kind]
-    return {message.topic for message in bundle.messages if isinstance(message, types)}
+    lidar = {id(message) for message in bundle.messages if type(message) is Cloud}
+    types = {"all": (Cloud, Image, CameraInfo, WorldMessage), "camera": (Image, CameraInfo), "radar": (Radar,)}
+    wanted = (m for m in bundle.messages if (id(m) in lidar if kind == "lidar" else isinstance(m, types[kind])))
+    return {message.topic for message in wanted}
+
+
+def lead_of(bundle: Bundle) -> str:
+    """Return the kind of sensor that leads a bundle, by message type: for proofs."""
+    return next(kind for kind in SENSORS if topics_of(bundle, kind))
 
 
 def part_of(bundle: Bundle, topics: frozenset[str]) -> Bundle:
     """Return a bundle with the sensor messages of some topics only, including serialized ones."""
     left_out = {message.topic for message in bundle.messages} - topics
-    return replace(
-        bundle,
-        clouds=tuple(m for m in bundle.clouds if m.topic in topics),
-        images=tuple(m for m in bundle.images if m.topic in topics),
-        camera_infos=tuple(m for m in bundle.camera_infos if m.topic in topics),
-        world_messages=tuple(m for m in bundle.world_messages if m.topic in topics),
-        wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out),
-    )
+    kept: dict[str, Any] = {name: tuple(m for m in getattr(bundle, name) if m.topic in topics) for name in PARTS}
+    return replace(bundle, wires=tuple(wire for wire in bundle.wires if wire.topic not in left_out), **kept)
 
 
 def need_messages(bundle: Bundle) -> None:
@@ -180,14 +190,8 @@ def moved(message: Message, by_ns: int) -> Message:
 
 def with_messages(bundle: Bundle, stamp_ns: int, messages: dict[str, Any]) -> Bundle:
     """Return a bundle with another stamp and replaced messages, by topic."""
-    return replace(
-        bundle,
-        stamp_ns=stamp_ns,
-        clouds=tuple(messages.get(m.topic, m) for m in bundle.clouds),
-        images=tuple(messages.get(m.topic, m) for m in bundle.images),
-        camera_infos=tuple(messages.get(m.topic, m) for m in bundle.camera_infos),
-        world_messages=tuple(messages.get(m.topic, m) for m in bundle.world_messages),
-    )
+    new: dict[str, Any] = {name: tuple(messages.get(m.topic, m) for m in getattr(bundle, name)) for name in PARTS}
+    return replace(bundle, stamp_ns=stamp_ns, **new)
 
 
 def passed(source: Bundle, followup: Followup) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from mt_nodes.data.lanes import Lanes
-from mt_nodes.data.messages import Odometry, SignalStates
+from mt_nodes.data.lanes import Lanes, SignalStates
+from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Path
 from mt_nodes.stacks.reference.evasion import Escape
 from mt_nodes.stacks.reference.faults.base import Fault

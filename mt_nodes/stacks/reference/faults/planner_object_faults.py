@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mt_nodes.base.params import param
-from mt_nodes.data.messages import SignalStates
+from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.outputs import Detections
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
 from mt_nodes.stacks.reference.traffic import Conflict

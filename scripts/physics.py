@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures how natural changed clouds and pictures are, and holds each figure to its goal: `make physics`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import pdist
+
+import mt_nodes as mt
+from mt_nodes.base.errors import NotApplicable
+
+Floats = npt.NDArray[np.float64]
+Figures = dict[str, float]
+Frames = Sequence[mt.Frame]
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "physics.md"
+#: The same figures of version 0.1.0 before its clouds were changed by the laws that they are now.
+BEFORE = Path(__file__).with_name("physics_before.json")
+VISIBILITIES_M = tuple(float(v) for v in np.geomspace(40.0, 400.0, 24))
+
+
+def poses_by_icp(clouds: Sequence[Floats]) -> list[Floats]:
+    """Return the pose (4, 4) of each cloud (N, 3) in the frame of the first, by Open3D's point-to-plane ICP.
+
+    Every cloud is registered with the first one directly, so that errors do not add up.
+    """
+    import open3d as o3d
+
+    icp, poses, target = o3d.pipelines.registration, [np.eye(4)], None
+    for xyz in clouds:
+        far = np.linalg.norm(xyz, axis=1)
+        cloud = o3d.geometry.PointCloud(o3d.utility.Vector3dVector(xyz[(far > 4.0) & (far < 60.0)]))
+        cloud = cloud.voxel_down_sample(0.2)
+        if target is None:
+            cloud.estimate_normals(o3d.geometry.KDTreeSearchParamHybrid(1.0, 30))
+            target = cloud
+            continue
+        kernel = icp.TransformationEstimationPointToPlane(icp.TukeyLoss(0.1))
+        pose = poses[-1]
+        for reach_m in (1.0, 0.4):
+            pose = icp.registration_icp(cloud, target, reach_m, pose, kernel).transformation
+        poses.append(np.asarray(pose))
+    return poses
+
+
+def world_fixed(frames: Frames) -> Figures:
+    """Where an added pedestrian stands in the world, by poses that the package does not know."""
+    poses = poses_by_icp([frame.points_in("base_link")[:, :3].astype(np.float64) for frame in frames])
+    places = []
+    for frame, pose in zip(frames, poses, strict=True):
+        try:
+            changed = mt.mutate(frame, "object_added", seed=0)
+        except NotApplicable:
+            continue
+        places.append((pose @ [*changed.effects.added[0].center_m, 1.0])[:3])
+    spread_m = float(pdist(np.array(places)).max()) if len(places) > 1 else float("nan")
+    driven_m = float(np.linalg.norm(poses[-1][:3, 3]))
+    return {"frames": len(places), "ego drove, m": driven_m, "places in the world differ by, m": spread_m}
+
+
+def fog_shares(frame: mt.Frame, visibility_m: float) -> tuple[float, float]:
+    """Return the shares of a frame's returns that fog loses and replaces by an echo of the air."""
+    numbers = mt.mutate(frame, "fog", visibility_m=visibility_m, patchiness=0.0).effects.numbers
+    returns = len(frame.points)
+    return numbers["returns_lost"] / returns, numbers["returns_scattered"] / returns
+
+
+def fog_chance(frames: Frames) -> Figures:
+    """How smoothly losses and echoes of fog pass over visibilities from 40 to 400 m."""
+    lost, scattered = np.array([fog_shares(frames[0], v) for v in VISIBILITIES_M]).T
+    both = np.count_nonzero((lost > 0.0) & (scattered > 0.0))
+    steps = np.abs(np.diff([lost, scattered], axis=1)).max()
+    return {
+        "visibilities with losses and echoes, %": 100.0 * both / len(lost),
+        "largest step from one to the next, points of %": 100.0 * float(steps),
+        "echoes at one range, at most, %": 100.0 * max(at_one_range(frames[0], v) for v in (30.0, 60.0, 100.0)),
+    }
+
+
+def at_one_range(frame: mt.Frame, visibility_m: float) -> float:
+    """Return the share of a fog's echoes in the millimetre with the most of them."""
+    echo_m = echoes_m(frame, mt.mutate(frame, "fog", visibility_m=visibility_m, patchiness=0.0))
+    return float(np.bincount(np.rint(1000.0 * echo_m).astype(int)).max() / len(echo_m))
+
+
+def echoes_m(source: mt.Frame, changed: Any) -> Floats:
+    """Return the ranges (n,) of the added points of a changed frame's first cloud."""
+    return np.asarray(np.linalg.norm(changed.effects.added_points[source.bundle.clouds[0].topic], axis=1))
+
+
+def rain_and_snow(frames: Frames) -> Figures:
+    """Losses by heavy rain, and how far away flakes are seen."""
+    rain = mt.mutate(frames[0], "rain", rain_mm_per_h=50.0).effects.numbers
+    snow_m = echoes_m(frames[0], mt.mutate(frames[0], "snow"))
+    return {
+        "lost in rain of 50 mm/h, %": 100.0 * rain["returns_lost"] / len(frames[0].points),
+        "echoes of snow beyond 6 m, %": 100.0 * float(np.mean(snow_m > 6.0)),
+    }
+
+
+def organised(frame: mt.Frame) -> mt.Frame:
+    """Return a frame whose cloud is an organised one of 64 beams and 1024 columns with empty rays, as an Ouster's."""
+    points = np.zeros(64 * 1024, frame.bundle.clouds[0].points.dtype)
+    xyz = frame.points[:, :3].astype(np.float64)
+    away = np.linalg.norm(xyz, axis=1)
+    column = np.floor((np.arctan2(xyz[:, 1], xyz[:, 0]) / (2 * np.pi) + 0.5) * 1024).astype(int) % 1024
+    tilt = np.degrees(np.arcsin(xyz[:, 2] / away))
+    row = np.clip(np.rint((10.0 - tilt) / 35.0 * 63), 0, 63).astype(int)
+    at = row * 1024 + column
+    azimuth = ((np.arange(64 * 1024) % 1024 + 0.5) / 1024 - 0.5) * 2 * np.pi
+    elevation = np.radians(10.0 - np.arange(64 * 1024) // 1024 * 35.0 / 63)
+    source = frame.bundle.clouds[0].points
+    unit = np.stack([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
+    for name in set(points.dtype.names or ()) - set("xyz"):
+        points[name][at] = source[name]
+    for i, name in enumerate("xyz"):
+        points[name][at] = (unit[i][at] * away).astype(points.dtype[name])
+    cloud = replace(frame.bundle.clouds[0], points=points, height=64, is_dense=False)
+    return mt.Frame(replace(frame.bundle, clouds=(cloud,), wires=()))
+
+
+def empty_beams(frames: Frames) -> Figures:
+    """Which share of the beams gets an echo of thick fog: those without a return beside those with a far one."""
+    changed = mt.mutate(organised(frames[0]), "fog", visibility_m=30.0, patchiness=0.0)
+    (old,), (new,) = changed.source.bundle.clouds, changed.bundle.clouds
+    before, after = (np.linalg.norm(np.asarray(c.xyz, np.float64), axis=1) for c in (old, new))
+    empty, far = before == 0.0, before > 25.0
+    echo = (after > 0.0) & (after < np.where(empty, np.inf, before) - 1e-3)
+    return {
+        "with an echo, of beams without a return, %": 100.0 * float(echo[empty].mean()),
+        "with an echo, of beams with one beyond 25 m, %": 100.0 * float(echo[far].mean()),
+    }
+
+
+@dataclass(frozen=True)
+class Part:
+    """Figures that one function measures, with the limits (lowest, highest) of those that have a goal."""
+
+    title: str
+    measure: Callable[[Frames], Figures]
+    goals: dict[str, tuple[float, float]]
+
+
+PARTS = (
+    Part("An added pedestrian in the world", world_fixed, {"places in the world differ by, m": (0.0, 0.05)}),
+    Part(
+        "Fog of a visibility of 40 to 400 m",
+        fog_chance,
+        {
+            "visibilities with losses and echoes, %": (100.0, 100.0),
+            "largest step from one to the next, points of %": (0.0, 4.0),
+            "echoes at one range, at most, %": (0.0, 1.0),
+        },
+    ),
+    Part(
+        "Rain and snow",
+        rain_and_snow,
+        {"lost in rain of 50 mm/h, %": (0.01, 100.0), "echoes of snow beyond 6 m, %": (0.01, 100.0)},
+    ),
+    Part("Beams without a return, in fog", empty_beams, {"with an echo, of beams without a return, %": (1.0, 100.0)}),
+)
+
+
+def rows(bag: Path, before: dict[str, Figures]) -> list[tuple[str, str, str, str, bool]]:
+    """Return title, figure, value before, value now and whether its goal is kept, for every figure."""
+    frames, found = list(mt.frames(bag)), []
+    for part in PARTS:
+        for name, now in part.measure(frames).items():
+            old = before.get(part.title, {}).get(name)
+            low, high = part.goals.get(name, (-np.inf, np.inf))
+            found.append((part.title, name, "" if old is None else f"{old:.3g}", f"{now:.3g}", low <= now <= high))
+    return found
+
+
+def main() -> int:
+    """Measure, write the page, and return 1 if a figure misses its goal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bag", type=Path)
+    frames = list(mt.frames(parser.parse_args().bag))
+    print(json.dumps({part.title: part.measure(frames) for part in PARTS}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
