@@ -35,9 +35,7 @@ _UPRIGHT = np.array([0.0, -0.03, 0.03, -0.08, 0.08])
 _LEAST_GIVEN = 0.35
 #: Two shifts are better than one if their borders differ by less than this share of its.
 _BETTER = 0.8
-_TRIED = 16
-#: A shift agrees about as well as the best if it costs this many times as much, or differs by the camera's noise.
-_AS_WELL, _NOISE = 1.5, 2e-4
+_TRIED = 24
 #: In each pass, background may be so many times as far as what it stands for, or as near; everything is as far as this.
 _ALIKE, _FAR_M = (1.6, 2.5, 1e9), 150.0
 #: Passes over a zone, each from what the former left, until so little is left; greatest change of brightness.
@@ -154,15 +152,17 @@ class _Sources:
         return cost
 
     def _best(self, cost: Floats) -> int | None:
-        """Return the best shift that gives enough of the hole: of those that agree about as well, the plainest."""
+        """Return the best shift that gives enough of the hole, without more structure than there is around it."""
+        own = float(self._surfaces.pixels[tuple(self._border.T)].mean(axis=1).std())
         found: list[tuple[float, int]] = []
         for shift in np.argsort(cost)[:_TRIED]:
-            if not np.isfinite(cost[shift]) or (found and cost[shift] > _AS_WELL * cost[found[0][1]] + _NOISE):
+            if not np.isfinite(cost[shift]) or (found and cost[shift] >= found[0][0]):
                 break
             colours, known = self._look(self._places(self._probe, np.array([shift])), self._probe)
             if known.mean() >= _LEAST_GIVEN:
-                found.append((float(colours[known].mean(axis=1).std()), int(shift)))
-        return min(found)[1] if found else None
+                more = max(0.0, float(colours[known].mean(axis=1).std()) - own)
+                found = [min((*found, (float(cost[shift]) + more * more, int(shift))))]
+        return found[0][1] if found else None
 
     def _copy(self, shift: int) -> tuple[Singles, Flags]:
         """Return the colours (n, c) of the hole's pixels under a shift, in the light of the border; and which exist."""
