@@ -94,7 +94,7 @@ class Snow(Precipitation):
     """
 
     reach_m: float = param(
-        3.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond are not kept one by one, but met by law"
+        2.5, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond are not kept one by one, but met by law"
     )
     snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", neutral=0.1, help="snowfall rate, as water")
 
