@@ -63,6 +63,12 @@ class EchoLaw:
         """Whether any beam may get an echo at all: its least chance is half of one in 65,536."""
         return bool(self.detected.max() > 0.5 / QUARTER_VALUES)
 
+    def candidates(self, chance: Quarters, least: Singles) -> Rows:
+        """Return the beams (k,) of (n,) on which a peak may exceed an amplitude (n,) or (1,), by their chance (n,)."""
+        limit = int(np.ceil(float(self.detected.max()) * QUARTER_VALUES))
+        weak = np.broadcast_to(least < np.float32(self.highest), chance.shape)
+        return np.flatnonzero(weak if limit >= QUARTER_VALUES else weak & (chance < np.uint16(limit)))
+
     def peaks(self, density: Singles, target_m: Singles, chance: Quarters) -> tuple[Rows, Singles, Singles]:
         """Return the beams (k,) of (n,) with a detected echo of the air, its amplitude and the free range there.
 
@@ -88,7 +94,7 @@ class EchoLaw:
 
     def places_m(self, density: Singles, free_m: Singles, peak: Singles, chance: Quarters) -> Singles:
         """Return the ranges (k,) of peaks (k,), each before the range ``free_m`` (k,)."""
-        step = np.rint(self._density(density)[0] + self._density(density)[1]).astype(np.int32)
+        step = np.rint(np.add(*self._density(density))).astype(np.int32)
         power = np.sqrt(np.log(np.maximum(peak, 1.0)) * np.float32(1.0 / np.log(self.highest)))
         # Rounded up: not to where only weaker ones come from.
         level = np.minimum(np.ceil(power * np.float32(_PLACED - 1)).astype(np.int32), _PLACED - 1)

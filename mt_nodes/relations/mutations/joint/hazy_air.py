@@ -100,7 +100,7 @@ class HazyAir(JointWeather):
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × mean density × range."""
         depth = part.range_m * np.float32(self.extinction_per_m)
-        return depth if self.patchiness == 0.0 else depth * self._mean_density(part, part.range_m, draw)
+        return depth if self.patchiness == 0.0 else depth * self._mean_density(part, draw)
 
     def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[Singles, Singles]:
         """Draw the highest peak of the air before each return, and where it is, if it exceeds that return."""
@@ -120,13 +120,17 @@ class HazyAir(JointWeather):
     def _peaks(self, part: CloudPart, draw: Draw, chance: Quarters, least: Singles) -> tuple[Rows, Singles, Singles]:
         """Return beams (k,), ascending, with a peak of the air above ``least`` (n,) or (1,), its place and height."""
         law, density = self.law, np.ones(1, np.float32)
+        may = law.candidates(chance[:, 2], least)
+        target_m = part.range_m[may]
         if self.patchiness:
-            density = self._mean_density(part, np.minimum(part.range_m, np.float32(NEAR_M)), draw)
-        density = np.broadcast_to(density, part.range_m.shape)
-        rows, peak, free_m = law.peaks(density, part.range_m, chance[:, 2])
-        higher = np.flatnonzero(peak > (least[rows] if len(least) > 1 else least[0]))
+            over_ground = part.level[may] * np.minimum(target_m, np.float32(NEAR_M))
+            density = self.patches(draw).mean_to(part.bearing_rad[may], over_ground, self.max_range_m)
+        found, peak, free_m = law.peaks(density, target_m, chance[may, 2])
+        rows = may[found]
+        higher = np.flatnonzero(peak > np.broadcast_to(least, part.range_m.shape)[rows])
         rows, peak = rows[higher], peak[higher]
-        return rows, law.places_m(density[rows], free_m[higher], peak, chance[rows, 3]), peak
+        density = density[found[higher]] if self.patchiness else density
+        return rows, law.places_m(density, free_m[higher], peak, chance[rows, 3]), peak
 
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
         """Integrate the density along each beam by the midpoint rule."""
@@ -213,5 +217,5 @@ class HazyAir(JointWeather):
         mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
         return mean.reshape(bearing_rad.shape).astype(np.float64)
 
-    def _mean_density(self, part: CloudPart, to_m: Singles, draw: Draw) -> Singles:
-        return self.patches(draw).mean_to(part.bearing_rad, part.level * to_m, self.max_range_m)
+    def _mean_density(self, part: CloudPart, draw: Draw) -> Singles:
+        return self.patches(draw).mean_to(part.bearing_rad, part.level * part.range_m, self.max_range_m)

@@ -248,7 +248,9 @@ class Precipitation(JointWeather):
         law, same = self.law, np.ones(1, np.float32)
         if not law.likely:
             return
-        rows, peak, free_m = law.peaks(same, target_m, chance[:, 2])
+        may = law.candidates(chance[:, 2], least)
+        found, peak, free_m = law.peaks(same, target_m[may], chance[may, 2])
+        rows = may[found]
         higher = peak > np.maximum(least[rows], echo[rows])
         rows, peak = rows[higher], peak[higher]
         echo_m[rows], echo[rows] = law.places_m(same, free_m[higher], peak, chance[rows, 3]), peak
