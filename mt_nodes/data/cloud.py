@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.intensity.sensor_reading import SensorCloud
+
 Points = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud:
+class Cloud(SensorCloud):
     """One LiDAR message.
 
     Attributes:
@@ -66,19 +68,11 @@ class Cloud:
         return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
 
     @property
-    def intensity_field(self) -> str | None:
-        """Name of the intensity-like field, None when there is none."""
-        return next((n for n in ("intensity", "i", "reflectivity", "signal") if self.single(n)), None)
-
-    def single(self, name: str) -> bool:
-        """Whether there is a field of this name with one number a point."""
-        return name in self.fields and not self.points.dtype[name].shape
-
-    @property
     def raw(self) -> Points:
         """The points as opaque items of ``point_step`` bytes (N,): what to permute, take and join, padding included."""
         return self.points.view(f"V{self.points.dtype.itemsize}")
 
     def with_raw(self, raw: Points, *, height: int = 1) -> Cloud:
         """Return this cloud with other points of the same layout, given as :attr:`raw` items (M,)."""
-        return replace(self, points=np.ascontiguousarray(raw).view(self.points.dtype), height=height)
+        points = np.ascontiguousarray(raw).view(self.points.dtype)
+        return replace(self, points=points, height=height).read_as(self.reading)

@@ -25,16 +25,19 @@ def time_unit_s(span: float) -> float | None:
     return next((unit for unit in _UNITS_S if SWEEP_S[0] <= span * unit <= SWEEP_S[1]), None)
 
 
-def sweep_shares(cloud: Cloud) -> Floats | None:
-    """Return when each point (N,) was measured, 0 for the begin of the sweep, 1 for its end; None where unknown."""
+def seconds_of_sweep(cloud: Cloud, period_s: float = 0.1) -> Floats:
+    """Return when each point (N,) was measured, in seconds from the middle of the sweep.
+
+    From the cloud's field of times, else from the azimuth of a clockwise sweep of ``period_s`` that begins and ends
+    behind, as in KITTI's clouds (A. Geiger et al., "Vision meets Robotics", IJRR 2013): straight ahead it is 0.
+    """
     name = time_field(cloud)
-    if name is None or not len(cloud):
-        return None
-    times = cloud.points[name].astype(np.float64)
-    finite = np.isfinite(times)
-    if not finite.any():
-        return None
-    first, last = float(times[finite].min()), float(times[finite].max())
-    if time_unit_s(last - first) is None:
-        return None
-    return np.clip(np.nan_to_num((times - first) / (last - first)), 0.0, 1.0)
+    if name is not None and len(cloud):
+        times = cloud.points[name].astype(np.float64)
+        finite = np.isfinite(times)
+        first, last = (float(times[finite].min()), float(times[finite].max())) if finite.any() else (0.0, 0.0)
+        unit = time_unit_s(last - first)
+        if unit is not None:
+            return np.nan_to_num((times - (first + last) / 2.0) * unit)
+    azimuth = np.arctan2(cloud.points["y"].astype(np.float32), cloud.points["x"].astype(np.float32))
+    return np.nan_to_num(azimuth.astype(np.float64)) * (-period_s / (2.0 * np.pi))

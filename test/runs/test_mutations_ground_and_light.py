@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import cloud_bundle, made_cloud
+from made_bundles import cloud_bundle, in_bytes, made_cloud
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import build
@@ -32,7 +32,7 @@ STREET = next(iter(generate_drive(1)))
 SCAN = STREET.cloud()
 MUTATIONS: dict[str, Mutation] = {
     "wet ground": WetGround(),
-    "sun glare": SunGlare(azimuth_rad=0.3, false_share=0.2),
+    "sun glare": SunGlare(azimuth_rad=0.0, false_share=0.2),  # at the open end of the street
     "spray": Spray(),
 }
 
@@ -122,13 +122,13 @@ def more_lost(echoes: Echoes) -> Echoes:
     return replace(
         echoes,
         rows=echoes.rows[1:],
-        intensity=echoes.intensity[1:],
+        reflectivity=echoes.reflectivity[1:],
         lost=np.sort(np.append(echoes.lost, echoes.rows[0])),
     )
 
 
 def stronger(echoes: Echoes) -> Echoes:
-    return replace(echoes, intensity=np.minimum(echoes.intensity * 1.2 + 3.0, 255.0))
+    return replace(echoes, reflectivity=np.minimum(echoes.reflectivity * 1.2 + 3.0 / 255.0, 1.0))
 
 
 def beyond(echoes: Echoes) -> Echoes:
@@ -145,7 +145,9 @@ BROKEN: dict[str, tuple[str, Callable[[Echoes], Echoes]]] = {
     "wet ground: the neighbours": ("wet ground", neighbours),
     "sun glare: all that was false is lost": (
         "sun glare",
-        lambda e: replace(e, rows=e.rows[1:], intensity=e.intensity[1:], moved=e.moved[1:], range_m=e.range_m[1:]),
+        lambda e: replace(
+            e, rows=e.rows[1:], reflectivity=e.reflectivity[1:], moved=e.moved[1:], range_m=e.range_m[1:]
+        ),
     ),
     "sun glare: brighter": ("sun glare", stronger),
     "sun glare: beyond": ("sun glare", beyond),
@@ -178,7 +180,7 @@ def test_a_tampered_point_is_seen(which: str) -> None:
 
 STRONGER: dict[str, Callable[[float], Mutation]] = {
     "wet ground": lambda much: WetGround(water_mm=0.01 + 1.5 * much),
-    "sun glare": lambda much: SunGlare(azimuth_rad=0.3, background=1.0 + 1e4 * much),
+    "sun glare": lambda much: SunGlare(azimuth_rad=0.0, background=1.0 + 1e4 * much),
     "spray": lambda much: Spray(water_mm=0.01 + 4.0 * much),
     "spray by speed": lambda much: Spray(speed_mps=2.0 + 40.0 * much),
 }
@@ -193,7 +195,7 @@ def test_more_of_it_leaves_a_subset_of_the_returns(which: str, shares: list[floa
         mutation = STRONGER[which](share)
         echoes = echoes_of(mutation, drawn(mutation, seed))
         gone = np.union1d(echoes.lost, echoes.moved)
-        weak = dict(zip(echoes.rows.tolist(), echoes.intensity.tolist(), strict=True))
+        weak = dict(zip(echoes.rows.tolist(), echoes.reflectivity.tolist(), strict=True))
         survivors.append((set(gone.tolist()), weak))
     (few, before), (many, after) = survivors
     assert few <= many
@@ -206,7 +208,12 @@ def drawn(mutation: Mutation, seed: int) -> dict[str, Any]:
     try:
         return derive(mutation, seed=seed)[1]
     except NotApplicable:
-        return {"|sun": np.zeros(3), "|rows": np.empty(0, np.uint8), "|range_m": np.empty(0, np.float32)}
+        return {
+            "|sun": np.zeros(3),
+            "|visible": 0.0,
+            "|rows": np.empty(0, np.uint8),
+            "|range_m": np.empty(0, np.float32),
+        }
 
 
 @pytest.mark.parametrize("which", MUTATIONS)
@@ -257,7 +264,7 @@ def road(x: np.ndarray, y: np.ndarray, z: np.ndarray, intensity: float | np.ndar
     points = np.zeros(len(x), dtype=dtype)
     for name, values in zip(dtype.names or (), (x, y, z, intensity), strict=True):
         points[name] = values
-    return cloud_bundle(replace(made_cloud("kitti"), points=points))
+    return cloud_bundle(in_bytes(replace(made_cloud("kitti"), points=points)))
 
 
 def test_what_stands_on_the_road_stays_byte_for_byte() -> None:
@@ -280,13 +287,13 @@ def test_no_road_no_water() -> None:
 
 
 def test_the_noise_floor_rises_around_the_sun() -> None:
-    """A wall all around at 20 m: what is lost are returns below the floor, at the angle where that is so."""
+    """A wall all around at 20 m, the sun above it: what is lost are returns below the floor, where that is so."""
     azimuth = np.linspace(-np.pi, np.pi, 20_000, endpoint=False)
     bundle = road(20.0 * np.cos(azimuth), 20.0 * np.sin(azimuth), np.zeros(20_000), 51.0)
-    mutation = SunGlare(azimuth_rad=1.0, elevation_rad=0.0, half_angle_rad=0.1, background=100.0, false_share=0.0)
+    mutation = SunGlare(azimuth_rad=1.0, elevation_rad=0.5, half_angle_rad=0.8, background=100.0, false_share=0.0)
     followup, _ = derive(mutation, bundle)
     margin = 0.2 / (0.9 * (20.0 / 120.0) ** 2)
-    edge = 0.1 * np.sqrt(2.0 * np.log(100.0 / (margin**2 - 1.0)))
+    edge = np.arccos(np.cos(0.8 * np.sqrt(2.0 * np.log(100.0 / (margin**2 - 1.0)))) / np.cos(0.5))
     xyz = followup.first.cloud().xyz
     apart = np.abs(np.arctan2(xyz[:, 1], xyz[:, 0]) - 1.0)
     assert apart.min() == pytest.approx(edge, abs=4e-4)
@@ -296,10 +303,11 @@ def test_the_noise_floor_rises_around_the_sun() -> None:
 def test_false_returns_are_uniform_in_range_and_just_seen() -> None:
     azimuth = np.linspace(-np.pi, np.pi, 60_000, endpoint=False)
     bundle = road(119.0 * np.cos(azimuth), 119.0 * np.sin(azimuth), np.zeros(60_000), 250.0)
-    mutation = SunGlare(azimuth_rad=0.0, elevation_rad=0.0, background=1.0, half_angle_rad=0.2, false_share=0.5)
+    mutation = SunGlare(azimuth_rad=0.0, elevation_rad=0.1, background=1.0, half_angle_rad=0.2, false_share=0.5)
     followup, draw = derive(mutation, bundle)
     range_m = draw[f"{SCAN.topic}|range_m"]
     expected = 60_000 / (2.0 * np.pi) * 0.5 * 0.2 * np.sqrt(2.0 * np.pi) * (0.95 * 119.0 - 1.0) / 119.0
+    expected *= np.exp(-0.5 * (0.1 / 0.2) ** 2)  # all beams are level, the sun is not
     assert len(range_m) == pytest.approx(expected, abs=4.0 * np.sqrt(expected))
     quarters = 1.0 + (0.95 * 119.0 - 1.0) * np.array([0.25, 0.5, 0.75])
     assert np.quantile(range_m, [0.25, 0.5, 0.75]) == pytest.approx(quarters, abs=5.0)
@@ -413,7 +421,7 @@ def test_what_is_behind_the_spray_weakens_by_its_integral() -> None:
     there = height < 2.0
     dense = alpha * np.exp(-(12.0 - at) / 4.0 - height / 0.8) * there
     tau = np.trapezoid(dense, at) * np.linalg.norm(xyz[row]) / xyz[row, 0]
-    after = float(echoes.intensity[np.searchsorted(echoes.rows, row)])
+    after = 255.0 * float(echoes.reflectivity[np.searchsorted(echoes.rows, row)])
     assert after == pytest.approx(60.0 * np.exp(-2.0 * tau), rel=2e-3) and after < 58.0
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, made_cloud
+from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, in_bytes, made_cloud
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
@@ -70,7 +70,7 @@ def walls(layout: str = "velodyne", intensity: float = 200.0, count: int = 4000)
         points["intensity"] = intensity
     if "time" in points.dtype.names:
         points["time"], points["ring"] = np.arange(count), np.arange(count) % 64
-    return cloud_bundle(Cloud(TOPIC, 1_000, "velodyne", points))
+    return cloud_bundle(in_bytes(Cloud(TOPIC, 1_000, "velodyne", points)))
 
 
 def dense(azimuths: int = 1800, levels: int = 64, away_m: float = 40.0, intensity: float = 40.0) -> Bundle:
@@ -83,7 +83,7 @@ def dense(azimuths: int = 1800, levels: int = 64, away_m: float = 40.0, intensit
         points[name] = away_m * column
     points["intensity"] = intensity
     points["intensity"][0] = 255.0
-    return Bundle(0, 0, 0, (Cloud(TOPIC, 0, "velodyne", points),), transforms=TREE)
+    return Bundle(0, 0, 0, (in_bytes(Cloud(TOPIC, 0, "velodyne", points)),), transforms=TREE)
 
 
 # --- the laws
@@ -210,7 +210,7 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
     for i, name in enumerate("xyz"):
         points[name] = xyz[:, i]
     points["intensity"] = rng.choice([2.0, 250.0], 1500)
-    bundle = Bundle(0, 0, 0, (Cloud(TOPIC, 0, "velodyne", points),), transforms=TREE)
+    bundle = Bundle(0, 0, 0, (in_bytes(Cloud(TOPIC, 0, "velodyne", points)),), transforms=TREE)
     snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0)
     state = snow.begin(np.random.default_rng(4), bundle)
     draw = snow.draw_cloud(np.random.default_rng(4), bundle, bundle.cloud(), state)

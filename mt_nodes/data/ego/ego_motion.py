@@ -63,10 +63,15 @@ class MotionEstimator(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TimedPose:
-    """Pose (4, 4) of ``base_link`` in a fixed frame at a stamp."""
+    """Pose (4, 4) of ``base_link`` in a fixed frame at a stamp.
+
+    Attributes:
+        twist: velocity (3,) in its own axes and yaw rate, None where they were not published with it.
+    """
 
     stamp_ns: int
     pose: Matrix
+    twist: tuple[Floats, float] | None = None
 
 
 def rounded_pose(pose: Matrix) -> Matrix:

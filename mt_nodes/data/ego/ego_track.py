@@ -18,6 +18,7 @@ import numpy as np
 
 from mt_nodes.data.ego import lidar_odometry, published_motion
 from mt_nodes.data.ego.ego_motion import IMU, KISS_ICP, EgoMotion, moved_m, rounded_pose
+from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_track import LidarTrack
 from mt_nodes.data.ego.published_motion import PoseSource, PublishedMotion
 from mt_nodes.data.transforms import Matrix, Transform, inverse
@@ -152,7 +153,7 @@ class EgoTrack:
         try:
             self._lidar = self._lidar or LidarTrack(next(iter(clouds.values())), bundle.transforms)
             self._lidar.register(clouds[self._lidar.topic], self.upcoming)
-        except lidar_odometry.LostTrack as lost:
+        except LostTrack as lost:
             return self._begin_again(bundle, str(lost))
         return ""
 
@@ -163,7 +164,7 @@ class EgoTrack:
         self._lidar = LidarTrack(cloud, bundle.transforms)
         try:
             self._lidar.register(cloud, self.upcoming)
-        except lidar_odometry.LostTrack:
+        except LostTrack:
             self._lidar = None
             return why
         return ""

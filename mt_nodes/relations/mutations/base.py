@@ -72,6 +72,14 @@ class Mutation(ABC):
         """How many bundles ``apply`` looks back: as many come as ``bundle.earlier``, if they exist."""
         return 0
 
+    @property
+    def draw_history(self) -> int:
+        """How many earlier bundles with images ``draw`` looks back on, with their motion, where there are any.
+
+        What ``apply`` needs of them must be in the draw. A step that is not the first gets none: they are the source's.
+        """
+        return 0
+
     def ready(self) -> None:  # noqa: B027
         """Load what the first bundle would otherwise wait for, such as a library."""
 

@@ -92,14 +92,30 @@ class LensFlare(EachImage):
         middle = np.array([0.5, height / width / 2.0], np.float32)
         veil = np.exp(-_distance(x, y, light) / np.float32(self.veil_radius / 1.1))
         total = np.repeat(veil[..., None], 3, axis=2)
-        for along, radius, colour in _GHOSTS:
-            away = _distance(x, y, light + (middle - light) * np.float32(along))
-            disc = np.clip((np.float32(radius) - away) / np.float32(0.2 * radius) + np.float32(0.5), 0.0, 1.0)
-            total += disc[..., None] * np.array(colour, np.float32) * np.float32(0.5)
+        _add_ghosts(total, x, y, light, middle)
         total *= np.float32(self.strength)
         if view.picture.order == "mono":
             return np.asarray(total.mean(axis=2))
         return total if view.picture.order == "rgb" else total[..., ::-1]
+
+
+def ghosts(
+    light_px: npt.NDArray[np.float64], width_px: int, height_px: int, shape: tuple[int, int], step_px: int
+) -> Singles:
+    """Return the ghosts (h, w, 3), red, green, blue, of a light within or beside a picture, by cell."""
+    y, x = ((np.arange(n) + 0.5) * step_px / width_px for n in shape)
+    total = np.zeros((*shape, 3), np.float32)
+    light = np.asarray(light_px, np.float32) / np.float32(width_px)
+    _add_ghosts(total, x, y, light, np.array([0.5, height_px / width_px / 2.0], np.float32))
+    return total
+
+
+def _add_ghosts(total: Singles, x: Singles, y: Singles, light: Singles, middle: Singles) -> None:
+    """Add the ghosts of a light at a place to light (h, w, 3); in shares of the picture's width."""
+    for along, radius, colour in _GHOSTS:
+        away = _distance(x, y, light + (middle - light) * np.float32(along))
+        disc = np.clip((np.float32(radius) - away) / np.float32(0.2 * radius) + np.float32(0.5), 0.0, 1.0)
+        total += disc[..., None] * np.array(colour, np.float32) * np.float32(0.5)
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any], place: npt.NDArray[Any]) -> Singles:

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
-from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import At, returns
 
 Singles = npt.NDArray[np.float32]
@@ -83,32 +81,28 @@ def transmission(depth: npt.ArrayLike) -> Singles:
     return np.asarray(np.exp(np.float32(-2.0) * np.asarray(depth, np.float32)))
 
 
-def intensity_scale(cloud: Cloud, at: At) -> float | None:
-    """Return the full scale of the intensities of a cloud's returns, None for a cloud without.
+def refuse_unreadable_intensities(cloud: Cloud, at: At) -> None:
+    """Refuse intensities that cannot be read as reflectivities; a cloud without intensities is not refused.
 
     Raises:
-        NotApplicable: an intensity is not a finite number, or they fit no known scale.
+        NotApplicable: one of them is not a finite number, or their convention is in doubt.
     """
-    name = cloud.intensity_field
-    if name is None:
-        return None
-    values = cloud.points[name][at]
-    found = finite_range(values)
-    if found is None or not np.isfinite(values).all():
-        raise NotApplicable(f"an intensity of {cloud.topic} is not a finite number")
-    return full_scale(*found, cloud.points.dtype[name], cloud.topic)
+    for name in cloud.echo_names:
+        kind = cloud.points.dtype[name].kind
+        if kind == "f" and not np.isfinite(cloud.points[name][at]).all():
+            raise NotApplicable(f"an intensity of {cloud.topic} is not a finite number")
+    cloud.echoes.refuse_doubt()
 
 
-def reflectivities(cloud: Cloud, at: At, scale: float | None, unknown: float) -> Singles:
-    """Return the reflectivity (n,) of returns: intensity over full scale, at least :data:`DARKEST`.
+def reflectivities(cloud: Cloud, at: At, range_m: Singles, unknown: float) -> Singles:
+    """Return the reflectivity (n,) of returns at ranges (n,) in metres, at least :data:`DARKEST`.
 
-    A cloud without intensities (no scale) has ``unknown`` everywhere.
+    A cloud without intensities has ``unknown`` everywhere.
     """
-    if scale is None:
-        return np.full(len(cloud.points["x"][at]), unknown, np.float32)
-    values = cloud.points[cloud.intensity_field][at].astype(np.float32)
-    values /= np.float32(scale)
-    return np.maximum(values, np.float32(DARKEST), out=values)
+    if not cloud.echoes.fields:
+        return np.full(len(range_m), unknown, np.float32)
+    values = cloud.echoes.reflectivity(cloud.points, at, range_m).astype(np.float32)
+    return np.asarray(np.maximum(values, np.float32(DARKEST), out=values))
 
 
 def single_ranges_m(cloud: Cloud, at: At) -> Singles:

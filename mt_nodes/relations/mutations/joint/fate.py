@@ -20,7 +20,7 @@ class Fate:
     """What happens to the returns of one cloud.
 
     Attributes:
-        at: which points they are. scale: full scale of their intensities, None without.
+        at: which points they are.
         old_m, new_m: their ranges (n,) before and after.
         passing: share (n,) of the light that the air transmits.
         reflectivity: apparent reflectivity of an echo of the air (n,), where there is one.
@@ -28,7 +28,6 @@ class Fate:
     """
 
     at: At
-    scale: float | None
     old_m: Singles
     new_m: Singles
     passing: Singles

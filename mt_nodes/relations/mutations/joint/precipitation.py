@@ -19,7 +19,6 @@ from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_
 from mt_nodes.relations.mutations.joint.attenuation import (
     Singles,
     all_returns,
-    intensity_scale,
     reflectivities,
     single_ranges_m,
     transmission,
@@ -121,7 +120,7 @@ class Precipitation(JointWeather):
         particles = (self.begin(rng, bundle) if state is None else state).boxes
         at = all_returns(cloud)
         range_m = single_ranges_m(cloud, at)
-        bright = reflectivities(cloud, at, intensity_scale(cloud, at), self.unknown_reflectivity)
+        bright = reflectivities(cloud, at, range_m, self.unknown_reflectivity)
         least = self.receiver.received(bright, range_m)
         least *= transmission(range_m * np.float32(self.extinction_per_m))
         np.maximum(least, np.float32(1.0), out=least)

@@ -14,6 +14,7 @@ from mt_nodes.relations.mutations.joint.attenuation import DARKEST, LEAST_SIGNAL
 from mt_nodes.relations.mutations.joint.fate import Fate
 from mt_nodes.relations.mutations.lidar.each_cloud import without
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, pieces, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
@@ -58,7 +59,7 @@ def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
     left, at = without(old, fate.rows(fate.lost)), fate.remaining_rows(old)
     if len(new) != len(left):
         return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
-    broken = proof_on_beam(left, new, at, also=(old.intensity_field,))
+    broken = proof_on_beam(left, new, at, also=old.echo_names)
     if broken is not None:
         return broken
     scattered, first = fate.scattered[~fate.lost], 0
@@ -66,7 +67,7 @@ def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
     for part in pieces(at, len(left)):
         before, after = ranges_m(left, part), ranges_m(new, part)
         echoes = scattered[first : first + len(before)]
-        broken = _ranges(weather, left, before, after, echoes) or _intensities(fate.scale, left, new, part, echoes)
+        broken = _ranges(weather, left, before, after, echoes) or _intensities(left, new, part, echoes, after)
         if broken is not None:
             return broken
         first += len(before)
@@ -87,16 +88,17 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
 
 
 def _intensities(
-    scale: float | None, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_]
+    left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_], range_m: Floats
 ) -> str | None:
-    name = left.intensity_field
-    if name is None or scale is None:
-        return None
-    before, after = (cloud.points[name][at].astype(np.float64) for cloud in (left, new))
-    grain = 1.0 if left.points.dtype[name].kind in "iu" else 1e-6 * scale
-    if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
-        return "an intensity rose in air that weakens"
-    return None if (after <= scale * (1.0 + 1e-6)).all() else f"an intensity of {after.max():g} is beyond {scale:g}"
+    for field in left.echoes.fields:
+        before, after = (cloud.points[field.name][at].astype(np.float64) for cloud in (left, new))
+        grain = 1.0 if left.points.dtype[field.name].kind in "iu" else 1e-6 * field.full_scale
+        if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
+            return f"a value of '{field.name}' rose in air that weakens"
+        soft = np.maximum(after - grain, 0.0)[scattered]
+        if (field.convention.decibels(soft, range_m[scattered]) > _SLACK_DB).any():
+            return f"an echo of the air is stronger than a white surface in '{field.name}'"
+    return None
 
 
 def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
@@ -107,28 +109,29 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str
     lost_sample = lost[:: max(1, len(lost) // _SAMPLE_SIZE)]
     for rows, sign, says in ((lost_sample, -1.0, "lost"), (remaining[hard], 1.0, "kept")):
         depths = weather.proof_depths(old, rows, draw)
-        over = sign * (_clear_db(weather, old, rows, fate.scale) - _DB_PER_DEPTH * depths)
+        over = sign * (_clear_db(weather, old, rows) - _DB_PER_DEPTH * depths)
         wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
         if wrong.any():
             return (
                 f"{int(wrong.sum())} of {len(rows)} returns looked at were {says} on the wrong side of the noise floor"
             )
-    name = old.intensity_field
-    if name is None:
-        return None
     places = hard if isinstance(at, slice) else at[hard]
-    expected = old.points[name][remaining[hard]].astype(np.float64) * 10.0 ** (-_DB_PER_DEPTH * depths / 10.0)
-    after = new.points[name][places].astype(np.float64)
-    grain = 0.51 if old.points.dtype[name].kind in "iu" else 0.0
-    off = np.abs(after - expected) > grain + (1e-4 + 2.0 * _SLACK_SHARE * depths) * expected + 1e-30
-    return f"{int(off.sum())} intensities do not fall as e^(-2 depth)" if off.any() else None
+    range_m, slack_db = ranges_m(old, remaining[hard]), (_SLACK_SHARE * depths + 1e-4) * _DB_PER_DEPTH
+    for field in old.echoes.fields:
+        before = field.convention.decibels(old.points[field.name][remaining[hard]], range_m)
+        off = off_strength(field, new.points, places, before - _DB_PER_DEPTH * depths, range_m, slack_db)
+        if off.any():
+            return f"{int(off.sum())} values of '{field.name}' do not fall as e^(-2 depth)"
+    return None
 
 
-def _clear_db(weather: Air, cloud: Cloud, rows: Rows, scale: float | None) -> Floats:
+def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
     """Return the signal (k,) of returns over the noise floor in clear air, in dB."""
-    bright = np.full(len(rows), weather.unknown_reflectivity)
-    if scale is not None:
-        bright = np.maximum(cloud.points[cloud.intensity_field][rows].astype(np.float64) / scale, DARKEST)
-    nearer = weather.max_range_m / np.maximum(ranges_m(cloud, rows), weather.focus_m)
-    over = 10.0 * np.log10(bright / REFERENCE_REFLECTIVITY) + 20.0 * np.log10(nearer)
+    range_m, bright_db = ranges_m(cloud, rows), np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
+    if cloud.echoes.fields:
+        field = cloud.echoes.leading
+        bright_db = field.convention.decibels(cloud.points[field.name][rows], range_m)
+        bright_db = np.maximum(bright_db, 10.0 * np.log10(DARKEST))
+    nearer = weather.max_range_m / np.maximum(range_m, weather.focus_m)
+    over = bright_db - 10.0 * np.log10(REFERENCE_REFLECTIVITY) + 20.0 * np.log10(nearer)
     return np.asarray(np.maximum(over, 10.0 * np.log10(LEAST_SIGNAL)))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
+from mt_nodes.data.intensity.echo_fields import write_values
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
@@ -20,10 +21,10 @@ from mt_nodes.relations.mutations.joint.attenuation import (
     Receiver,
     Singles,
     all_returns,
-    intensity_scale,
     noise_sigma_m,
     reflectivities,
     refuse_odd_ranges,
+    refuse_unreadable_intensities,
     single_ranges_m,
     transmission,
 )
@@ -128,21 +129,20 @@ class Weather(EachCloud):
         refuse_whole_numbers(cloud)
         at = all_returns(cloud)
         refuse_odd_ranges(cloud, at)
-        intensity_scale(cloud, at)
+        refuse_unreadable_intensities(cloud, at)
         return {"noise_key": int(rng.integers(2**62)), **self.draw_air(rng, bundle, cloud, state)}
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
         """Decide the fate of every return, in blocks of some thousands, which fit the processor's cache."""
         at = all_returns(cloud)
-        scale = intensity_scale(cloud, at)
-        columns = [self._fate_of(cloud, part, scale, draw) for part in parts(cloud, at)]
+        columns = [self._fate_of(cloud, part, draw) for part in parts(cloud, at)]
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, zip(*columns, strict=True))
-        return Fate(at, scale, old_m, new_m, passing, reads, scattered, lost)
+        return Fate(at, old_m, new_m, passing, reads, scattered, lost)
 
-    def _fate_of(self, cloud: Cloud, part: CloudPart, scale: float | None, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
+    def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
         range_m = part.range_m
-        clear = self.receiver.received(reflectivities(cloud, part.at, scale, self.unknown_reflectivity), range_m)
+        clear = self.receiver.received(reflectivities(cloud, part.at, range_m, self.unknown_reflectivity), range_m)
         passing = transmission(self.optical_depths(cloud, part, draw))
         weakened = clear * passing
         echo_m, echo = self.echoes(cloud, part, draw)
@@ -196,10 +196,10 @@ class Weather(EachCloud):
         return new
 
     def _weaken(self, points: Points, at: At, cloud: Cloud, fate: Fate, left: Mask) -> None:
-        name = cloud.intensity_field
-        if name is None:
+        if not cloud.echoes.fields:
             return
-        values = points[name][at] * fate.passing[left]
-        echoed = fate.scattered[left]
-        values[echoed] = fate.reflectivity[fate.scattered] * np.float32(fate.scale or 0.0)
-        points[name][at] = values if points.dtype[name].kind == "f" else np.rint(values)
+        values = cloud.echoes.weakened(points, at, fate.passing[left], fate.old_m[left])
+        echoed, soft, soft_m = fate.scattered[left], fate.reflectivity[fate.scattered], fate.new_m[fate.scattered]
+        for name, soft_values in cloud.echoes.values(points, soft, soft_m).items():
+            values[name][echoed] = soft_values
+        write_values(points, at, values)

@@ -151,11 +151,10 @@ def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
     points, value = raw.view(cloud.points.dtype), empty_value(cloud) if value is None else value
     for name in "xyz":
         points[name][rows] = value
-    for number in filter(None, (cloud.intensity_field, *RANGE_FIELDS)):
-        if cloud.single(number):
-            points[number][rows] = 0
+    for number in (*cloud.echo_names, *filter(cloud.single, RANGE_FIELDS)):
+        points[number][rows] = 0
     changed = cloud.with_raw(raw, height=cloud.height)
-    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False)
+    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False).read_as(cloud.reading)
 
 
 def empty_value(cloud: Cloud) -> float:
@@ -174,7 +173,7 @@ def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if len(new) != len(old) - len(rows):
             return f"{len(new)} points, expected {len(old)} less {len(rows)}"
         return None if same_bytes(np.delete(old.raw, rows), new.raw) else "a point that was to stay changed"
-    fields = (*"xyz", *RANGE_FIELDS, old.intensity_field)
+    fields = (*"xyz", *RANGE_FIELDS, *old.echo_names)
     broken = proof_of_change(old, new, rows, fields)
     if broken is not None:
         return broken

@@ -74,14 +74,18 @@ class MotionDistorted(EachCloud):
         """Nothing is random; check that there are times."""
         refuse_whole_numbers(cloud)
         returns(cloud)
-        self._clock(cloud)
+        sweep_clock(cloud, self.period_s)
         self._to_ego(bundle, cloud)
         return {}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Transform every return into the vehicle's frame, back by its motion, and into the sensor's frame again."""
         raw = cloud.raw.copy()
-        points, to_ego, clock = raw.view(cloud.points.dtype), self._to_ego(bundle, cloud), self._clock(cloud)
+        points, to_ego, clock = (
+            raw.view(cloud.points.dtype),
+            self._to_ego(bundle, cloud),
+            sweep_clock(cloud, self.period_s),
+        )
         for at in blocks(cloud):
             old = columns(cloud, at)
             new = self._measured(to_ego, old, clock(at))
@@ -96,7 +100,7 @@ class MotionDistorted(EachCloud):
         """De-skew the follow-up, in complex numbers, and compare."""
         if (broken := proof_of_move(old, new, at_rows(old, returns(old)))) is not None:
             return broken
-        to_ego, clock, off = self._to_ego(bundle, old), self._clock(old), 0
+        to_ego, clock, off = self._to_ego(bundle, old), sweep_clock(old, self.period_s), 0
         for at in blocks(old):
             (x, y, z), (a, b, c) = _moved(to_ego, columns(new, at)), _moved(to_ego, columns(old, at))
             time_s = clock(at)
@@ -122,24 +126,27 @@ class MotionDistorted(EachCloud):
         except UnknownTransform as error:
             raise UsageError(f"ego_frame_id '{self.ego_frame_id}', cloud {cloud.topic}: {error}") from error
 
-    def _clock(self, cloud: Cloud) -> Callable[[At], Floats]:
-        """Return the measurement times of points (n,), in seconds from the middle of the sweep.
 
-        Raises:
-            NotApplicable: the time field spans no sweep in any unit.
-        """
-        name = next(filter(cloud.single, TIME_FIELDS), None)
-        found = None if name is None else finite_range(cloud.points[name])
-        if name is None or found is None:
-            return lambda at: _azimuth_rad(cloud, at) * (-self.period_s / (2.0 * np.pi))
-        span, middle = found[1] - found[0], sum(found) / 2.0
-        unit = next((u for u in _UNITS_S if _SWEEP_S[0] <= span * u <= _SWEEP_S[1]), None)
-        if unit is None:
-            raise NotApplicable(
-                f"field '{name}' of {cloud.topic} spans {span:g}, which is no sweep of {_SWEEP_S[0]:g} to "
-                f"{_SWEEP_S[1]:g} s in s, µs or ns"
-            )
-        return lambda at: (cloud.points[name][at].astype(np.float64) - middle) * unit
+def sweep_clock(cloud: Cloud, period_s: float) -> Callable[[At], Floats]:
+    """Return the measurement times of points (n,), in seconds from the middle of the sweep.
+
+    They come from the cloud's time field, else from azimuth, for a clockwise sweep of ``period_s`` that begins behind.
+
+    Raises:
+        NotApplicable: the time field spans no sweep in any unit.
+    """
+    name = next(filter(cloud.single, TIME_FIELDS), None)
+    found = None if name is None else finite_range(cloud.points[name])
+    if name is None or found is None:
+        return lambda at: _azimuth_rad(cloud, at) * (-period_s / (2.0 * np.pi))
+    span, middle = found[1] - found[0], sum(found) / 2.0
+    unit = next((u for u in _UNITS_S if _SWEEP_S[0] <= span * u <= _SWEEP_S[1]), None)
+    if unit is None:
+        raise NotApplicable(
+            f"field '{name}' of {cloud.topic} spans {span:g}, which is no sweep of {_SWEEP_S[0]:g} to "
+            f"{_SWEEP_S[1]:g} s in s, µs or ns"
+        )
+    return lambda at: (cloud.points[name][at].astype(np.float64) - middle) * unit
 
 
 def _azimuth_rad(cloud: Cloud, at: At) -> Floats:
