@@ -104,7 +104,12 @@ class PictureExchange(EverySensor):
         return self.pictures == "change" and bool(bundle.images)
 
     def draw_exchange(self, rng: np.random.Generator, bundle: Bundle, choice: Callable[[], ObjectExchange]) -> Draw:
-        """Draw for every cloud, then for every picture."""
+        """Draw for every cloud, then for every picture; a radar would contradict them.
+
+        Raises:
+            NotApplicable: there is a radar, or no honest follow-up of the others.
+        """
+        self.draw_radars(rng, bundle, choice)
         if not self.changes_pictures(bundle):
             return EachCloud.draw(self, rng, bundle, choice)
         refuse_out_of_sync(bundle)
