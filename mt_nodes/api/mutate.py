@@ -89,12 +89,12 @@ def _begin(pipeline: MutationPipeline, frame: Frame, mutations: Sequence[Mutatio
     if not looks_back and all(type(mutation).begin is Mutation.begin for mutation in mutations):
         return
     for bundle in frame.earlier():
-        if pipeline.begun(bundle.episode):
+        if pipeline.begun(bundle):
             pipeline.meet(bundle)
         else:
             with suppress(NotApplicable):
                 pipeline.derive(bundle)
-        if pipeline.begun(bundle.episode) and not looks_back:
+        if pipeline.begun(bundle) and not looks_back and not pipeline.renews:
             return
 
 

@@ -37,6 +37,7 @@ from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictur
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
+    FAR_M,
     STANDS,
     Floats,
     WorldPlace,
@@ -80,7 +81,7 @@ class ObjectAdded(CloudAndPictureChange):
     Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
     odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
-    ego's motion unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is at that time.
+    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a sweep meets a moving object where it is at that time.
     Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
@@ -212,6 +213,14 @@ class ObjectAdded(CloudAndPictureChange):
             with suppress(NotApplicable):
                 return solve(places, partial(self._stand_with_room, bundle), self._what)[0]
         return solve(places, partial(self._stand, bundle), self._what)[0]
+
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether the ego has left the object behind: another one then stands up the road."""
+        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+
+    @property
+    def _reach_m(self) -> float:
+        return max(self.range_m[1], FAR_M)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
