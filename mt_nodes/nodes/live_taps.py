@@ -18,6 +18,7 @@ from rclpy.qos import DurabilityPolicy
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import TransformTree
@@ -122,7 +123,7 @@ class LiveTaps:
     def __init__(
         self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
-        self._receiver, self._reader = receiver, InstantReader(TransformTree())
+        self._receiver, self._reader = receiver, InstantReader(TransformTree(), SensorBook(stack.intensities))
         self._frames = KnownTransforms(transforms)
         #: Why nothing more is heard, empty while all is well.
         self.failure = ""
