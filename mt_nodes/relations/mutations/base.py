@@ -51,6 +51,8 @@ class Mutation(ABC):
     extra: ClassVar[str] = ""
     #: Whether it changes stamps of messages; every other mutation keeps them.
     about_stamps: ClassVar[bool] = False
+    #: Whether it changes serialized messages that no bundle decodes (``Wire.changed``).
+    about_wires: ClassVar[bool] = False
     #: Whether it changes the transforms that a stack is given (``TransformTree.wrong``).
     about_transforms: ClassVar[bool] = False
     #: Whether it changes one world for several sensors: each message of those in ``changes`` then shows the change, or

@@ -26,7 +26,7 @@ class ImpulseNoise(EachImage):
     Guaranteed: exactly the drawn pixels change, each to black or white (except for what a lossy encoding does).
     """
 
-    share: float = param(0.002, low=0.00001, high=0.2, neutral=1e-05, help="share of the pixels that are hit")
+    share: float = param(0.002, low=0.00001, high=0.3, neutral=1e-05, help="share of the pixels that are hit")
     white_share: float = param(
         0.5, low=0.0, high=1.0, aspect="fixed", help="share of those that turn white; the others turn black"
     )
