@@ -15,11 +15,10 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
-from mt_nodes.relations.mutations.objects.in_radar import RadarObject, draw_object, proof_of_object, with_object_in
+from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     SURROUNDINGS_M,
     ObjectVisibility,
@@ -69,7 +68,7 @@ _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class ObjectAdded(CloudAndPictureChange):
+class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -253,35 +252,9 @@ class ObjectAdded(CloudAndPictureChange):
             return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
-    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
-        """Draw its detections; ``state`` is the pose."""
-        return {"pose": state, **draw_object(rng, bundle, radar, self._before(bundle, radar, state))}
-
-    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
-        """Add its detections."""
-        return with_object_in(radar, self._before(bundle, radar, draw["pose"]), draw)
-
-    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
-        """Check their places and range rates, and what is lost behind it."""
-        return proof_of_object(old, new, self._before(bundle, old, draw["pose"]), draw)
-
-    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
-        """Report what it hides from each radar."""
-        of = [radar for radar in bundle.radars if radar.topic in changed]
-        hidden = (
-            shadow_of(self.body, draws[r.topic]["pose"], self._to_ego(bundle, r), self.ego_frame_id, self.max_range_m)
-            for r in of
-        )
-        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
-        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
-        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
-
-    def _before(self, bundle: Bundle, radar: Radar, pose: Matrix) -> RadarObject:
-        """Return it as a radar meets it: it goes along with the ego, or stands on the ground."""
-        to_radar = self._to_cloud(bundle, radar)
-        along = self.frame_id == self.ego_frame_id
-        closing = to_radar[:2, 0] * -self.closing_mps if along else None
-        return RadarObject(self.body, to_radar @ pose, self.label, closing)
+    def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
+        """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
+        return state.velocity_in(bundle, self.ego_frame_id), self.frame_id != self.ego_frame_id
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
