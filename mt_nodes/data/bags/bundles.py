@@ -127,7 +127,7 @@ class BagSource:
         self._required = self._topics({*require, *given})
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
-        looks = known and "camera" in require and "lidar" not in require
+        looks = known and {"camera", "radar"} & {*require} and "lidar" not in require
         self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures

@@ -73,7 +73,7 @@ class RadarDetector:
         watched = admitted[inside(admitted[:, 0], admitted[:, 1], self.region_m)]
         moves = np.abs(watched[:, 6]) > self.moving_mps
         parts = [self._clusters(watched[rows], stamp_ns) for rows in (moves, ~moves)]
-        return steps.report(_joined(*parts))
+        return steps.report(joined_detections(*parts))
 
     def _clusters(self, points: Floats, stamp_ns: int | None) -> Detections:
         """Return the clusters of detections (n, 7), the last column their speed over the ground."""
@@ -142,7 +142,7 @@ def _rays(radar: RadarPoints) -> Floats:
     return np.column_stack([np.cos(azimuth), np.sin(azimuth)])
 
 
-def _joined(one: Detections, other: Detections) -> Detections:
+def joined_detections(one: Detections, other: Detections) -> Detections:
     """Return the rows of two outputs, in the order of their places."""
     columns = ("center_m", "size_m", "yaw_rad", "label", "score", "track_id", "velocity_mps", "covariance", "traits")
     both = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in columns}

@@ -26,6 +26,8 @@ _LEAST_REACH_M, _REACH = 0.12, 0.018
 _FEWEST, _ENOUGH = 4, 2500
 #: The cone around the object is this much wider, so that rounding never excludes a ray.
 _SLACK = 1.01
+#: Half of the widest step between rays of one ring, as a chord, and the rounding of single precision.
+_WIDEST_HALF_STEP, _ROUNDING = 0.005, 1e-6
 #: The proof: triangles tried for a ray; how near an edge, as a share, a ray is not judged; what is behind.
 _TRIED, _EDGE, _BEHIND_M = 12, 0.02, 0.05
 
@@ -80,6 +82,9 @@ class ReturnSurface:
         self._xyz, self._scene = xyz, open3d().t.geometry.RaycastingScene(nthreads=1)
         self._scene.add_triangles(tensor(xyz.astype(np.float32)), tensor(triangles.astype(np.uint32)))
         self._corners = triangles
+        direction = xyz / _lengths(xyz)[:, None]
+        self._tree, self._distance_m = cKDTree(direction), float(_lengths(xyz).mean())
+        self._half_step = np.minimum(0.5 * self._tree.query(direction, k=2)[0][:, 1], _WIDEST_HALF_STEP) + _ROUNDING
 
     def look(self, cloud: Cloud, drift_mps: Floats, clock: Clock, drift_m: float = 0.0) -> SurfaceLook:
         """Cast the rays of a cloud; at time t of the sweep the surface is displaced by ``drift_mps`` (3,) times t.
@@ -117,11 +122,33 @@ class ReturnSurface:
             rays[:, :3] = -np.outer(clock(rows), drift_mps)
         answer = self._scene.cast_rays(tensor(rays), nthreads=1)
         range_m = answer["t_hit"].numpy().astype(np.float64)
-        hit = np.flatnonzero(np.isfinite(range_m))
+        hit = np.isfinite(range_m)
+        vertex = np.full(len(rows), -1)
         corners = self._corners[answer["primitive_ids"].numpy()[hit].astype(np.int64)]
         u, v = answer["primitive_uvs"].numpy()[hit].T
-        nearest = np.argmax(np.stack([1.0 - u - v, u, v]), axis=0)
-        return SurfaceHits(rows[hit], range_m[hit], own[hit], corners[np.arange(len(hit)), nearest])
+        vertex[hit] = corners[np.arange(len(corners)), np.argmax(np.stack([1.0 - u - v, u, v]), axis=0)]
+        missed = np.flatnonzero(~hit)
+        if len(missed):
+            at, found, reached_m = self._at_edge(rays[missed].astype(np.float64))
+            vertex[missed[at]], range_m[missed[at]] = found, reached_m
+        chosen = np.flatnonzero(vertex >= 0)
+        return SurfaceHits(rows[chosen], range_m[chosen], own[chosen], vertex[chosen])
+
+    def _at_edge(self, rays: Floats) -> tuple[Rows, Rows, Floats]:
+        """Return which rays (n, 6) meet a return right beside the triangles, which return (k,), and at what range (k,).
+
+        A return stands for the part of the object around its ray, half-way to the next: without that, every edge would
+        lose half a step, and what is one ray wide would vanish.
+        """
+        moved, ray = -rays[:, :3], rays[:, 3:]
+        towards = ray - moved / self._distance_m
+        away, vertex = self._tree.query(towards / _lengths(towards)[:, None], distance_upper_bound=_WIDEST_HALF_STEP)
+        near = np.flatnonzero(np.isfinite(away))
+        # Now with the object's distance there, not its mean distance.
+        corner = self._xyz[vertex[near]] + moved[near]
+        off = _lengths(np.cross(corner, ray[near])) / _lengths(corner)
+        at = off <= self._half_step[vertex[near]]
+        return near[at], vertex[near[at]], (corner[at] * ray[near[at]]).sum(axis=1)
 
 
 def _triangles(xyz: Floats) -> Rows:

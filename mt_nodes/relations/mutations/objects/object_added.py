@@ -15,9 +15,11 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
+from mt_nodes.relations.mutations.objects.in_radar import RadarObject, draw_object, proof_of_object, with_object_in
 from mt_nodes.relations.mutations.objects.in_scene import (
     SURROUNDINGS_M,
     ObjectVisibility,
@@ -47,7 +49,17 @@ from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.world.scene.placement_solver import (
+    Footprint,
+    NoRoom,
+    Place,
+    Wish,
+    ground_plane,
+    solve,
+    stand,
+    stand_on,
+    upright,
+)
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 #: More free space than asked for, with which a place is preferred: more of what stands there shows from nearer by.
@@ -60,9 +72,10 @@ class ObjectAdded(CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
-    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
-    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
-    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+    hit, with range noise and the intensity of its material at that incidence (:mod:`mt_nodes.world.scene.materials`)
+    in the cloud's scale, or is lost where that echo is too weak for its range and the receiver's noise. Glass lets
+    light pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats
+    in front of an occluder; rays that miss stay byte for byte.
 
     Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
@@ -122,7 +135,7 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
@@ -197,7 +210,7 @@ class ObjectAdded(CloudAndPictureChange):
         """
         if not self.frame_id:
             with suppress(NotApplicable):
-                return solve(places, partial(self._stand, bundle, spare_m=_SPARE_M), self._what)[0]
+                return solve(places, partial(self._stand_with_room, bundle), self._what)[0]
         return solve(places, partial(self._stand, bundle), self._what)[0]
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
@@ -231,6 +244,36 @@ class ObjectAdded(CloudAndPictureChange):
             return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
+    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
+        """Draw its detections; ``state`` is the pose."""
+        return {"pose": state, **draw_object(rng, bundle, radar, self._before(bundle, radar, state))}
+
+    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
+        """Add its detections."""
+        return with_object_in(radar, self._before(bundle, radar, draw["pose"]), draw)
+
+    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
+        """Check their places and range rates, and what is lost behind it."""
+        return proof_of_object(old, new, self._before(bundle, old, draw["pose"]), draw)
+
+    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
+        """Report what it hides from each radar."""
+        of = [radar for radar in bundle.radars if radar.topic in changed]
+        hidden = (
+            shadow_of(self.body, draws[r.topic]["pose"], self._to_ego(bundle, r), self.ego_frame_id, self.max_range_m)
+            for r in of
+        )
+        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
+        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
+        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
+
+    def _before(self, bundle: Bundle, radar: Radar, pose: Matrix) -> RadarObject:
+        """Return it as a radar meets it: it goes along with the ego, or stands on the ground."""
+        to_radar = self._to_cloud(bundle, radar)
+        along = self.frame_id == self.ego_frame_id
+        closing = to_radar[:2, 0] * -self.closing_mps if along else None
+        return RadarObject(self.body, to_radar @ pose, self.label, closing)
+
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
         pose = next(iter(draws.values()))["pose"]
@@ -262,7 +305,7 @@ class ObjectAdded(CloudAndPictureChange):
         """Return pose and visibility at the place of the episode."""
         place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._stand(bundle, place)
+            return self._stand(bundle, place, known=not self.frame_id)
         except NoRoom as reason:
             away_m = float(np.hypot(place[0], place[1]))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
@@ -273,15 +316,29 @@ class ObjectAdded(CloudAndPictureChange):
             return np.zeros(3)
         return standing.velocity_in(bundle, self.ego_frame_id)
 
-    def _stand(self, bundle: Bundle, place: Place, spare_m: float = 0.0) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom."""
+    def _stand_with_room(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
+        """Do as :meth:`_stand`, but with more free space around."""
+        stand(self._near(bundle, place), self._footprint, place, self.clearance_m + _SPARE_M)
+        return self._stand(bundle, place)
+
+    def _near(self, bundle: Bundle, place: Place) -> Floats:
+        """Return the points (n, 3) of the first cloud around a place, in the ego's frame."""
+        cloud, reach = bundle.known_clouds[0], self._footprint.radius_m + self.clearance_m + _SPARE_M + SURROUNDINGS_M
+        return surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)[1]
+
+    def _stand(self, bundle: Bundle, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom.
+
+        Where the ground is ``known`` from an earlier bundle, a few points of it around the place are enough.
+        """
         cloud, footprint = bundle.known_clouds[0], self._footprint
         if is_in_ego(place, footprint.half_m, footprint.center_m):
             raise NoRoom("in the ego's own place")
-        clearance_m = self.clearance_m + spare_m
-        reach = footprint.radius_m + clearance_m + SURROUNDINGS_M
-        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
-        pose = stand(points, footprint, place, clearance_m)
+        points = self._near(bundle, place)
+        if known:
+            pose = stand_on(points, footprint, place, self.clearance_m, ground_plane(points, place[:2]))
+        else:
+            pose = stand(points, footprint, place, self.clearance_m)
         look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         if look.expected(self._sensor) < self.least_points:
             raise NoRoom(f"with fewer than {self.least_points} returns from it")

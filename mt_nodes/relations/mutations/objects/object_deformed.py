@@ -9,15 +9,16 @@ it, so that each return stays on a ray, and what the object hides and no longer 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
@@ -25,7 +26,7 @@ from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
-from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, rectangle
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
 from mt_nodes.relations.mutations.objects.one_object import CHOICES, Outline, objects_of
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
@@ -51,6 +52,13 @@ class ObjectDeformed(ObjectExchanged):
     """
 
     chosen_by: str = param("auto", choices=CHOICES, help="labels, or what stands in the cloud; auto: labels if any")
+    pictures: str = param(
+        "refuse",
+        choices=("refuse", "stay"),
+        help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is",
+    )
+
+    sensors: ClassVar[tuple[str, ...]] = ("lidar",)
 
     @abstractmethod
     def matrix(self, state: Any, outline: Floats, plane: Floats) -> Matrix:
@@ -86,8 +94,8 @@ class ObjectDeformed(ObjectExchanged):
         """Measure the changed object with the rays of the cloud without it."""
         rows = _object_rows(draw)
         surface = ReturnSurface(move(self._change(bundle, old, draw), places(old, rows)), places(old, rows))
-        drift, clock = self._drift_mps(bundle, old, draw), sweep_clock(left, self.period_s)
-        most_s = float(np.abs(sweep_clock(old, self.period_s)(rows)).max()) if drift.any() else 0.0
+        drift, clock = self._drift_mps(bundle, old, draw), self._clock(left)
+        most_s = float(np.abs(self._clock(old)(rows)).max())
         look = surface.look(left, drift, clock, _DRIFT_SLACK * most_s * float(np.linalg.norm(drift)))
         hits, silent = look.hits, look.silent
         nearer = hits.range_m < hits.own_m * (1.0 - _NEARER)
@@ -113,7 +121,7 @@ class ObjectDeformed(ObjectExchanged):
             return broken
         old, drift = bundle.cloud(left.topic), self._drift_mps(bundle, left, draw)
         own, change = places(old, _object_rows(draw)), self._change(bundle, left, draw)
-        clock = sweep_clock(left, self.period_s)
+        clock = self._clock(left)
         rows = np.concatenate([rows_of(addition, "rows"), rows_of(addition, "new_rows")])
         undone = move(np.asarray(np.linalg.inv(change)), placed - np.outer(clock(rows), drift))
         distance, nearest = cKDTree(own).query(undone)
@@ -122,24 +130,20 @@ class ObjectDeformed(ObjectExchanged):
         hidden = behind(left, rows_of(addition, "rows"), move(change, own), own, (drift, clock))
         return f"{len(hidden)} returns are left behind the object" if len(hidden) else None
 
-    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
-        """Report the changed object's place and what it hides."""
-        cloud = bundle.clouds[0]
-        to_ego = self.to_ego(bundle, cloud)
-        outline = move(draw["matrix"], np.column_stack([draw["outline_m"], np.zeros(len(draw["outline_m"]))]))[:, :2]
-        top = move(to_ego @ self._change(bundle, cloud, draw), places(cloud, _object_rows(draw)))[:, 2].max()
-        shape, ground = rectangle(outline), float(draw["plane"][0])
-        height, size = float(top) - ground, (2.0 * shape.half_m[0], 2.0 * shape.half_m[1])
-        center = (*shape.center_m, ground + height / 2.0)
-        sensors = (self.to_ego(bundle, each)[:2, 3] for each in bundle.clouds)
-        hidden = tuple(shadow(outline, at, self.ego_frame_id, self.max_range_m) for at in sensors)
-        volume = Volume(self.ego_frame_id, center, (*size, height), shape.yaw_rad, "unknown")
-        return Effects(added=(volume,), occluded=hidden)
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Report what the changed object hides; it is still there, so that checks go on to demand it."""
+        effects = super().describe_change(bundle, clouds, draws)
+        return replace(effects, removed=())
 
-    @property
-    def period_s(self) -> float:
-        """Duration of a sweep, for clouds without a time field."""
-        return 0.1
+    def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
+        """Report what the changed object hides."""
+        outline = move(draw["matrix"], np.column_stack([draw["outline_m"], np.zeros(len(draw["outline_m"]))]))[:, :2]
+        sensors = (self.to_ego(bundle, each)[:2, 3] for each in bundle.clouds)
+        return Effects(occluded=tuple(shadow(outline, at, self.ego_frame_id, self.max_range_m) for at in sensors))
+
+    def _clock(self, cloud: Cloud) -> Callable[[Rows], Floats]:
+        """Return the time of returns (n,) of a sweep, in seconds from its middle; 0 where nothing moves."""
+        return lambda rows: np.zeros(len(rows))
 
     def _change(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Matrix:
         """Return the change of the object (4, 4) in a cloud's frame."""
@@ -257,10 +261,9 @@ class ObjectSmeared(ObjectDeformed):
         "stay", choices=("refuse", "stay"), help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is"
     )
 
-    @property
-    def period_s(self) -> float:
-        """Duration of a sweep, for clouds without a time field."""
-        return self.sweep_s
+    def _clock(self, cloud: Cloud) -> Callable[[Rows], Floats]:
+        """Return the time of returns (n,) of a sweep, in seconds from its middle."""
+        return sweep_clock(cloud, self.sweep_s)
 
     def matrix(self, state: Any, outline: Floats, plane: Floats) -> Matrix:
         """Nothing but the motion."""
@@ -274,7 +277,7 @@ class ObjectSmeared(ObjectDeformed):
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose the nearest object; refuse where the sweep meets it in its middle, so that nothing is smeared."""
         choice = super().choose(bundle, state)
-        times = sweep_clock(bundle.clouds[0], self.period_s)(choice.rows)
+        times = self._clock(bundle.clouds[0])(choice.rows)
         most_m = self.speed_mps * float(np.abs(times).max())
         if most_m < self.least_m:
             raise NotApplicable(f"the sweep meets the object in its middle: it is smeared by {1000 * most_m:.1f} mm")

@@ -34,7 +34,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rows_of_share,
     smallest,
 )
-from mt_nodes.relations.mutations.objects.in_scene import THRESHOLD_TO_NOISE, Sensor, ego_from
+from mt_nodes.relations.mutations.objects.in_scene import FOCUS_M, THRESHOLD_TO_NOISE, Sensor, ego_from
 from mt_nodes.relations.mutations.objects.object_exchange import SIZES
 from mt_nodes.relations.mutations.objects.object_removed import standing_within
 from mt_nodes.relations.mutations.objects.one_object import CHOICES, objects_of, search_of
@@ -138,7 +138,7 @@ class ObjectEchoesLost(ObjectReturns):
     share: float = param(0.5, low=0.01, high=0.95, neutral=0.01, help="share of its returns that are lost on average")
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
 
     def draw_returns(self, rng: np.random.Generator, cloud: Cloud, own: Rows) -> Draw:
@@ -157,7 +157,8 @@ class ObjectEchoesLost(ObjectReturns):
         lost = np.isin(own, rows_of(draw))
         x, y, z = places(old, own).T
         bright = np.full(len(own), DARKEST) if old.intensity_field is None else self._bright(old, own)
-        strength = draw["factor"] * bright / self.sensitivity * self.max_range_m**2 / (x * x + y * y + z * z)
+        square = np.maximum(x * x + y * y + z * z, FOCUS_M**2)
+        strength = draw["factor"] * bright / self.sensitivity * self.max_range_m**2 / square
         keep = 0.5 * (1.0 + erf(THRESHOLD_TO_NOISE * (strength - 1.0) / np.sqrt(2.0)))
         expected, spread = float((1.0 - keep).sum()), float(np.sqrt((keep * (1.0 - keep)).sum()))
         if abs(int(lost.sum()) - expected) > _SIGMAS * spread + 1.0:

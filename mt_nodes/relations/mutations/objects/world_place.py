@@ -148,7 +148,7 @@ def by_use(bundle: Bundle, places: Sequence[Place], velocities: Sequence[Floats]
         away_m = np.hypot(seen[:, 0], seen[:, 1])
         going &= (away_m >= _NEAR_M) & (away_m <= max(far_m, _FAR_M)) & ((seen[:, 0] > 0.0) | (at[:, 0] <= 0.0))
         lasts += going
-    return np.argsort(-lasts, kind="stable").tolist()
+    return [int(number) for number in np.argsort(-lasts, kind="stable")]
 
 
 def is_in_ego(place: Place, half_m: tuple[float, float], center_m: tuple[float, float]) -> bool:
