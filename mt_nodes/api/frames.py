@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
+from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.messages import Bundle, Cloud, Episode, Image
 from mt_nodes.data.transforms import load_transforms
@@ -196,10 +197,10 @@ def frames(
     if unknown := sorted({*roles} - {*SENSORS}):
         raise UsageError(f"sensors: got {', '.join(map(repr, unknown))}, expected some of {', '.join(SENSORS)}")
     path, tree = Path(bag), load_transforms(Path(transforms)) if transforms else None
-    required = roles or sensors_of(path, SENSORS, given)[:1]
+    required, track = roles or sensors_of(path, SENSORS, given)[:1], EgoTrack()
 
     def source() -> BagSource:
-        return BagSource(path, given, tree, limit=limit, require=required, intensities=known)
+        return BagSource(path, given, tree, limit=limit, require=required, intensities=known, track=track)
 
     return _frames(source(), _drive_of(source, roles), roles, path)
 

@@ -83,7 +83,7 @@ class MutationPipeline:
         """
         if self._baseline is not None:
             self._baseline.meet(bundle)
-        return self._remembered(self._moving(bundle))
+        return self.remember(self._moving(bundle))
 
     def _moving(self, bundle: Bundle) -> Bundle:
         """Return a bundle with the ego's motion, if a mutation needs that."""
@@ -93,7 +93,8 @@ class MutationPipeline:
             return replace(bundle, motion=bundle.track.at(bundle))
         return bundle
 
-    def _remembered(self, bundle: Bundle) -> Bundle:
+    def remember(self, bundle: Bundle) -> Bundle:
+        """Do as :meth:`meet`, but without the ego's motion: recorded draws hold what they took from it."""
         history = max(self._needs_history, self._draw_history if bundle.images else 0)
         if not history:
             return bundle
@@ -171,7 +172,7 @@ class MutationPipeline:
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
         # Recorded draws hold what they took from the ego's motion: it is not estimated again.
-        followup, _ = self._run(self._remembered(bundle), draw, lambda *_: None)
+        followup, _ = self._run(self.remember(bundle), draw, lambda *_: None)
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup
