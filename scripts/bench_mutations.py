@@ -68,7 +68,7 @@ class _Cold:
     bundle: Bundle
 
     def fresh(self) -> Bundle:
-        return replace(self.bundle, clouds=tuple(replace(cloud) for cloud in self.bundle.clouds))
+        return replace(self.bundle, clouds=tuple(replace(c).read_as(c.reading) for c in self.bundle.clouds))
 
 
 def measured() -> dict[str, Mutation]:

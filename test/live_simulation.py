@@ -20,9 +20,10 @@ from mt_nodes.relations.relation import Suite
 from mt_nodes.runs.live.attendance import Presence, always_present
 from mt_nodes.runs.live.commands import Commands
 from mt_nodes.runs.live.config import LiveConfig
-from mt_nodes.runs.live.live_driver import LiveDriver, LiveSurroundings
+from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.stacks.stack import Stack
 
 PERIOD_S = PERIOD_NS / 1e9

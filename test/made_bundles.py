@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
@@ -65,6 +66,11 @@ def made_cloud(
     for name in set(filled) & set(dtype.names or ()):
         points[name] = filled[name]
     return Cloud(TOPIC, 1_000, "velodyne", points, height=height, is_dense=holes == 0.0)
+
+
+def in_bytes(cloud: Cloud) -> Cloud:
+    """The cloud, of which it is known that 255 is a white surface: made clouds of one brightness do not tell."""
+    return cloud.read_as(SensorReading.known(cloud.topic, "hdl_64e")) if cloud.intensity_field else cloud
 
 
 def made_bundle(*clouds: Cloud, index: int = 0) -> Bundle:

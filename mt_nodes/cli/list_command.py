@@ -97,7 +97,7 @@ def relation_rows() -> Iterator[Row]:
         for name, path in resources.shipped(folder).items():
             data = read_mapping(path)
             group = BACKGROUND if name in OFFERED_ALWAYS else DRIVES if folder == LOOP_FOLDER else _of_sensors(data)
-            family = family_of(name) if group in (LIDAR, CAMERA, BOTH) else ""
+            family = family_of(name) if group in (LIDAR, CAMERA, BOTH, RADAR) else ""
             about = {"kind": data["kind"], "summary": " ".join(str(data["because"]).split())}
             yield {"name": name, "group": group, "family": family, **about}
 

@@ -5,94 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.cloud import Cloud as Cloud
+from mt_nodes.data.cloud import Points as Points
 from mt_nodes.data.ego.ego_motion import EgoMotion, MotionEstimator
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.outputs import Detections, Path
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import seen_from
 from mt_nodes.data.transforms import TransformTree
-
-if TYPE_CHECKING:
-    from mt_nodes.data.radar import Radar
-
-Points = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Cloud:
-    """One LiDAR message.
-
-    Attributes:
-        topic: topic of the message.
-        stamp_ns: header stamp in nanoseconds.
-        frame_id: frame of the coordinates.
-        points: structured array (N,) whose dtype is the message's layout: field names, offsets, byte order and
-            ``itemsize == point_step``; padding bytes are kept. Treat as read-only.
-        height: rows of an organised cloud, 1 for an unorganised one; ``N == height * width``.
-        is_dense: as in the message.
-    """
-
-    topic: str
-    stamp_ns: int
-    frame_id: str
-    points: Points
-    height: int = 1
-    is_dense: bool = True
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    @property
-    def width(self) -> int:
-        """Points per row."""
-        return len(self.points) // self.height if self.height else 0
-
-    @property
-    def organised(self) -> bool:
-        """Whether rows carry meaning (height > 1)."""
-        return self.height > 1
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the fields, in the order of the message."""
-        return tuple(self.points.dtype.names or ())
-
-    @property
-    def xyz(self) -> npt.NDArray[Any]:
-        """Coordinates (N, 3) in metres; a view without a copy where the layout allows, so read-only."""
-        dtype = self.points.dtype
-        kinds = [dtype.fields[name][:2] for name in "xyz"] if dtype.fields else []
-        same = len({kind for kind, _ in kinds}) == 1
-        if same and kinds[0][0].isnative and kinds[0][0].kind == "f" and len(self.points):
-            base, size = kinds[0][1], kinds[0][0].itemsize
-            if [offset for _, offset in kinds] == [base, base + size, base + 2 * size]:
-                return np.lib.stride_tricks.as_strided(
-                    self.points["x"], (len(self.points), 3), (self.points.strides[0], size), writeable=False
-                )
-        return np.stack([self.points[name].astype(np.float64) for name in "xyz"], axis=1).reshape(-1, 3)
-
-    @property
-    def intensity_field(self) -> str | None:
-        """Name of the intensity-like field, None when there is none."""
-        return next((n for n in ("intensity", "i", "reflectivity", "signal") if self.single(n)), None)
-
-    def single(self, name: str) -> bool:
-        """Whether there is a field of this name with one number a point."""
-        return name in self.fields and not self.points.dtype[name].shape
-
-    @property
-    def raw(self) -> Points:
-        """The points as opaque items of ``point_step`` bytes (N,): what to permute, take and join, padding included."""
-        return self.points.view(f"V{self.points.dtype.itemsize}")
-
-    def with_raw(self, raw: Points, *, height: int = 1) -> Cloud:
-        """Return this cloud with other points of the same layout, given as :attr:`raw` items (M,)."""
-        return replace(self, points=np.ascontiguousarray(raw).view(self.points.dtype), height=height)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +108,7 @@ class Wire:
     """One serialized message: CDR bytes (with the 4-byte encapsulation header) and their type.
 
     ``came_s`` is the arrival time of a live message (monotonic), None if recorded or made; a replacement keeps it.
+    ``changed``: a mutation replaced its bytes.
     """
 
     topic: str
@@ -189,6 +116,7 @@ class Wire:
     stamp_ns: int
     cdr: bytes
     came_s: float | None = field(default=None, kw_only=True)
+    changed: bool = field(default=False, kw_only=True)
 
 
 Message = Cloud | Image | CameraInfo | WorldMessage

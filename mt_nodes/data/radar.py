@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.data.messages import Cloud, Points
+from mt_nodes.data.cloud import Cloud, Points
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -115,16 +115,39 @@ class Radar(Cloud):
         by = np.zeros(len(rows)) if doppler_mps is None else doppler_mps - before
         if place is not None:
             _write_place(changed, rows, place)
-        for field in (self.named(DOPPLER), self.named(COMPENSATED)):
-            if field:
-                _write(changed.points, field, rows, self.points[field][rows] + by)
+        for field in filter(None, (self.named(DOPPLER), self.named(COMPENSATED))):
+            _write(changed.points, field, rows, self.points[field][rows] + by)
         for speeds in (_SPEEDS, _OWN_SPEEDS):
             if set(speeds[:2]) <= set(self.fields):
                 wanted = self._radial(speeds)[rows] + by
                 changed._write_radial(speeds, rows, wanted)
-        if strength_db is not None and (field := self.named(STRENGTH)):
-            _write(changed.points, field, rows, strength_db)
+        if strength_db is not None:
+            louder = strength_db - self.strength_db[rows]
+            for field in self.strength_fields:
+                _write(changed.points, field, rows, self.points[field][rows] + louder)
+        if place is not None and self.named(("rcs",)):
+            # What is no cross-section falls with the fourth power of the range.
+            fainter = -40.0 * np.log10(np.maximum(place[0], 1e-3) / np.maximum(self.polar[0][rows], 1e-3))
+            for field in (name for name in self.strength_fields if name.lower() != "rcs"):
+                _write(changed.points, field, rows, changed.points[field][rows] + fainter)
         return changed
+
+    @property
+    def place_fields(self) -> tuple[str, ...]:
+        """Fields with coordinates, Cartesian or polar."""
+        polar_names = filter(None, (self.named(names) for names in (RANGE, AZIMUTH, ELEVATION)))
+        return (*(name for name in "xyz" if name in self.fields), *polar_names)
+
+    @property
+    def speed_fields(self) -> tuple[str, ...]:
+        """Fields with speeds."""
+        scalar = filter(None, (self.named(DOPPLER), self.named(COMPENSATED)))
+        return (*scalar, *(name for name in (*_SPEEDS, *_OWN_SPEEDS) if name in self.fields))
+
+    @property
+    def strength_fields(self) -> tuple[str, ...]:
+        """Fields with strengths in decibels."""
+        return tuple(name for name in self.fields if name.lower() in STRENGTH)
 
     def _radial(self, speeds: tuple[str, ...]) -> Floats:
         """Return the part (N,) along the ray of speeds given by components."""

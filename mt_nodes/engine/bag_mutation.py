@@ -169,9 +169,11 @@ class _Copy:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
         sensors = {id(wire_for(m, bundle.wires)): m for m in bundle.messages}
         self._write_transforms(bundle, followups)
+        others = {(w.topic, w.stamp_ns): w for _, followup in followups for w in followup.wires if w.changed}
         for wire in bundle.wires:
             if id(wire) not in sensors:
-                self._write(wire, 0, self._rewritten(wire))
+                other = others.get((wire.topic, wire.stamp_ns))
+                self._write(wire, 0, self._rewritten(wire) if other is None else other.cdr)
                 continue
             before = sensors[id(wire)]
             for delay_ns, followup in followups:
@@ -235,8 +237,12 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
 
 
 def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
-    """Return the sensors that mutations can change and the bag has; all of them when it has none."""
-    return sensors_of(bag, (s for s in SENSORS if any(s in m.changes for m in mutations)), topics)
+    """Return the sensors that mutations can change and the bag has; all of them when it has none.
+
+    Of mutations that change no sensor of a bundle, such as satellite navigation, the one that bundles follow.
+    """
+    changed = [s for s in SENSORS if any(s in m.changes for m in mutations)]
+    return sensors_of(bag, changed, topics) if changed else sensors_of(bag, SENSORS, topics)[:1]
 
 
 def _definitions(reader: RecordingReader) -> dict[str, str]:

@@ -177,7 +177,7 @@ def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
 def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:
     """Return what sensors sent, those that nobody decoded, for the stack does not take them, included."""
     topics = {m.topic for m in bundle.messages} | {w.topic for w in bundle.wires if w.type in codec.SENSOR_TYPES}
-    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics]
+    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics or w.changed]
 
 
 def _write_arm(bag: BagWriter, arm: str, wires: Iterable[Wire]) -> None:

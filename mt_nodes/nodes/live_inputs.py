@@ -15,6 +15,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.transforms import TransformTree
@@ -107,6 +108,7 @@ class InstantReader:
     """Makes bundles of the messages of live instants."""
 
     transforms: TransformTree
+    intensities: SensorBook = field(default_factory=SensorBook)
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
@@ -120,7 +122,9 @@ class InstantReader:
             0,
             index,
             messages[0].stamp_ns,
-            clouds=tuple(m for m in messages if isinstance(m, Cloud) and not isinstance(m, Radar)),
+            clouds=tuple(
+                self.intensities.read(m) for m in messages if isinstance(m, Cloud) and not isinstance(m, Radar)
+            ),
             radars=tuple(m for m in messages if isinstance(m, Radar)),
             radar_topics=frozenset(m.topic for m in messages if isinstance(m, Radar)),
             images=tuple(m for m in messages if isinstance(m, Image)),

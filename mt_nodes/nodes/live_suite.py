@@ -27,6 +27,7 @@ from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.control import ControlNode
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
@@ -35,7 +36,7 @@ from mt_nodes.nodes.live_safety import LiveSafety
 from mt_nodes.nodes.live_taps import CLOCK, LOOK_EVERY_S, LiveTaps, LiveTopics, sensor_topics
 from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.nodes.suite_process import (
     STATUS_EVERY_S,
@@ -47,9 +48,10 @@ from mt_nodes.nodes.suite_process import (
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
-from mt_nodes.runs.live.live_driver import LiveDriver, LiveSurroundings
+from mt_nodes.runs.live.live_driver import LiveDriver
 from mt_nodes.runs.live.live_judging import nothing_missed
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.runs.replay.execute import play_to_end, record_run
 
 #: Names in the live domain.

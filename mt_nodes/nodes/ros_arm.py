@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
@@ -19,8 +18,9 @@ from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.arrival import Arrivals
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.pairing import Inbox, Ticket
-from mt_nodes.engine.plan import ArmPlan, ReplayedTopic
+from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import failed_calls
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S, BundlePublisher, ClockPublisher, NoClock
 from mt_nodes.nodes.isolation import OWN_NODES, Isolation
 from mt_nodes.nodes.output_listener import OutputListener, answer_of
@@ -34,29 +34,6 @@ from mt_nodes.stacks.topic_sync import lacking
 CLOCK_EVERY_S = 0.005
 #: /clock runs on by up to one period while an answer is awaited; this is taken for it before it is known.
 FIRST_PERIOD_NS = 100_000_000
-
-
-@dataclass(frozen=True)
-class ArmInputs:
-    """What an arm publishes to its stack.
-
-    Attributes:
-        topics: topic of the bag -> how the stack receives it.
-        required: topics of the bag to which the stack must subscribe.
-        profiles: QoS by topic of the stack, where the user wants another one than :mod:`~mt_nodes.nodes.qos` has.
-    """
-
-    topics: Mapping[str, ReplayedTopic]
-    required: frozenset[str]
-    profiles: Mapping[str, QoSProfile] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ArmDomain:
-    """The ROS domain of an arm; ``exclusive`` if nobody else can be in it, or if that was checked already."""
-
-    number: int
-    exclusive: bool = True
 
 
 class RosArm:

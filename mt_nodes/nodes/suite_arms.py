@@ -15,10 +15,11 @@ from rclpy.validate_topic_name import validate_topic_name
 
 from mt_nodes.base.environment import free_domains
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, arm_plans, stack_process
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.convert import topics_of_world
 from mt_nodes.nodes.message_classes import available
 from mt_nodes.nodes.qos import load_overrides
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.suite_status import SuiteStatus
 from mt_nodes.runs.replay.execute import Arms
 from mt_nodes.runs.replay.replay_run import Run

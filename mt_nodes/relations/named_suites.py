@@ -16,7 +16,7 @@ from mt_nodes.relations.relation import CONTROL, LOOP_SHAM, SHAMS
 #: Folder of the suites that ship.
 SUITES = "suites"
 #: Suites that together hold every relation that ships; one that is in several belongs to the first.
-FAMILIES = ("noise", "weather", "objects", "geometry", "timing", "image", "sensor_faults")
+FAMILIES = ("noise", "weather", "objects", "geometry", "timing", "image", "radar", "sensor_faults")
 #: Relations that every run offers: nobody asks for them.
 BACKGROUND = frozenset({CONTROL, LOOP_SHAM, *SHAMS})
 _YAML = (".yaml", ".yml")

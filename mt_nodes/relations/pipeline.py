@@ -70,6 +70,7 @@ class MutationPipeline:
         self._states: dict[tuple[int, int | None, int], Any] = {}
         self._needs_history = max((m.needs_history for m in mutations), default=0)
         self._needs_motion = any(m.needs_motion for m in mutations)
+        self._draw_history = mutations[0].draw_history if mutations else 0
         self._past: tuple[Bundle, ...] = ()
         self._baseline = MutationPipeline(baseline, seed, relation) if baseline else None
         #: Generators created before their bundle arrives, each for one draw.
@@ -81,15 +82,17 @@ class MutationPipeline:
         """
         if self._baseline is not None:
             self._baseline.meet(bundle)
-        if self._needs_motion and bundle.motion is None and bundle.track is not None:
+        looks_back = self._draw_history > 0 and bool(bundle.images)
+        if (self._needs_motion or looks_back) and bundle.motion is None and bundle.track is not None:
             # Of the source, before any mutation has changed its clouds.
             bundle = replace(bundle, motion=bundle.track.at(bundle))
         return self._remembered(bundle)
 
     def _remembered(self, bundle: Bundle) -> Bundle:
-        if not self._needs_history:
+        history = max(self._needs_history, self._draw_history if bundle.images else 0)
+        if not history:
             return bundle
-        since = bundle.index - self._needs_history
+        since = bundle.index - history
         self._past = tuple(b for b in self._past if b.episode == bundle.episode and since <= b.index < bundle.index)
         current = replace(bundle, earlier=self._past)
         self._past = (*self._past, bundle)
@@ -194,6 +197,8 @@ class MutationPipeline:
         for step, mutation in enumerate(self.mutations):
             sent: list[tuple[int, Bundle]] = []
             for part, (delay_ns, source) in enumerate(bundles):
+                if step and mutation.draw_history:
+                    source = replace(source, earlier=())  # noqa: PLW2901
                 drawn = draw(step, part, source)
                 with name_errors(mutation, "apply"):
                     followup = mutation.apply(source, drawn)

@@ -206,12 +206,12 @@ class Stack:
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
-        if {"lidar", "camera"} <= set(self.inputs):
-            return ("lidar", "camera", "fusion")
+        if "lidar" in self.inputs and (beside := {"camera", "radar"} & set(self.inputs)):
+            return ("lidar", "camera", "fusion") if "camera" in beside else ("lidar", "radar")
         if self.world_inputs:
             return ("planner",) if self.leading_input in self.world_inputs else (self.leading_input, "planner")
-        drives = self.leading_input == "lidar" and "control" in self.outputs
-        return (self.leading_input, "driver") if drives else (self.leading_input,)
+        kinds = ("driver",) if self.leading_input == "lidar" and "control" in self.outputs else ()
+        return (self.leading_input, *kinds)
 
     @property
     def leading_topic(self) -> str:
@@ -301,7 +301,7 @@ def _contradictions(stack: Stack) -> Iterator[tuple[bool, str]]:
     yield called and any(row.beside for row in outputs), "outputs.control: got several topics; a callable has one"
     text = "outputs: got fields, which are for reading messages; a callable needs types that can be written"
     yield called and any(row.fields for row in outputs), text
-    text = f"inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
+    text = f"inputs: got {', '.join(stack.inputs)}, expected lidar, camera or radar among them, or objects"
     yield not set(LEADING_ROLES) & set(stack.inputs), text
     text = "an external stack needs domain: {source: …, followup: …} and nodes: [/its, /nodes]"
     yield stack.external and not (stack.domain and stack.nodes), text

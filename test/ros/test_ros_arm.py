@@ -45,8 +45,9 @@ from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
 
 BOXES, MARKERS, CLOUD = "/perception/obstacles", "visualization_msgs/msg/MarkerArray", codec.POINT_CLOUD

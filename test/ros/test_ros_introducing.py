@@ -24,10 +24,11 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introduction, qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import DISCOVERY_S
 from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
 from mt_nodes.stacks.stack import Stack
 

@@ -34,10 +34,10 @@ from mt_nodes.engine.pairing import Ticket
 from mt_nodes.engine.plan import ArmPlan
 from mt_nodes.nodes import introduction, qos
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.external_arm import ExternalArm
 from mt_nodes.nodes.listening_arm import ListeningArm
 from mt_nodes.nodes.message_classes import message_class
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs
 from mt_nodes.nodes.suite_process import ProgressEvents
 from mt_nodes.stacks.stack import Stack
 

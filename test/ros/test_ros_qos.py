@@ -16,8 +16,9 @@ from test_ros_arm import NOTHING, OwnStack, boxes_of
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.qos import ANSWERS, REPLAY, describe, load_overrides
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack
 
 

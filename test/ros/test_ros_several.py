@@ -34,9 +34,10 @@ from mt_nodes.engine.judging import AnswerStatus as Outcome
 from mt_nodes.engine.plan import ArmPlan, stack_process
 from mt_nodes.engine.send_order import split_followup
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.mutator import Mutator, MutatorParameters, followups_by_input
 from mt_nodes.nodes.replayer import Replayer
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.runs.replay.replay_run import as_recorded

@@ -28,10 +28,11 @@ from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.judging import Answer, AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, ReplayedTopic, stack_process
 from mt_nodes.nodes import qos
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
 from mt_nodes.nodes.bundle_publisher import BundlePublisher
 from mt_nodes.nodes.convert import reader_of, topics_of_world, world_to_message
 from mt_nodes.nodes.message_classes import decode
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.stacks.stack import Stack, load_stack
 
 NOTHING: frozenset[str] = frozenset()

@@ -21,7 +21,8 @@ from mt_nodes.base.safety_settings import Actuators, BoxSettings
 from mt_nodes.engine.arm import restart, start
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan, stack_process
-from mt_nodes.nodes.ros_arm import ArmDomain, ArmInputs, RosArm
+from mt_nodes.nodes.arm_inputs import ArmDomain, ArmInputs
+from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.runs.vehicle.box_report import what_can_be_boxed
 from mt_nodes.runs.vehicle.boxed_stack import boxed_stack, bridge_process

@@ -84,7 +84,7 @@ TELL = {
     "fixed_range_gate": ("cloud_translated_ahead",),
     "grid_index_wrap": ("noise_outside_roi_1000", "cloud_rotated_90"),
     "hard_coded_ring_count": ("vertical_resolution_halved",),
-    "intensity_by_cloud_max": ("noise_outside_roi_bright_10",),
+    "intensity_by_cloud_max": ("noise_outside_roi_bright_10", "points_spoofed_behind"),
     "intensity_threshold": ("intensity_halved", "intensity_saturated"),
     "mount_offset_twice": (
         "object_found_child",
@@ -111,6 +111,9 @@ TELL = {
         "points_jittered_0p1_mm",
         "object_removed",
         "noise_keeps_tracks_100",
+        "calibration_drifted_pitch",
+        "sector_spoofed_behind",
+        "deskew_noisy_5mm",
     ),
     "stale_result": ("region_emptied",),
     "stamp_slot": (
@@ -118,6 +121,7 @@ TELL = {
         "clock_stepped_20ms",
         "frames_delayed_restamped_50ms",
         "stamps_jittered_5ms",
+        "clock_drifted",
     ),
     "surer_with_less": ("points_dropped_not_surer", "fog_not_surer", "object_found_car"),
     "tall_is_building": ("object_replaced_truck", "object_replaced_van", "object_found_truck"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import cloud_bundle, made_cloud
+from made_bundles import cloud_bundle, in_bytes, made_cloud
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import build
@@ -122,13 +122,13 @@ def more_lost(echoes: Echoes) -> Echoes:
     return replace(
         echoes,
         rows=echoes.rows[1:],
-        intensity=echoes.intensity[1:],
+        reflectivity=echoes.reflectivity[1:],
         lost=np.sort(np.append(echoes.lost, echoes.rows[0])),
     )
 
 
 def stronger(echoes: Echoes) -> Echoes:
-    return replace(echoes, intensity=np.minimum(echoes.intensity * 1.2 + 3.0, 255.0))
+    return replace(echoes, reflectivity=np.minimum(echoes.reflectivity * 1.2 + 3.0 / 255.0, 1.0))
 
 
 def beyond(echoes: Echoes) -> Echoes:
@@ -145,7 +145,9 @@ BROKEN: dict[str, tuple[str, Callable[[Echoes], Echoes]]] = {
     "wet ground: the neighbours": ("wet ground", neighbours),
     "sun glare: all that was false is lost": (
         "sun glare",
-        lambda e: replace(e, rows=e.rows[1:], intensity=e.intensity[1:], moved=e.moved[1:], range_m=e.range_m[1:]),
+        lambda e: replace(
+            e, rows=e.rows[1:], reflectivity=e.reflectivity[1:], moved=e.moved[1:], range_m=e.range_m[1:]
+        ),
     ),
     "sun glare: brighter": ("sun glare", stronger),
     "sun glare: beyond": ("sun glare", beyond),
@@ -193,7 +195,7 @@ def test_more_of_it_leaves_a_subset_of_the_returns(which: str, shares: list[floa
         mutation = STRONGER[which](share)
         echoes = echoes_of(mutation, drawn(mutation, seed))
         gone = np.union1d(echoes.lost, echoes.moved)
-        weak = dict(zip(echoes.rows.tolist(), echoes.intensity.tolist(), strict=True))
+        weak = dict(zip(echoes.rows.tolist(), echoes.reflectivity.tolist(), strict=True))
         survivors.append((set(gone.tolist()), weak))
     (few, before), (many, after) = survivors
     assert few <= many
@@ -262,7 +264,7 @@ def road(x: np.ndarray, y: np.ndarray, z: np.ndarray, intensity: float | np.ndar
     points = np.zeros(len(x), dtype=dtype)
     for name, values in zip(dtype.names or (), (x, y, z, intensity), strict=True):
         points[name] = values
-    return cloud_bundle(replace(made_cloud("kitti"), points=points))
+    return cloud_bundle(in_bytes(replace(made_cloud("kitti"), points=points)))
 
 
 def test_what_stands_on_the_road_stays_byte_for_byte() -> None:
@@ -419,7 +421,7 @@ def test_what_is_behind_the_spray_weakens_by_its_integral() -> None:
     there = height < 2.0
     dense = alpha * np.exp(-(12.0 - at) / 4.0 - height / 0.8) * there
     tau = np.trapezoid(dense, at) * np.linalg.norm(xyz[row]) / xyz[row, 0]
-    after = float(echoes.intensity[np.searchsorted(echoes.rows, row)])
+    after = 255.0 * float(echoes.reflectivity[np.searchsorted(echoes.rows, row)])
     assert after == pytest.approx(60.0 * np.exp(-2.0 * tau), rel=2e-3) and after < 58.0
 
 

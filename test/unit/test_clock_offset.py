@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt_nodes.nodes.clock_offset import KEPT, PHI, TOLERATED_S, ClockOffset, Exchange, Offset
+from mt_nodes.nodes.clock_offset import EXCHANGES, PHI, TOLERATED_S, ClockOffset, Exchange, Offset
 
 S = 1_000_000_000
 OFFSETS_NS = st.integers(-3600 * S, 3600 * S)
@@ -28,7 +28,7 @@ def test_ways_of_one_length_tell_the_offset() -> None:
     assert (one.offset_s, one.ways_s) == (-7.0, 0.0006)
 
 
-@given(OFFSETS_NS, st.lists(st.tuples(WAYS_NS, WAYS_NS), min_size=1, max_size=2 * KEPT))
+@given(OFFSETS_NS, st.lists(st.tuples(WAYS_NS, WAYS_NS), min_size=1, max_size=2 * EXCHANGES))
 def test_the_offset_is_within_the_bound_whatever_the_ways_took(offset_ns: int, ways: list[tuple[int, int]]) -> None:
     clock, now_ns = ClockOffset(), 10 * S
     for there_ns, back_ns in ways:
@@ -38,10 +38,10 @@ def test_the_offset_is_within_the_bound_whatever_the_ways_took(offset_ns: int, w
     found = clock.estimate(now_ns)
     assert found is not None
     assert abs(found.offset_s - offset_ns / 1e9) <= found.bound_s + 1e-9
-    assert found.exchanges == min(len(ways), KEPT)
+    assert found.exchanges == min(len(ways), EXCHANGES)
 
 
-@given(st.lists(st.tuples(WAYS_NS, WAYS_NS), min_size=1, max_size=KEPT))
+@given(st.lists(st.tuples(WAYS_NS, WAYS_NS), min_size=1, max_size=EXCHANGES))
 def test_the_exchange_that_took_least_is_believed(ways: list[tuple[int, int]]) -> None:
     clock = ClockOffset()
     for way in ways:
@@ -64,9 +64,9 @@ def test_clocks_that_drift_stay_within_a_bound_that_grows(drift: float, later_s:
 def test_only_the_last_exchanges_count() -> None:
     clock = ClockOffset()
     clock.add(exchange(5 * S, 0, 0))
-    for number in range(KEPT):
+    for number in range(EXCHANGES):
         clock.add(exchange(0, S // 100, S // 100, (11 + number) * S))
-    found = clock.estimate((11 + KEPT) * S)
+    found = clock.estimate((11 + EXCHANGES) * S)
     assert found is not None and abs(found.offset_s) <= 0.01
 
 

@@ -79,7 +79,7 @@ def test_inserted_points_copy_the_point_before(layout: str, count: int) -> None:
     order: list[int] = []
     for row in range(len(old) + 1):
         order += [max(row - 1, 0)] * rows.count(row) + ([row] if row < len(old) else [])
-    kept = [name for name in old.fields if name not in ("x", "y", "z", "range", old.intensity_field)]
+    kept = [name for name in old.fields if name not in ("x", "y", "z", "range", *old.echo_names)]
     for name in kept:
         assert new.points[name].tobytes() == old.points[name][order].tobytes(), name
     assert mutation.guarantee(bundle, mutation.apply(bundle, draw), draw) is None

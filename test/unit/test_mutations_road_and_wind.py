@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_bundles import cloud_bundle, made_cloud
+from made_bundles import cloud_bundle, in_bytes, made_cloud
 from made_images import street, street_in
 from recordings import KITTI
 
@@ -101,7 +101,7 @@ def road(intensity: np.ndarray | float) -> tuple[Bundle, np.ndarray]:
     points = np.zeros(len(away), np.dtype([(n, "<f4") for n in ("x", "y", "z", "intensity")]))
     points["x"], points["y"], points["z"] = away * np.cos(azimuth), away * np.sin(azimuth), -1.73
     points["intensity"] = intensity
-    return cloud_bundle(replace(made_cloud("kitti"), points=points)), away
+    return cloud_bundle(in_bytes(replace(made_cloud("kitti"), points=points))), away
 
 
 @pytest.mark.parametrize("kind", COVERS)
@@ -188,12 +188,12 @@ def test_smooth_ice_mirrors_what_stands_beyond_it() -> None:
 
 SPOILT: dict[str, Callable[[Echoes], Echoes]] = {
     "one more is lost": lambda e: replace(
-        e, rows=e.rows[1:], intensity=e.intensity[1:], lost=np.sort(np.append(e.lost, e.rows[0]))
+        e, rows=e.rows[1:], reflectivity=e.reflectivity[1:], lost=np.sort(np.append(e.lost, e.rows[0]))
     ),
     "one less is lost": lambda e: replace(
-        e, rows=np.sort(np.append(e.rows, e.lost[0])), intensity=np.append(e.intensity, 0.0), lost=e.lost[1:]
+        e, rows=np.sort(np.append(e.rows, e.lost[0])), reflectivity=np.append(e.reflectivity, 0.0), lost=e.lost[1:]
     ),
-    "brighter": lambda e: replace(e, intensity=np.minimum(e.intensity * 1.2 + 3.0, 255.0)),
+    "brighter": lambda e: replace(e, reflectivity=np.minimum(e.reflectivity * 1.2 + 3.0 / 255.0, 1.0)),
     "the neighbours": lambda e: replace(e, rows=np.maximum(e.rows - 40, 0), lost=np.maximum(e.lost - 40, 0)),
 }
 

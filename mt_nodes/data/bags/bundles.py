@@ -22,6 +22,7 @@ from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
+from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
@@ -87,6 +88,7 @@ class BagSource:
         require: roles that must be there; as a mapping also the topics of a stack, by role, in its order.
         track: what estimates the ego's motion, if several read the same episode; None: one of its own.
         pictures: whether a required image must be of light, and whole, to be understood: a callable is given pixels.
+        intensities: topic -> intensity convention, or field -> convention; others are recognised, once a topic.
 
     Raises:
         UsageError: no such bag; a role without or with several candidates.
@@ -104,6 +106,7 @@ class BagSource:
         require: Collection[str] | Mapping[str, Sequence[str]] = ("lidar",),
         pictures: bool = False,
         track: EgoTrack | None = None,
+        intensities: Intensities | None = None,
     ) -> None:
         given = topics or {}
         self._track = track or EgoTrack()
@@ -124,10 +127,11 @@ class BagSource:
         self._required = self._topics({*require, *given})
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
-        looks = known and "camera" in require and "lidar" not in require
+        looks = known and {"camera", "radar"} & {*require} and "lidar" not in require
         self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
+        self._intensities = intensities or {}
 
     def __enter__(self) -> BagSource:
         return self
@@ -152,14 +156,14 @@ class BagSource:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
-        buffer = TransformBuffer(self._transforms)
+        buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
             self._track.upcoming = partial(self._cloud_after, gathered)
-            reading = self._reading(index, moment, buffer.at(moment.stamp_ns))
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
             yield reading
@@ -217,15 +221,15 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle | Unreadable:
         try:
-            return self._bundle(index, moment, tree)
+            return self._bundle(index, moment, tree, book)
         except MtError as error:
             known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: Moment, tree: TransformTree) -> Bundle:
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
         radars = self._topics(["radar"])
         for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):
@@ -239,7 +243,7 @@ class BagSource:
                 if wire.topic in self._required - self._depth_topics:
                     raise type(error)(f"{wire.topic}: {str(error).removeprefix(f'{wire.topic}: ')}") from error
         messages = {kind: tuple(found) for kind, found in decoded.items()}
-        clouds, joined = messages["clouds"], set(map(id, moment.sensors))
+        clouds, joined = tuple(map(book.read, messages["clouds"])), set(map(id, moment.sensors))
         return Bundle(
             self._episode,
             index,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from mt_nodes.data.ego.ego_motion import Floats, TimedPose, between, motion_between, moved_m, turned_rad
 from mt_nodes.data.transforms import Matrix
 
@@ -19,7 +21,7 @@ GAP_S = 1.0
 #: Seconds before and after an instant over which velocity is measured.
 _WINDOW_S = 0.1
 #: A vehicle that has moved or turned so far does not stand.
-MOVED_M, TURNED_RAD = 0.1, 0.02
+MOVED_M, TURNED_RAD, DRIVES_MPS = 0.1, 0.02, 0.5
 
 
 @dataclass(eq=False)
@@ -34,23 +36,24 @@ class PoseHistory:
     _rows: list[TimedPose] = field(default_factory=list)
     moves: bool = False
 
-    def add(self, stamp_ns: int, pose: Matrix) -> None:
+    def add(self, row: TimedPose) -> None:
         """Add a pose; one with the stamp of another replaces it."""
-        at = bisect_right(self._rows, stamp_ns, key=lambda row: row.stamp_ns)
-        if at and self._rows[at - 1].stamp_ns == stamp_ns:
-            self._rows[at - 1] = TimedPose(stamp_ns, pose)
+        at = bisect_right(self._rows, row.stamp_ns, key=_stamp)
+        if at and self._rows[at - 1].stamp_ns == row.stamp_ns:
+            self._rows[at - 1] = row
         else:
-            self._rows.insert(at, TimedPose(stamp_ns, pose))
+            self._rows.insert(at, row)
         oldest_ns = self._rows[-1].stamp_ns - int(HISTORY_S * 1e9)
         while self._rows[0].stamp_ns < oldest_ns:
             self._rows.pop(0)
         first, last = self._rows[0].pose, self._rows[-1].pose
-        self.moves = self.moves or moved_m(first, last) > MOVED_M or turned_rad(first, last) > TURNED_RAD
+        drives = row.twist is not None and float(np.linalg.norm(row.twist[0])) > DRIVES_MPS
+        self.moves = self.moves or drives or moved_m(first, last) > MOVED_M or turned_rad(first, last) > TURNED_RAD
 
     def at(self, stamp_ns: int) -> Matrix | None:
         """Return the pose (4, 4) at an instant; None where no pose is near enough."""
         rows = self._rows
-        after = bisect_right(rows, stamp_ns, key=lambda row: row.stamp_ns)
+        after = bisect_right(rows, stamp_ns, key=_stamp)
         if after and rows[after - 1].stamp_ns == stamp_ns:
             return rows[after - 1].pose
         reach_ns = int(REACH_S * 1e9)
@@ -71,7 +74,7 @@ class PoseHistory:
         if len(near) < 2:
             near = sorted(sorted(self._rows, key=lambda row: abs(row.stamp_ns - stamp_ns))[:2], key=_stamp)
         if len(near) < 2 or near[-1].stamp_ns - near[0].stamp_ns > int(GAP_S * 1e9):
-            return None
+            return near[0].twist if near else None
         return motion_between(near[0], near[-1], axes)
 
 

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.ego.ego_motion import ODOMETRY, TF
+from mt_nodes.data.ego.ego_motion import ODOMETRY, TF, Floats, TimedPose
 from mt_nodes.data.ego.pose_history import PoseHistory
 from mt_nodes.data.transforms import (
     EGO_FRAME,
@@ -93,7 +93,7 @@ class PublishedMotion:
         history = self._tf.setdefault(fixed, PoseHistory(f"/tf {fixed} → {EGO_FRAME}"))
         for each in (*moving, edge):
             if (each.parent, each.child) == (edge.parent, edge.child):
-                history.add(each.stamp_ns, before @ each.matrix @ after)
+                history.add(TimedPose(each.stamp_ns, before @ each.matrix @ after))
 
     def _take_message(self, wire: Wire, tree: TransformTree) -> None:
         message = codec.decode(wire.type, wire.cdr)
@@ -110,17 +110,26 @@ class PublishedMotion:
         # An odometry that does not name its vehicle's frame, or one that no transform knows, is taken for the ego's.
         with suppress(UnknownTransform):
             pose = pose @ tree.lookup(child or EGO_FRAME, EGO_FRAME)
-        self._odometry.setdefault(wire.topic, PoseHistory(f"odometry {wire.topic}")).add(stamp_ns, pose)
+        twist = _twist(message) if child in ("", EGO_FRAME) else None
+        history = self._odometry.setdefault(wire.topic, PoseHistory(f"odometry {wire.topic}"))
+        history.add(TimedPose(stamp_ns, pose, twist))
 
-    def _take_rate(self, topic: str, stamp_ns: int, message: object, tree: TransformTree) -> None:
-        rate = message.angular_velocity  # type: ignore[attr-defined]
+    def _take_rate(self, topic: str, stamp_ns: int, message: Any, tree: TransformTree) -> None:
+        rate = message.angular_velocity
         # REP 145: a rate that is not measured has −1 as the first number of its covariance.
-        if message.angular_velocity_covariance[0] == -1.0:  # type: ignore[attr-defined]
+        if message.angular_velocity_covariance[0] == -1.0:
             return
         try:
-            axes = tree.lookup(EGO_FRAME, message.header.frame_id)[:3, :3]  # type: ignore[attr-defined]
+            axes = tree.lookup(EGO_FRAME, message.header.frame_id)[:3, :3]
         except UnknownTransform:
             return
         about_z = float(axes[2] @ np.array([rate.x, rate.y, rate.z]))
         if np.isfinite(about_z):
             self._rates.setdefault(topic, deque(maxlen=_MOST_RATES)).append((stamp_ns, about_z))
+
+
+def _twist(odometry: Any) -> tuple[Floats, float] | None:
+    """Return velocity (3,) and yaw rate of an odometry, in the axes of its vehicle; None where they are not finite."""
+    linear, angular = odometry.twist.twist.linear, odometry.twist.twist.angular
+    velocity = np.array([linear.x, linear.y, linear.z])
+    return (velocity, float(angular.z)) if np.isfinite([*velocity, angular.z]).all() else None

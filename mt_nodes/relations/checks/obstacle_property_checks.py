@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of an obstacle that both arms detect: its box, class, confidence and track."""
+"""Checks of an obstacle that both arms detect: its box, class, velocity, confidence and track."""
 
 from __future__ import annotations
 
@@ -104,6 +104,38 @@ class ClassStable(ObstacleCheck):
             "obstacles",
             describe(before, changed) + became if wrong else f"all {len(before)} keep their class",
             detail={"counts": compared.counts, "changed_at": places(after, changed)},
+        )
+
+
+@dataclass(frozen=True)
+class VelocityStable(ObstacleCheck):
+    """The velocity of each demanded obstacle with a partner stays within a bound.
+
+    Velocities are compared over ground, as the stack gives them: a radar's are the radial part. Where one arm gives
+    none, there is nothing to compare; a lost obstacle has none: ``obstacles_kept`` judges that.
+    """
+
+    by_at_most_mps: float = param(1.0, low=0.01, high=50.0, unit="m/s", help="most that a velocity may change")
+
+    def decide(self, compared: Comparison) -> Judgement:
+        """Compare the velocities of partners."""
+        before, after = compared.pairs
+        off = np.hypot(*(after.velocity_mps - before.velocity_mps)[:, :2].T) if len(before) else np.empty(0)
+        known = np.isfinite(off)
+        if not known.any():
+            reason = "the stack gives no velocities" if len(before) else "no demanded obstacle has a partner"
+            return nothing_to_judge(reason, "m/s")
+        row = int(np.where(known, off, -1.0).argmax())
+        measured, margin = float(off[row]), self.by_at_most_mps - float(off[row])
+        text = f"velocity of {describe(before, np.arange(len(before)) == row)} changed by {measured:.2f} m/s"
+        return Judgement(
+            Outcome.VIOLATED if margin < 0.0 else Outcome.HOLDS,
+            measured=measured,
+            bound=self.by_at_most_mps,
+            margin=margin,
+            unit="m/s",
+            reason=f"{text}, the bound is {self.by_at_most_mps:g} m/s",
+            detail={"counts": compared.counts, "changed_at": places(after, np.arange(len(off)) == row)},
         )
 
 

@@ -51,6 +51,8 @@ class Mutation(ABC):
     extra: ClassVar[str] = ""
     #: Whether it changes stamps of messages; every other mutation keeps them.
     about_stamps: ClassVar[bool] = False
+    #: Whether it changes serialized messages that no bundle decodes (``Wire.changed``).
+    about_wires: ClassVar[bool] = False
     #: Whether it changes the transforms that a stack is given (``TransformTree.wrong``).
     about_transforms: ClassVar[bool] = False
     #: Whether it changes one world for several sensors: each message of those in ``changes`` then shows the change, or
@@ -70,6 +72,14 @@ class Mutation(ABC):
     @property
     def needs_history(self) -> int:
         """How many bundles ``apply`` looks back: as many come as ``bundle.earlier``, if they exist."""
+        return 0
+
+    @property
+    def draw_history(self) -> int:
+        """How many earlier bundles with images ``draw`` looks back on, with their motion, where there are any.
+
+        What ``apply`` needs of them must be in the draw. A step that is not the first gets none: they are the source's.
+        """
         return 0
 
     def ready(self) -> None:  # noqa: B027

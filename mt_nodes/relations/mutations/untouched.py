@@ -84,7 +84,9 @@ def unmet_need(source: Bundle, followup: Bundle, requires: Iterable[str], reason
 
 def messages_of(bundle: Bundle, sensor: str) -> tuple[Cloud | Image, ...]:
     """Return the messages of the LiDARs (``lidar``), cameras (``camera``) or radars (``radar``)."""
-    return {"lidar": bundle.clouds, "camera": bundle.images, "radar": bundle.radars}.get(sensor, ())
+    if sensor == "camera":
+        return bundle.images
+    return {"lidar": bundle.clouds, "radar": bundle.radars}.get(sensor, ())
 
 
 def _why(source: Bundle, sensors: Collection[str], reasons: Mapping[str, str]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, headline
@@ -16,14 +15,15 @@ from mt_nodes.data.scenes import Scenes
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm, restart
 from mt_nodes.engine.recorder import Progress, Recorder, no_progress
-from mt_nodes.runs.live.attendance import LOST, Presence, always_present
+from mt_nodes.runs.live.attendance import LOST, Presence
 from mt_nodes.runs.live.commands import Commands, RunState, Wishes
 from mt_nodes.runs.live.delay import DelayLine
 from mt_nodes.runs.live.live_episodes import Episodes, Start
 from mt_nodes.runs.live.live_feed import Feeding, Instant
 from mt_nodes.runs.live.live_followups import Maker
-from mt_nodes.runs.live.live_judging import LiveJudge, nothing_missed
+from mt_nodes.runs.live.live_judging import LiveJudge
 from mt_nodes.runs.live.live_run import LiveRun
+from mt_nodes.runs.live.live_surroundings import LiveSurroundings
 from mt_nodes.runs.live.segments import Next, Phase, Rotation, Turn
 
 #: How often answers are looked for while any are awaited, and commands while none are.
@@ -36,23 +36,6 @@ EXTERNAL_STACK = (
 #: What is counted of instants and instances.
 COUNTS = ("instants", "tested", "settling", "skipped", "restarts", "gave_up", "lost_instances")
 RESTARTED = "our instances were being restarted"
-
-
-@dataclass(frozen=True)
-class LiveSurroundings:
-    """What a live run learns from outside, and where its status goes.
-
-    Attributes:
-        publish_status: called often with the status; an exception of it ends the run.
-        missed_inputs: counts the inputs between two stamps (ns) that the live stack received and the suite did not.
-        presence: whether the instances that somebody else starts and ends are there.
-        refusal: why nothing may be tested at present; empty if it may.
-    """
-
-    publish_status: Callable[[dict[str, Any]], None] = lambda status: None
-    missed_inputs: Callable[[int, int], int] = nothing_missed
-    presence: Callable[[], Presence] = always_present
-    refusal: Callable[[], str] = lambda: ""
 
 
 class LiveDriver:

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Cloud
 from mt_nodes.runs.models.labelled_streets import StreetRoad, without_collisions
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.raycast import cast, returns_of
+from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, returns_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,7 +60,8 @@ class LabelledCloud:
             rows[field] = self.points[:, i]
         rows["z"] += np.float32(raised_m)
         rows["owner"] = self.owner + 1
-        return Cloud("/sensing/lidar/points", 0, frame_id, rows)
+        reading = SensorReading.known("/sensing/lidar/points", INTENSITY_CONVENTION)
+        return Cloud("/sensing/lidar/points", 0, frame_id, rows).read_as(reading)
 
     def changed(self, message: Cloud) -> LabelledCloud:
         """Return it with the returns of a message that was made of :meth:`message`."""

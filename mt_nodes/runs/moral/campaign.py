@@ -126,7 +126,7 @@ def carry_out(
     try:
         runs = Runs(run.out / FILE, run.condition)
         try:
-            campaign = Campaign(run, runs, Steps(drive, side_of, check, breed, now_s), progress)
+            campaign = Campaign(run, runs, CampaignSteps(drive, side_of, check, breed, now_s), progress)
             trouble = play_to_end(run.out, lambda ending: campaign.go, runs.death)
             return campaign.summed_up(now_s() - began_s, trouble)
         finally:
@@ -138,7 +138,7 @@ def carry_out(
 
 
 @dataclass(frozen=True)
-class Steps:
+class CampaignSteps:
     """What a campaign is made of; the arguments of :func:`carry_out` describe each."""
 
     drive: Drive
@@ -151,7 +151,7 @@ class Steps:
 class Campaign:
     """One campaign in the making; :func:`carry_out` makes it."""
 
-    def __init__(self, run: MoralRun, runs: Runs, steps: Steps, progress: Progress) -> None:
+    def __init__(self, run: MoralRun, runs: Runs, steps: CampaignSteps, progress: Progress) -> None:
         request = run.request
         self._run, self._runs, self._side_of, self._progress = run, runs, steps.side_of, progress
         self._refusing, self._breed = Refusing(runs, steps.check), steps.breed

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,8 @@ Azimuths = npt.NDArray[np.float32]
 
 RING_FIELDS = ("ring", "channel")
 FEWEST, MOST = 2, 256
+#: Rows of an organised cloud: those of a raster or of a matrix of pixels are more than a spinning sensor has beams.
+MOST_ROWS = 2048
 #: A cloud must fit an estimated pattern in at least this share of its returns.
 LEAST_QUALITY = 0.95
 #: Within a ring azimuth runs one way; a step back by more than this begins the next ring.
@@ -74,6 +77,10 @@ class Beams:
         table[self.rings] = np.arange(len(self.rings))
         return np.asarray(table.take(self.ring))
 
+    def without(self, lost: Ints) -> Beams:
+        """Return the beams of a cloud that lacks some points (n,)."""
+        return replace(self, ring=np.delete(self.ring, lost), azimuth_rad=np.delete(self.azimuth_rad, lost))
+
     def within(self, bearing_rad: float, half_width_rad: float) -> tuple[Ints, Azimuths]:
         """Return the points (n,), ascending, within a window of azimuth, and their angles (n,) to its left, radians."""
         wide = half_width_rad + _ROUNDING_RAD
@@ -110,7 +117,7 @@ class Beams:
 
 
 @dataclass(frozen=True)
-class _Angles:
+class Angles:
     """Azimuth and elevation (N,) of every point, and which are returns."""
 
     azimuth_rad: npt.NDArray[np.float32]
@@ -140,9 +147,11 @@ def beams_of(cloud: Cloud) -> Beams:
 
 
 def keep_beams(cloud: Cloud, of: Cloud, lost: Ints) -> None:
-    """Declare that a cloud's points are those of another except some (n,), on the same beams."""
-    found = beams_of(of)
-    _found[cloud] = replace(found, ring=np.delete(found.ring, lost), azimuth_rad=np.delete(found.azimuth_rad, lost))
+    """Declare that a cloud's points are those of another except some (n,), on the same beams, if any."""
+    with suppress(NotApplicable):
+        beams_of(of)
+    found = _found[of]
+    _found[cloud] = found if isinstance(found, str) else found.without(lost)
 
 
 def _around(angle_rad: float) -> float:
@@ -151,15 +160,16 @@ def _around(angle_rad: float) -> float:
 
 
 def _find(cloud: Cloud) -> Beams | str:
-    angles = _angles(cloud)
+    angles = angles_of(cloud)
     returns = int(np.count_nonzero(angles.known))
     if not returns:
         return f"{cloud.topic} has no return to tell beams by among {len(cloud)} points"
     tried = []
     for ring, source, quality in _ways(cloud, angles):
         rings = np.flatnonzero(np.bincount(ring + np.int16(1))[1:])
-        if FEWEST <= len(rings) <= MOST and quality >= LEAST_QUALITY:
-            elevations = _elevations(ring, rings, angles)
+        most = MOST_ROWS if source in ("rows", "columns") else MOST
+        if FEWEST <= len(rings) <= most and quality >= LEAST_QUALITY:
+            elevations = elevations_of(ring, rings, angles)
             return Beams(ring, angles.azimuth_rad, rings, elevations, source, quality)
         tried.append(f"{source} {len(rings)} rings that fit {quality:.0%}")
     return (
@@ -168,7 +178,7 @@ def _find(cloud: Cloud) -> Beams | str:
     )
 
 
-def _ways(cloud: Cloud, angles: _Angles) -> Iterator[tuple[Rings, str, float]]:
+def _ways(cloud: Cloud, angles: Angles) -> Iterator[tuple[Rings, str, float]]:
     """Yield ring (N,), name and quality of each source of rings, most reliable first."""
     for name in filter(cloud.single, RING_FIELDS):
         values = np.array(cloud.points[name])  # joined: its limits are then found ten times as fast
@@ -182,15 +192,17 @@ def _ways(cloud: Cloud, angles: _Angles) -> Iterator[tuple[Rings, str, float]]:
     yield _by_elevation(angles)
 
 
-def _angles(cloud: Cloud) -> _Angles:
+def angles_of(cloud: Cloud) -> Angles:
+    """Return the directions of a cloud's points over its frame's origin."""
     x, y, z = (np.ascontiguousarray(cloud.points[name], dtype=np.float32) for name in "xyz")
     with np.errstate(invalid="ignore", over="ignore"):
         ground = np.sqrt(x * x + y * y)
         known = np.isfinite(ground + z) & ((ground > 0.0) | (z != 0.0))
-        return _Angles(np.arctan2(y, x), np.arctan2(z, ground), known)
+        return Angles(np.arctan2(y, x), np.arctan2(z, ground), known)
 
 
-def _elevations(ring: Rings, rings: Ints, angles: _Angles) -> Floats:
+def elevations_of(ring: Rings, rings: Ints, angles: Angles) -> Floats:
+    """Return the mean elevation (K,) of the returns of each ring; NaN without any."""
     known = angles.known & (ring >= 0)
     number, elevation = (ring, angles.elevation_rad) if known.all() else (ring[known], angles.elevation_rad[known])
     count = np.bincount(number, minlength=int(rings[-1]) + 1)
@@ -199,7 +211,7 @@ def _elevations(ring: Rings, rings: Ints, angles: _Angles) -> Floats:
         return np.asarray((total / count)[rings])
 
 
-def _by_scan_order(angles: _Angles) -> tuple[Rings, str, float]:
+def _by_scan_order(angles: Angles) -> tuple[Rings, str, float]:
     """Number the runs of ascending (or descending) azimuth; quality is the share of steps in that direction.
 
     The seam between two revolutions is where the fewest rings are cut.
@@ -230,7 +242,7 @@ def _begins(turns: npt.NDArray[np.float32], seam: np.float32) -> npt.NDArray[np.
     return begins
 
 
-def _by_elevation(angles: _Angles) -> tuple[Rings, str, float]:
+def _by_elevation(angles: Angles) -> tuple[Rings, str, float]:
     """Number the clusters of elevations from the lowest up; quality is the share of returns in one.
 
     Quality is 0 if chance would give such clusters, too: scattered returns that leave enough bins empty for clusters

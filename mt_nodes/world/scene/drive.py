@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.messages import Bundle, Cloud, Image, Points
+from mt_nodes.data.cdr.world_messages import encode_odometry
+from mt_nodes.data.ego.ego_track import EgoTrack
+from mt_nodes.data.intensity.sensor_reading import SensorReading
+from mt_nodes.data.messages import Bundle, Cloud, Image, Odometry, Points, Wire
 from mt_nodes.data.radar import Radar
-from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.stack_topics import WORLD_TYPES
+from mt_nodes.data.transforms import EGO_FRAME, Transform, TransformTree, pose_matrix
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
-from mt_nodes.world.scene.radar import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
-from mt_nodes.world.scene.raycast import cast, scan
+from mt_nodes.world.scene.radar_model import GROUND_M0, HOUSE_M0, POLE_M0, RadarModel, backscatter, detect
+from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION, cast, scan
+from mt_nodes.world.scene.road import Road
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, GROUND, HOUSE, PERSON, POLE, VEHICLE, Piece, Street
 
 if TYPE_CHECKING:
@@ -29,6 +34,8 @@ RADAR_TOPIC = "/sensing/radar/points"
 START_NS = 1_700_000_000_000_000_000
 PERIOD_NS = 100_000_000
 LIDAR_HEIGHT_M = 1.73
+#: Where the ego is: the true pose of ``base_link`` in ``odom``.
+ODOMETRY_TOPIC = "/odom"
 _BACKSCATTER = {
     GROUND: GROUND_M0,
     HOUSE: HOUSE_M0,
@@ -49,7 +56,7 @@ def generate_drive(
     only: Collection[int] | None = None,
     radar: RadarModel | None = None,
 ) -> Iterator[Bundle]:
-    """Yield the bundles of one drive: a cloud in frame ``velodyne``, perhaps an image, and transforms.
+    """Yield the bundles of one drive: a cloud in frame ``velodyne``, perhaps an image, odometry, and transforms.
 
     The same arguments give the same bytes (same CPU type and versions); a longer drive begins with the shorter one's
     scenery. The LiDAR has 64 beams by default. ``base_link`` lies on the ground below the sensor, x forward, y left, z
@@ -71,14 +78,23 @@ def generate_drive(
     if radar is not None:
         frames.append(Transform("base_link", "radar", pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))))
     transforms = TransformTree(frames)
-    street = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm)
+    reading = SensorReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
+    street, track = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm), EgoTrack()
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9
         pieces, ego_m = street.pieces(time_s), EGO_SPEED_MPS * time_s
         mesh = street.road.on_road(meshes.merged(piece.mesh for piece in pieces), ego_m)
         points = scan(mesh, (ego_m, 0.0, LIDAR_HEIGHT_M), lidar, generator(seed, "lidar", 0, index, "scan"))
         stamp = START_NS + index * PERIOD_NS
-        bundle = Bundle(0, index, stamp, (Cloud(CLOUD_TOPIC, stamp, "velodyne", points),), transforms=transforms)
+        cloud = Cloud(CLOUD_TOPIC, stamp, "velodyne", points).read_as(reading)
+        odometry = _odometry(street.road, ego_m, stamp)
+        track.take(odometry)
+        bundle = Bundle(
+            *(0, index, stamp, (cloud,)),
+            transforms=transforms,
+            wires=(odometry,),
+            track=track,
+        )
         if camera is not None:
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 
@@ -90,6 +106,13 @@ def generate_drive(
             found = _sensed(pieces, mesh, ego_m, street, radar, generator(seed, "radar", 0, index, "scan"))
             bundle = replace(bundle, radars=(Radar(RADAR_TOPIC, stamp, "radar", found),))
         yield bundle
+
+
+def _odometry(road: Road, ego_m: float, stamp_ns: int) -> Wire:
+    """Return the odometry of an ego that follows the road."""
+    pose, rate = road.pose(ego_m), EGO_SPEED_MPS * road.curvature_1pm(ego_m)
+    odometry = Odometry("odom", stamp_ns, *pose, EGO_SPEED_MPS, rate, EGO_FRAME)
+    return Wire(ODOMETRY_TOPIC, WORLD_TYPES["odometry"], stamp_ns, encode_odometry(odometry))
 
 
 def _sensed(

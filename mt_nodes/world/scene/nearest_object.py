@@ -71,6 +71,25 @@ def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
     return (_outline(x[piece], y[piece]) for piece in pieces)
 
 
+def standing_points(xyz: Floats, search: Search) -> Floats:
+    """Return the places x, y and heights above the ground (n, 3) of the points of all objects within a search.
+
+    Args:
+        xyz: as for :func:`nearest_objects`.
+    """
+    x, y, of, height, count = _standing(xyz, search)
+    if not count:
+        return np.zeros((0, 3))
+    order = np.argsort(of, kind="stable")
+    starts = np.searchsorted(of[order], np.arange(1, count + 1))
+    longest = np.maximum(
+        *(np.maximum.reduceat(v[order], starts) - np.minimum.reduceat(v[order], starts) for v in (x, y))
+    )
+    points = np.diff(starts, append=len(x))
+    fits = (points >= search.least_points) & (longest >= search.length_m[0]) & (longest <= search.length_m[1])
+    return np.column_stack([x, y, height])[fits[of - 1]]
+
+
 def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats, int]:
     """Return x, y, object number, and height above ground (n,) of standing points; and the number of objects."""
     (near, far), aside = search.ahead_m, search.aside_m

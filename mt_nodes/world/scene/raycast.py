@@ -19,6 +19,7 @@ VELODYNE_LAYOUT = np.dtype(
 #: A retro-reflector reaches the top of the intensity scale; a white diffuse surface at normal incidence stays well
 #: below.
 INTENSITY_FULL_SCALE = 255.0
+INTENSITY_CONVENTION = "hdl_64e"
 
 
 def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rng: np.random.Generator) -> Points:
@@ -26,7 +27,7 @@ def scan(mesh: Mesh, origin_m: tuple[float, float, float], lidar: LidarModel, rn
 
     The sensor stands at ``origin_m`` of the mesh's frame with parallel axes. The world is frozen for the whole
     revolution, so the cloud is free of motion distortion. Noise moves a point along its ray only. Intensity is
-    255 × reflectivity × cosine of incidence, range-compensated as in Velodyne's calibrated intensity.
+    255 × reflectivity × cosine of incidence, range-compensated: the convention :data:`INTENSITY_CONVENTION`.
     """
     range_m, triangle, cosine = cast(mesh, origin_m, lidar.directions)
     brightness = np.zeros(len(range_m))

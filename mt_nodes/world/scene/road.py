@@ -39,6 +39,13 @@ class Road:
         """Return the curvature at a distance, positive to the left."""
         return float(self.bend_1pm * np.cos(2.0 * np.pi * s_m / WAVE_M))
 
+    def pose(self, s_m: float) -> tuple[float, float, float]:
+        """Return x and y in metres and heading in radians of the centre line at a distance along it."""
+        if not self.bend_1pm:
+            return s_m, 0.0, 0.0
+        x, y, heading = (float(np.interp(s_m, self._line[0], row)) for row in self._line[1:])
+        return x, y, heading
+
     def on_road(self, mesh: Mesh, ego_m: float) -> Mesh:
         """Return the mesh of a straight street moved onto this one.
 
@@ -50,7 +57,7 @@ class Road:
         s, d, z = mesh.vertices_m.T
         x, y, heading = (np.interp(s, self._line[0], row) for row in self._line[1:])
         x, y = x - np.sin(heading) * d, y + np.cos(heading) * d
-        x0, y0, turn = (float(np.interp(ego_m, self._line[0], row)) for row in self._line[1:])
+        x0, y0, turn = self.pose(ego_m)
         ahead = np.cos(turn) * (x - x0) + np.sin(turn) * (y - y0)
         left = np.cos(turn) * (y - y0) - np.sin(turn) * (x - x0)
         return replace(mesh, vertices_m=np.column_stack([ego_m + ahead, left, z]))

@@ -18,12 +18,33 @@ class Rosette:
     """Two counter-rotating wedge prisms: a pattern that fills its circle without repetition.
 
     The deflections of thin prisms add up, so at time t the beam leaves the x axis by
-    ``(half_angle / 2) * (cos w1 t + cos w2 t, sin w1 t + sin w2 t)`` to the side and up.
+    ``(half_angle / 2) * (cos w1 t + cos w2 t, sin w1 t + sin w2 t)`` to the side and up. Several lasers fire in turn,
+    in directions that are ``line_deg`` apart.
     """
 
     half_angle_deg: float
     prisms_rpm: tuple[float, float]
     points_per_s: int
+    lines: int = 1
+    line_deg: float = 0.0
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Two mirrors, or a matrix of pixels: rows of a field of view, from the top, each from left to right.
+
+    Attributes:
+        width_deg, height_deg: field of view. columns, rows: rays of one frame.
+        back_and_forth: every other row runs from right to left, as a mirror that swings does.
+        bow_deg: how far the ends of a row lie above its middle: a second mirror sees the first one's swing at an angle.
+    """
+
+    width_deg: float
+    height_deg: float
+    columns: int
+    rows: int
+    back_and_forth: bool = False
+    bow_deg: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -45,13 +66,16 @@ class SensorModel:
     accuracy_m: float
     source: str
     rosette: Rosette | None = None
+    raster: Raster | None = None
 
     def directions(self, start_s: float = 0.0, duration_s: float = 0.1) -> Floats:
         """Return unit vectors (N, 3) of the beams, x ahead, y left, z up, in the order of firing.
 
-        A spinning sensor gives one revolution clockwise from straight ahead, column by column, at any time; one without
-        rings gives the beams of ``duration_s`` from ``start_s`` on.
+        A spinning sensor gives one revolution clockwise from straight ahead, column by column, at any time; a raster
+        one frame; a rosette the beams of ``duration_s`` from ``start_s`` on.
         """
+        if self.raster is not None:
+            return _raster(self.raster)
         if self.rosette is not None:
             return _rosette(self.rosette, start_s, duration_s)
         columns = round(360.0 / self.azimuth_step_deg)
@@ -79,7 +103,18 @@ def _rosette(rosette: Rosette, start_s: float, duration_s: float) -> Floats:
     time_s = start_s + np.arange(round(duration_s * rosette.points_per_s)) / rosette.points_per_s
     first, second = (2.0 * np.pi / 60.0 * rpm * time_s for rpm in rosette.prisms_rpm)
     half = np.radians(rosette.half_angle_deg) / 2.0
-    return _unit(half * (np.cos(first) + np.cos(second)), half * (np.sin(first) + np.sin(second)))
+    line = np.radians(rosette.line_deg) * (np.arange(len(time_s)) % rosette.lines - (rosette.lines - 1) / 2.0)
+    return _unit(half * (np.cos(first) + np.cos(second)), half * (np.sin(first) + np.sin(second)) + line)
+
+
+def _raster(raster: Raster) -> Floats:
+    share = np.linspace(0.5, -0.5, raster.columns)
+    azimuth = np.tile(np.radians(raster.width_deg) * share, (raster.rows, 1))
+    if raster.back_and_forth:
+        azimuth[1::2] = azimuth[1::2, ::-1]
+    level = np.radians(raster.height_deg) * np.linspace(0.5, -0.5, raster.rows)
+    bow = np.radians(raster.bow_deg) * np.square(2.0 * azimuth / np.radians(raster.width_deg))
+    return _unit(azimuth, level[:, None] + bow)
 
 
 def _even(low_deg: float, high_deg: float, beams: int) -> tuple[float, ...]:
@@ -135,6 +170,49 @@ _MODELS = (
         "Observation Model for the Risley Prism-Based Livox Mid-40 Lidar Sensor, Sensors 21(14), 2021); their speeds, "
         "2 cm and 260 m are assumed: speeds of no small common measure, so that the pattern does not repeat",
         Rosette(19.2, (7294.0, -4664.0), 100_000),
+    ),
+    SensorModel(
+        "livox_avia",
+        (),
+        0.0,
+        1.0,
+        320.0,
+        0.02,
+        "Livox Avia: six lines, 240,000 points/s, 70.4° x 77.2° in its non-repetitive mode, here a circle of 70.4°; "
+        "2 cm; 320 m; prism speeds, and 0.9° between lines, are assumed",
+        Rosette(33.0, (7294.0, -4664.0), 240_000, 6, 0.9),
+    ),
+    SensorModel(
+        "innoviz_one",
+        (),
+        0.0,
+        1.0,
+        250.0,
+        0.03,
+        "InnovizOne: a MEMS mirror, 115° x 25°, 0.1° x 0.1°, 250 m; 3 cm and 1 m are assumed",
+        raster=Raster(115.0, 25.0, 1150, 250),
+    ),
+    SensorModel(
+        "luminar_iris",
+        (),
+        0.0,
+        1.0,
+        250.0,
+        0.02,
+        "Luminar Iris: two mirrors, 1550 nm, 120° x 26°, 250 m at 10 %; lines swing back and forth and bend by 1° "
+        "(assumed), 200 lines of 1,000 points a frame are assumed, of its 0.05° grid in the region of interest",
+        raster=Raster(120.0, 26.0, 1000, 200, back_and_forth=True, bow_deg=1.0),
+    ),
+    SensorModel(
+        "flash_spad",
+        (),
+        0.0,
+        0.5,
+        200.0,
+        0.03,
+        "A matrix of single-photon pixels without moving parts, 128 x 80, as the ibeoNEXT has; 60° x 30°, 200 m and "
+        "3 cm are assumed",
+        raster=Raster(60.0, 30.0, 128, 80),
     ),
 )
 SENSORS = {model.name: model for model in _MODELS}

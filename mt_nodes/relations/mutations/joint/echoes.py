@@ -1,26 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Returns that became weaker, were replaced by a nearer echo on their beam, or fell below the noise.
 
-Power follows from the cloud: intensity over full scale is taken as the target's reflectivity times cosine of incidence,
-compensated for range, as Velodyne's calibrated intensity is; the
-:class:`~mt_nodes.relations.mutations.joint.attenuation.Receiver` decides what is detected.
+Power follows from the cloud: what its intensities say of the target's reflectivity times cosine of incidence
+(:mod:`mt_nodes.data.intensity`); the :class:`~mt_nodes.relations.mutations.joint.attenuation.Receiver` decides what is
+detected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.intensity.echo_fields import EchoField, write_values
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import marked, proof_of_changes, proof_of_removal, without
-from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.relations.mutations.lidar.placement import finite_range
 from mt_nodes.relations.mutations.lidar.rays import (
     At,
     Floats,
@@ -37,14 +34,15 @@ class Echoes:
     """Changes of some returns of a cloud; all others stay.
 
     Attributes:
-        rows: (n,) returns with changed intensity, ascending. intensity: (n,) new value, on the cloud's own scale.
+        rows: (n,) returns of changed strength, ascending. reflectivity: (n,) of a surface that gives this echo at the
+            range where it is reported; 1 is white.
         moved: (m,) returns replaced by a nearer echo on the beam, ascending, a subset of ``rows``.
         range_m: (m,) range of that echo.
         lost: (k,) returns lost without replacement, ascending, disjoint from ``rows``.
     """
 
     rows: Rows
-    intensity: Floats
+    reflectivity: Floats
     moved: Rows
     range_m: Floats
     lost: Rows
@@ -54,26 +52,26 @@ NO_ROWS: Rows = np.empty(0, dtype=np.int64)
 NO_FLOATS: Floats = np.empty(0)
 
 
-def reflectivity(cloud: Cloud, rows: At) -> tuple[Floats, float]:
-    """Return intensities (n,) of returns over their full scale, 0 to 1, and that scale.
+def reflectivity(cloud: Cloud, rows: At) -> Floats:
+    """Return what the intensities of returns (n,) say of their surfaces: reflectivity times cosine, 1 is white.
 
     Raises:
-        NotApplicable: the cloud has no intensities, or they fit no known scale.
+        NotApplicable: the cloud has no intensities, one is no number, or their convention is in doubt.
     """
-    name = cloud.intensity_field
-    if name is None:
+    if not cloud.echo_names:
         raise NotApplicable(
             f"{cloud.topic} has no intensity to tell weak returns by; its fields are {', '.join(cloud.fields)}"
         )
-    values = cloud.points[name]
-    found = finite_range(values)
-    if found is None:
-        raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
-    scale = full_scale(*found, values.dtype, cloud.topic)
-    chosen = values[rows].astype(np.float64)
-    if not np.isfinite(chosen).all():
-        raise NotApplicable(f"{int((~np.isfinite(chosen)).sum())} intensities of {cloud.topic} are not finite numbers")
-    return chosen / scale, scale
+    cloud.echoes.refuse_doubt()
+    field = cloud.echoes.leading
+    values = cloud.points[field.name][rows].astype(np.float64)
+    if not np.isfinite(values).all():
+        raise NotApplicable(f"{int((~np.isfinite(values)).sum())} intensities of {cloud.topic} are not finite numbers")
+    return np.asarray(field.convention.reflectivity(values, _ranges_if_needed(field, cloud, rows)))
+
+
+def _ranges_if_needed(field: EchoField, cloud: Cloud, rows: At) -> Floats:
+    return NO_FLOATS if field.convention.at_any_range else ranges_m(cloud, rows)
 
 
 def rows_at(cloud: Cloud, at: At) -> Rows:
@@ -83,10 +81,14 @@ def rows_at(cloud: Cloud, at: At) -> Rows:
 
 def with_echoes(cloud: Cloud, echoes: Echoes) -> Cloud:
     """Return the cloud with weaker returns, nearer echoes and without the lost ones."""
-    name, moved = str(cloud.intensity_field), echoes.moved
+    moved, rows = echoes.moved, echoes.rows
     new = with_ranges(cloud, moved, ranges_m(cloud, moved), echoes.range_m.copy())
-    field = new.points[name]  # of a cloud that was just made and is nobody else's yet
-    field[echoes.rows] = as_field(cloud, echoes.intensity)
+    # The cloud was just made and is nobody else's yet.
+    range_m, far = ranges_m(new, rows), np.searchsorted(rows, moved)
+    values = cloud.echoes.relit(cloud.points, rows, echoes.reflectivity, range_m)
+    for name, nearer in cloud.echoes.values(cloud.points, echoes.reflectivity[far], range_m[far]).items():
+        values[name][far] = nearer
+    write_values(new.points, rows, values)
     return without(new, echoes.lost) if len(echoes.lost) else new
 
 
@@ -97,12 +99,6 @@ def moved_points(bundle: Bundle, draws: Mapping[str, Draw]) -> dict[str, Floats]
         topic: cloud.xyz[rows] * (draws[topic]["range_m"] / ranges_m(cloud, rows))[:, None]
         for topic, (cloud, rows) in moved.items()
     }
-
-
-def as_field(cloud: Cloud, intensity: Floats) -> npt.NDArray[Any]:
-    """Return intensities (n,) in the type of the cloud's field: rounded for integers."""
-    kind = cloud.points.dtype[str(cloud.intensity_field)]
-    return np.asarray((intensity if kind.kind == "f" else np.rint(intensity)).astype(kind))
 
 
 def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None, Cloud]:
@@ -117,7 +113,7 @@ def proof_of_echoes(old: Cloud, new: Cloud, echoes: Echoes) -> tuple[str | None,
     whole = _with_lost(old, new, lost)
     if whole is None:
         return f"{len(new)} points, expected {len(old)} of which {len(lost)} are lost", new
-    changes = (moved, place_fields(old)), (rows, (old.intensity_field,))
+    changes = (moved, place_fields(old)), (rows, old.echo_names)
     broken = proof_of_removal(whole, new, lost) if len(lost) else None
     broken = broken or proof_of_changes(old, whole, changes) or proof_of_beams(old, whole, moved)
     if broken is None and not (ranges_m(whole, moved) < ranges_m(old, moved)).all():

@@ -21,7 +21,6 @@ from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
     Echoes,
-    as_field,
     proof_of_echoes,
     reflectivity,
     with_echoes,
@@ -32,6 +31,7 @@ from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPic
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 
 #: Number of returns at similar ranges that give the level of bare road.
@@ -97,13 +97,13 @@ class RoadCovered(CoveredRoadInPictures):
     def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
         """Return the changes of the ground's returns."""
         rows, range_m, cosine = on_plane(cloud, draw["plane"], self.tolerance_m)
-        rho, scale = reflectivity(cloud, rows)
+        rho = reflectivity(cloud, rows)
         share = self._shares(bundle, cloud, rows)
         level, times = _levels(rho, range_m), self.times(cosine)
         new = rho + share * (np.minimum(level * times, 1.0) - rho)
         left = 1.0 + share * (times - 1.0)
         lost = (left < 1.0) & (left * self._receiver.received(level, range_m) < 1.0)
-        return Echoes(rows[~lost], (new * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
+        return Echoes(rows[~lost], new[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def times(self, cosine: Floats) -> Floats:
         """Return the cover's return relative to bare road, at cosines of incidence (n,)."""
@@ -148,7 +148,7 @@ class RoadCovered(CoveredRoadInPictures):
         Args:
             powers: (n,) of each return its range, the cover's return relative to bare road, and its share.
         """
-        (rho, scale), name, (range_m, times, share) = reflectivity(old, rows), str(old.intensity_field), powers
+        rho, (range_m, times, share) = reflectivity(old, rows), powers
         group = np.empty(len(rows), np.int64)
         group[np.argsort(range_m, kind="stable")] = np.arange(len(rows)) // _GROUP
         np.minimum(group, max(len(rows) // _GROUP - 1, 0), out=group)
@@ -158,10 +158,8 @@ class RoadCovered(CoveredRoadInPictures):
         if (margin[lost] > 1.0 + 1e-4).any() or (margin[~lost & weaker] < 1.0 - 1e-4).any() or lost[~weaker].any():
             return "a return above the noise floor was lost, or one below it stayed"
         expected = (1.0 - share) * rho + share * np.minimum(level * times, 1.0)
-        promised = as_field(old, (expected * scale)[~lost]).astype(np.float64)
-        off = np.abs(whole.points[name][rows[~lost]].astype(np.float64) - promised)
-        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-4 * scale
-        return None if (off <= grain).all() else "an intensity is not that of what lies on the road"
+        broken = proof_of_strengths(whole, rows[~lost], expected[~lost], range_m[~lost], old=old)
+        return broken and f"{broken}, by what lies on the road"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of lost returns."""

@@ -39,6 +39,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rounding_m,
     smallest,
 )
+from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths, stronger_than
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 
 #: Width of the film that the tyres of both sides roll over, and cross-section of the fresh plume.
@@ -55,6 +56,8 @@ _PLACES = 8
 _SAMPLE = 16
 #: Returns that lose less than 0.1 % stay unchanged.
 _NOTICED = 0.999
+#: How much two quadratures of the plume may differ: 2 %.
+_LOSS_SLACK_DB = 0.086
 #: Speed where nobody knows the ego's (assumed), and the least, in m/s: nothing flies behind a vehicle that stands.
 _USUAL_MPS, _LEAST_MPS = 20.0, 0.01
 
@@ -187,7 +190,7 @@ class Spray(SprayInPictures):
             )
         # One number for every point: with another plume the same beams draw the same ones.
         soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
-        left = reflectivity(cloud, beams.rows)[0] * passed
+        left = reflectivity(cloud, beams.rows) * passed
         wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.threshold_reflectivity(soft_m))
         draw["rows"] = smallest(beams.rows[wins])
         draw["range_m"], draw["intensity"] = soft_m[wins].astype(np.float32), soft[wins].astype(np.float32)
@@ -202,13 +205,13 @@ class Spray(SprayInPictures):
         plume, to_ego = self.plume(draw), self._to_ego(bundle, cloud)
         beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, self.min_range_m)
         passed, moved = beams.passed(plume, to_ego[:3, 3]), draw["rows"].astype(np.int64)
-        rho, scale = reflectivity(cloud, beams.rows)
+        rho = reflectivity(cloud, beams.rows)
         intensity, softer = rho * passed, np.searchsorted(beams.rows, moved)
         lost, touched = passed * self._receiver.received(rho, beams.own_m) < 1.0, passed < _NOTICED
         intensity[softer], lost[softer], touched[softer] = draw["intensity"], False, True
         touched &= ~lost
         range_m = draw["range_m"].astype(np.float64)
-        return Echoes(beams.rows[touched], intensity[touched] * scale, moved, range_m, beams.rows[lost])
+        return Echoes(beams.rows[touched], intensity[touched], moved, range_m, beams.rows[lost])
 
     def plume(self, draw: Draw) -> Plume:
         """Return the plume of a draw."""
@@ -223,7 +226,7 @@ class Spray(SprayInPictures):
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
-        to_ego, name = self._to_ego(bundle, old), old.intensity_field
+        to_ego = self._to_ego(bundle, old)
         range_m = ranges_m(whole, draw["rows"])
         if not (np.abs(range_m - draw["range_m"]) <= rounding_m(old, range_m) + 1e-5).all():
             return "a false return is not where it was drawn"
@@ -231,11 +234,9 @@ class Spray(SprayInPictures):
         low, high = plume.box_m
         if not ((place >= low - 1e-3) & (place <= high + 1e-3)).all():
             return "a false return is outside the plume"
-        rho, scale = reflectivity(whole, echoes.moved)
         densest = self._echo_of(plume.mean_per_m(*place.T) * plume.patchiness(*place.T))
-        rounding = 0.5 / scale if old.points.dtype[str(name)].kind in "iu" else 1e-6
         # A place on the edge of a patch may be rounded into its neighbour: few are.
-        if (rho > 1.01 * densest + rounding).sum() > 2 + 0.001 * len(rho):
+        if stronger_than(whole, echoes.moved, 1.01 * densest, range_m).sum() > 2 + 0.001 * len(densest):
             return "a false return is stronger than its patch allows"
         if (range_m < self.min_range_m - 1e-3).any():
             return f"a false return is nearer than {self.min_range_m:g} m"
@@ -293,14 +294,13 @@ class Spray(SprayInPictures):
         chosen, lost_mark = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
         chosen[echoes.rows], chosen[echoes.moved] = True, False
         rows = np.flatnonzero(chosen | lost_mark)
-        passed, (before, scale) = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
-        lost, power = lost_mark[rows], passed * self._receiver.received(before, ranges_m(old, rows))
+        passed, before = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
+        range_m = ranges_m(old, rows)
+        lost, power = lost_mark[rows], passed * self._receiver.received(before, range_m)
         if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
             return "a return above the noise floor was lost, or one below it stayed"
-        after = whole.points[old.intensity_field][rows[~lost]].astype(np.float64) / scale
-        rounding = 0.51 / scale if old.points.dtype[str(old.intensity_field)].kind in "iu" else 1e-6
-        off = np.abs(after - (before * passed)[~lost]) > 0.02 * before[~lost] + rounding
-        return f"{int(off.sum())} returns are not as weak as the plume makes them" if off.any() else None
+        broken = proof_of_strengths(whole, rows[~lost], (before * passed)[~lost], range_m[~lost], _LOSS_SLACK_DB, old)
+        return broken and f"{broken}, weakened by the plume"
 
 
 def _place(bundle: Bundle) -> Floats | None:

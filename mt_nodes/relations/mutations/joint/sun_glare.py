@@ -18,7 +18,6 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
-    as_field,
     moved_points,
     proof_of_echoes,
     reflectivity,
@@ -40,6 +39,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rounding_m,
     smallest,
 )
+from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.world.camera.sun_light import air_mass
 
@@ -192,9 +192,7 @@ class SunGlare(SunInPictures):
         rows, own_m, light = self._lit(cloud, draw)
         moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
         raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
-        threshold_reflectivity = (
-            np.minimum(self._receiver.threshold_reflectivity(range_m) * raised, 1.0) * reflectivity(cloud, moved)[1]
-        )
+        threshold_reflectivity = np.minimum(self._receiver.threshold_reflectivity(range_m) * raised, 1.0)
         weak = rows[self._weak(cloud, rows, own_m, light)]
         return Echoes(moved, threshold_reflectivity, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
 
@@ -215,20 +213,13 @@ class SunGlare(SunInPictures):
         if ((range_m < self.min_range_m - 1e-3) | (range_m > self.max_range_m + 1e-3)).any():
             return f"a false return is not {self.min_range_m:g} to {self.max_range_m:g} m away"
         threshold = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
-        scale = reflectivity(old, echoes.moved)[1]
-        off = np.abs(
-            whole.points[old.intensity_field][echoes.moved] - as_field(old, np.minimum(threshold, 1.0) * scale)
-        )
-        return (
-            None
-            if (off <= 1.0 if off.dtype.kind in "iu" else off <= 1e-4 * scale).all()
-            else ("the intensity of a false return is not the one just seen at its range")
-        )
+        broken = proof_of_strengths(whole, echoes.moved, np.minimum(threshold, 1.0), range_m)
+        return broken and f"{broken}, which is the one just seen at the range of a false return"
 
     def _check_floor(self, old: Cloud, echoes: Echoes, draw: Draw) -> str | None:
         """Compare every return with the raised noise floor; in blocks of some thousands, to save memory."""
         rows = returns(old)
-        rho, lost, moved = reflectivity(old, rows)[0], marked(len(old), echoes.lost), marked(len(old), echoes.moved)
+        rho, lost, moved = reflectivity(old, rows), marked(len(old), echoes.lost), marked(len(old), echoes.moved)
         for start in range(0, len(rows), _PIECE):
             piece = rows[start : start + _PIECE]
             margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
@@ -268,7 +259,7 @@ class SunGlare(SunInPictures):
 
     def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats) -> npt.NDArray[np.bool_]:
         """Return which returns (n,) are below the raised noise floor."""
-        margin = self._receiver.received(reflectivity(cloud, rows)[0], own_m)
+        margin = self._receiver.received(reflectivity(cloud, rows), own_m)
         return np.asarray(margin < np.sqrt(1.0 + self.background * light))
 
     def _light_by_angle(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:

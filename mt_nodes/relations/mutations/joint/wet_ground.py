@@ -19,7 +19,6 @@ from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
     Echoes,
-    as_field,
     proof_of_echoes,
     reflectivity,
     with_echoes,
@@ -29,6 +28,7 @@ from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPicture
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
+from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
 
 Mask = npt.NDArray[np.bool_]
 
@@ -81,10 +81,10 @@ class WetGround(WetRoadInPictures):
     def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
         """Return the changes of the ground's returns."""
         rows, range_m, cosine = on_plane(cloud, plane, self.tolerance_m)
-        rho, scale = reflectivity(cloud, rows)
+        rho = reflectivity(cloud, rows)
         left = self.share_left(cosine, rho)
         lost = left * self._receiver.received(rho, range_m) < 1.0
-        return Echoes(rows[~lost], (left * rho * scale)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
+        return Echoes(rows[~lost], (left * rho)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def share_left(self, cosine: Floats, rho: Floats) -> Floats:
         """Return the share (n,) of its dry power that ground returns at a cosine of incidence (n,)."""
@@ -101,19 +101,17 @@ class WetGround(WetRoadInPictures):
         if broken is not None:
             return broken
         touched = np.sort(np.concatenate([echoes.rows, echoes.lost]))
-        (rho, scale), lost = reflectivity(old, touched), marked(len(old), echoes.lost)
+        rho, lost = reflectivity(old, touched), marked(len(old), echoes.lost)
         # In blocks of some thousands: in double precision all of them would take more memory than the cloud.
         for start in range(0, len(touched), _PIECE):
             rows, own = touched[start : start + _PIECE], rho[start : start + _PIECE]
-            if (broken := self._as_promised(old, whole, rows, (own, scale), lost[rows], draw["plane"])) is not None:
+            if (broken := self._as_promised(old, whole, rows, own, lost[rows], draw["plane"])) is not None:
                 return broken
         return None
 
-    def _as_promised(
-        self, old: Cloud, whole: Cloud, rows: Rows, power: tuple[Floats, float], lost: Mask, plane: Floats
-    ) -> str | None:
+    def _as_promised(self, old: Cloud, whole: Cloud, rows: Rows, rho: Floats, lost: Mask, plane: Floats) -> str | None:
         """Check the height, angle and power of some changed returns (n,)."""
-        (x, y, z), (rho, scale) = columns(old, rows), power
+        x, y, z = columns(old, rows)
         below_m = x * plane[0] + y * plane[1] + z * plane[2]
         if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
             return "a return that is no ground was touched"
@@ -122,11 +120,8 @@ class WetGround(WetRoadInPictures):
         over = left * self._receiver.received(rho, range_m)
         if (over[lost] > 1.0 + 1e-6).any() or (over[~lost] < 1.0 - 1e-6).any():
             return "a return above the noise floor was lost, or one below it stayed"
-        name = str(old.intensity_field)
-        expected = as_field(old, (left * rho * scale)[~lost]).astype(np.float64)
-        off = np.abs(whole.points[name][rows[~lost]].astype(np.float64) - expected)
-        grain = 1.0 if old.points.dtype[name].kind in "iu" else 1e-5 * scale
-        return None if (off <= grain).all() else "an intensity does not follow Fresnel's formula"
+        broken = proof_of_strengths(whole, rows[~lost], (left * rho)[~lost], range_m[~lost], old=old)
+        return broken and f"{broken}, by Fresnel's formula"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of lost returns."""

@@ -81,5 +81,5 @@ def proof_of_addition(old: Cloud, new: Cloud, rows: Rows) -> str | None:
         return proof_of_angles(old, new, at)
     if len(np.unique(rows)) != len(rows) or not empty_returns(old)[rows].all():
         return "a point was put over an existing return"
-    fields = (*"xyz", old.intensity_field, *filter(old.single, RANGE_FIELDS), *angle_fields(old))
+    fields = (*"xyz", *old.echo_names, *filter(old.single, RANGE_FIELDS), *angle_fields(old))
     return proof_of_change(old, new, rows, fields) or proof_of_angles(old, new, rows)

@@ -26,7 +26,8 @@ from mt_nodes.relations.mutations.lidar.rays import (
     returns,
     write_range_fields,
 )
-from mt_nodes.world.scene.beams import MOST, beams_of
+from mt_nodes.world.scene.beams import MOST_ROWS
+from mt_nodes.world.scene.scan_lines import lasers_of
 
 Floats = npt.NDArray[np.float64]
 _CUT = 3.0
@@ -67,18 +68,18 @@ class BeamsMiscalibrated(EachCloud):
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
         """Draw the calibration (256, 3): elevation, azimuth, range of each beam in standard deviations."""
-        return np.clip(rng.standard_normal((MOST, 3)), -_CUT, _CUT)
+        return np.clip(rng.standard_normal((MOST_ROWS, 3)), -_CUT, _CUT)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Assign offsets to the rings: radians up, radians to the left, metres outwards, under ``offsets`` (K, 3)."""
         refuse_whole_numbers(cloud)
         sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
-        return {"offsets": state[: len(beams_of(cloud).rings)] * sigma}
+        return {"offsets": state[: len(lasers_of(cloud).rings)] * sigma}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Rotate every return by its ring's angles, from tables of their sines and cosines."""
         raw = cloud.raw.copy()
-        points, beams = raw.view(cloud.points.dtype), beams_of(cloud)
+        points, beams = raw.view(cloud.points.dtype), lasers_of(cloud)
         up, left, out = _table(draw)
         tables = np.cos(up), np.sin(up), np.cos(left), np.sin(left), out
         for at in blocks(cloud):
@@ -104,7 +105,7 @@ class BeamsMiscalibrated(EachCloud):
         sigma = [np.radians(self.elevation_sigma_deg), np.radians(self.azimuth_sigma_deg), self.range_sigma_m]
         if (np.abs(draw["offsets"]) > _CUT * np.array(sigma) + 1e-12).any():
             return "an offset drawn is beyond three standard deviations"
-        place = beams_of(old).place
+        place = lasers_of(old).place
         off = sum(_misplaced(old, new, at, _table(draw)[:, place[at]]) for at in blocks(old))
         return f"{off} returns are not where their beams' offsets put them" if off else None
 

@@ -15,7 +15,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
-from mt_nodes.relations.mutations.lidar.placement import finite_range, intensities
+from mt_nodes.relations.mutations.lidar.placement import finite_range, intensities, write_intensity
 from mt_nodes.relations.mutations.lidar.rays import (
     proof_on_beam,
     ranges_m,
@@ -66,7 +66,7 @@ class Crosstalk(EachCloud):
         new = with_ranges(cloud, rows, ranges_m(cloud, rows), draw["range_m"].astype(np.float64))
         if "intensity" in draw:
             # The cloud is a fresh copy: it may be written to.
-            new.points[cloud.intensity_field][rows] = draw["intensity"]
+            write_intensity(new.points, rows, draw["intensity"], draw["range_m"], cloud)
         return new
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
@@ -74,7 +74,7 @@ class Crosstalk(EachCloud):
         rows, name = draw["rows"], old.intensity_field
         if len(np.unique(rows)) != len(rows):
             return "a return was drawn twice"
-        if (broken := proof_on_beam(old, new, rows, also=(name,))) is not None:
+        if (broken := proof_on_beam(old, new, rows, also=old.echo_names)) is not None:
             return broken
         low, high = (name and finite_range(old.points[name])) or (0.0, 0.0)
         if name is not None and not ((new.points[name][rows] >= low) & (new.points[name][rows] <= high)).all():

@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     smallest,
 )
 from mt_nodes.relations.mutations.lidar.ring_order import in_rings
-from mt_nodes.world.scene.beams import beams_of
+from mt_nodes.world.scene.scan_lines import scan_lines_of
 
 _PIECE = 1 << 13
 
@@ -37,11 +37,12 @@ _PIECE = 1 << 13
 class DensityIncreased(EachCloud):
     """Adds returns between neighbours of a ring that lie on one surface: a finer azimuth step.
 
-    Neighbours are successive returns in the scan of a ring, at most ``gap_deg`` apart. If their ranges differ by at
-    most ``jump_m``, a surface connects them; the new return halves the angle between the two beams, and its range and
-    intensity are the means of theirs. Nothing is added across a depth jump. All other fields are those of the earlier
-    neighbour. An organised cloud has room only for an empty return right after the earlier neighbour, at its share of
-    the way to the later one. Rings come from :func:`mt_nodes.world.scene.beams.beams_of`.
+    Neighbours are successive returns in the scan of a ring (of a band of elevation, in a scan without rings), at most
+    ``gap_deg`` apart. If their ranges differ by at most ``jump_m``, a surface connects them; the new return halves the
+    angle between the two beams, and its range and intensity are the means of theirs. Nothing is added across a depth
+    jump. All other fields are those of the earlier neighbour. An organised cloud has room only for an empty return
+    right after the earlier neighbour, at its share of the way to the later one. Rings come from
+    :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`.
 
     Guaranteed: each new return lies on the line between two neighbouring old ones of a ring, across no depth jump;
     every old point remains byte for byte, in order.
@@ -69,6 +70,7 @@ class DensityIncreased(EachCloud):
             raise NotApplicable(
                 f"none of {len(earlier)} gaps chosen among those between neighbours in the rings of {cloud.topic} is "
                 f"narrower than {self.gap_deg:g} degrees and within {self.jump_m:g} m in range"
+                + (": an organised cloud has room at its empty returns only" if cloud.organised else "")
             )
         return {"earlier": smallest(earlier[chosen]), "later": smallest(later[chosen])}
 
@@ -83,7 +85,7 @@ class DensityIncreased(EachCloud):
         broken = proof_of_addition(old, new, earlier + 1)
         if broken is not None:
             return broken
-        place = beams_of(old).place
+        place = scan_lines_of(old).place
         if not len(earlier) or (place[earlier] != place[later]).any():
             return "a new return lies between two rings"
         added = added_rows(old, earlier + 1)

@@ -32,6 +32,8 @@ class EachCloud(Mutation):
     """
 
     sensors: ClassVar[tuple[str, ...]] = ("lidar",)
+    #: Part of a bundle that holds what it changes.
+    part: ClassVar[str] = "clouds"
 
     @abstractmethod
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
@@ -49,34 +51,50 @@ class EachCloud(Mutation):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check the two clouds; return the broken promise, or None."""
 
+    def clouds_of(self, bundle: Bundle) -> tuple[Cloud, ...]:
+        """Return what it changes of a bundle."""
+        clouds: tuple[Cloud, ...] = getattr(bundle, self.part)
+        return clouds
+
+    def refuse_unfit(self, cloud: Cloud) -> None:
+        """Refuse a cloud that cannot be changed.
+
+        Raises:
+            NotApplicable: with the reason.
+        """
+        refuse_implausible(cloud)
+
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Return the effects on the world, from the changed clouds and the draws by topic."""
         return Effects()
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, one after the other."""
-        if not bundle.clouds:
-            raise NotApplicable(f"bundle {bundle.index} has no cloud")
-        for cloud in bundle.clouds:
-            refuse_implausible(cloud)
+        clouds = self.clouds_of(bundle)
+        if not clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no {'cloud' if self.part == 'clouds' else self.part[:-1]}")
+        for cloud in clouds:
+            self.refuse_unfit(cloud)
         draws = self.draw_clouds(rng, bundle, state)
-        refuse_without_effect(draws, [cloud.topic for cloud in bundle.clouds])
+        refuse_without_effect(draws, [cloud.topic for cloud in clouds])
         return draws
 
     def draw_clouds(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud; where the change does not reach one, why."""
         draws: Draw = {}
-        for cloud in bundle.clouds:
+        for cloud in self.clouds_of(bundle):
             draws |= drawn(cloud.topic, partial(self.draw_cloud, rng, bundle, cloud, state))
         return draws
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud that the change reaches."""
-        reasons = {c.topic: why for c in bundle.clouds if (why := of_cloud(draw, c).get(UNTOUCHED)) is not None}
-        reached = replace(bundle, clouds=tuple(c for c in bundle.clouds if c.topic not in reasons))
-        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in reached.clouds}
-        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in reached.clouds}
-        effects = self.describe_change(reached, changed, draws) if changed else Effects()
+        clouds = self.clouds_of(bundle)
+        reasons = {c.topic: why for c in clouds if (why := of_cloud(draw, c).get(UNTOUCHED)) is not None}
+        reached = tuple(cloud for cloud in clouds if cloud.topic not in reasons)
+        parts: dict[str, Any] = {self.part: reached}
+        draws = {cloud.topic: of_cloud(draw, cloud) for cloud in reached}
+        changed = {c.topic: self.change_cloud(bundle, c, draws[c.topic]) for c in reached}
+        effects = self.describe_change(replace(bundle, **parts), changed, draws) if changed else Effects()
         effects = replace(effects, unchanged={**effects.unchanged, **reasons}) if reasons else effects
         return Followup(((0, bundle.with_clouds(changed.values())),), effects)
 
@@ -84,10 +102,11 @@ class EachCloud(Mutation):
         """Prove the promise for every cloud, and that nothing else changed."""
         if len(followup.bundles) != 1:
             return f"{len(followup.bundles)} bundles, expected one"
-        if others := followup.first.changed_topics(source) - {c.topic for c in source.clouds}:
+        before, after = self.clouds_of(source), self.clouds_of(followup.first)
+        if others := followup.first.changed_topics(source) - {c.topic for c in before}:
             return f"{', '.join(sorted(others))} changed, too"
-        for old in source.clouds:
-            new, of_this = followup.first.cloud(old.topic), of_cloud(draw, old)
+        for old, new in zip(before, after, strict=True):
+            of_this = of_cloud(draw, old)
             if UNTOUCHED in of_this:
                 broken = None if new is old else "changed, and it was drawn to stay as it is"
             else:
@@ -132,11 +151,10 @@ def emptied(cloud: Cloud, rows: Rows, value: float | None = None) -> Cloud:
     points, value = raw.view(cloud.points.dtype), empty_value(cloud) if value is None else value
     for name in "xyz":
         points[name][rows] = value
-    for number in filter(None, (cloud.intensity_field, *RANGE_FIELDS)):
-        if cloud.single(number):
-            points[number][rows] = 0
+    for number in (*cloud.echo_names, *filter(cloud.single, RANGE_FIELDS)):
+        points[number][rows] = 0
     changed = cloud.with_raw(raw, height=cloud.height)
-    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False)
+    return changed if value == 0 or not len(rows) else replace(changed, is_dense=False).read_as(cloud.reading)
 
 
 def empty_value(cloud: Cloud) -> float:
@@ -155,7 +173,7 @@ def proof_of_removal(old: Cloud, new: Cloud, rows: Rows) -> str | None:
         if len(new) != len(old) - len(rows):
             return f"{len(new)} points, expected {len(old)} less {len(rows)}"
         return None if same_bytes(np.delete(old.raw, rows), new.raw) else "a point that was to stay changed"
-    fields = (*"xyz", *RANGE_FIELDS, old.intensity_field)
+    fields = (*"xyz", *RANGE_FIELDS, *old.echo_names)
     broken = proof_of_change(old, new, rows, fields)
     if broken is not None:
         return broken

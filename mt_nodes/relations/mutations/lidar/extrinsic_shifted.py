@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sensor at another pose than its calibration says."""
+"""A sensor at another pose: one that its calibration does not know of, or one that it does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.transforms import Matrix
-from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.data.transforms import Matrix, Transform, TransformTree, move
+from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.lidar.rays import (
@@ -109,3 +109,71 @@ class ExtrinsicShifted(EachCloud):
         if len(bundle.clouds) != 1:
             return Effects()
         return Effects(output_transform=self.error, output_frame_id=bundle.clouds[0].frame_id)
+
+
+@dataclass(frozen=True)
+class SensorRemounted(ExtrinsicShifted):
+    """Turns the LiDAR on its mount and calibrates it anew: returns and transforms change, the world does not.
+
+    p' = M p for every return in the sensor's frame, as of ``extrinsic_shifted``, and T' = T M⁻¹ for the sensor's pose
+    in its parent's frame, so that T' p' = T p: in the vehicle's frame each return is where it was. A stack that reads
+    the transforms must not notice; one that knows the mount by heart, or by the first message, reports everything
+    displaced by M. The viewpoint is taken as unchanged, so that turns are exact and moves are for centimetres. The
+    cloud's frame must have a parent; over ROS topics transforms go out as recorded, and such runs are refused.
+
+    Guaranteed: every return of the new cloud is, by the new transform, where it was by the old one, in the parent's
+    frame, within rounding; no other transform and nothing else changes.
+    """
+
+    about_transforms = True
+
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+        """Nothing is random; the sensor must have a mount."""
+        if _mount(bundle.transforms, cloud) is None:
+            raise NotApplicable(f"no transform has '{cloud.frame_id}' of {cloud.topic} as its child frame")
+        return super().draw_cloud(rng, bundle, cloud, state)
+
+    def apply(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Move every cloud and its sensor."""
+        made = super().apply(bundle, draw)
+        mounts = {c.frame_id: _mount(bundle.transforms, c) for c in bundle.clouds}
+        back = np.linalg.inv(self.error)
+        tree = bundle.transforms.extended(replace(m, matrix=m.matrix @ back) for m in mounts.values() if m is not None)
+        # What is true has changed, and the stack is given what is true.
+        remounted = replace(made.first, transforms=tree.given_as(tree))
+        return Followup(((0, remounted),), made.effects)
+
+    def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
+        """Compare transforms, clouds, and the places of all returns in the frames of the mounts."""
+        broken = super().guarantee(source, followup, draw)
+        if broken is not None:
+            return broken
+        old, new = source.transforms, followup.first.transforms
+        frames = {cloud.frame_id.lstrip("/") for cloud in source.clouds}
+        if {t.child for t in new.other_than(old)} != frames or {t.child for t in old.other_than(new)} != frames:
+            return "other transforms changed than those of the LiDARs"
+        if new.given.other_than(new) or len(new.given.transforms) != len(new.transforms):
+            return "the stack is given other transforms than the new ones"
+        pairs = ((cloud, followup.first.cloud(cloud.topic)) for cloud in source.clouds)
+        return next((broken for a, b in pairs if (broken := self._stays(old, new, a, b))), None)
+
+    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
+        """Nothing moves in the vehicle's frame."""
+        return Effects()
+
+    def _stays(self, old: TransformTree, new: TransformTree, before: Cloud, after: Cloud) -> str | None:
+        was, now = _mount(old, before), _mount(new, after)
+        if was is None or now is None or was.parent != now.parent:
+            return f"{before.topic}: the sensor has another parent frame, or none"
+        off = 0
+        for at in blocks(before):
+            there, here = (move(m.matrix, np.stack(columns(c, at), 1)) for m, c in ((was, before), (now, after)))
+            off += int(
+                (np.abs(here - there).max(axis=1) > _SLACK_M + 4.0 * _SLACK * (ranges_m(after, at) + 10.0)).sum()
+            )
+        return f"{before.topic}: {off} returns moved in frame '{was.parent}'" if off else None
+
+
+def _mount(tree: TransformTree, cloud: Cloud) -> Transform | None:
+    """Return the pose of a cloud's sensor in its parent's frame, None where it has none."""
+    return next((t for t in tree.transforms if t.child == cloud.frame_id.lstrip("/")), None)

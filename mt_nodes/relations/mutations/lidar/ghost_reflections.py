@@ -17,7 +17,7 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
-from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
+from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, intensity_from, write_intensity
 from mt_nodes.relations.mutations.lidar.rays import (
     RAY_TOLERANCE_RAD,
     Floats,
@@ -37,6 +37,7 @@ Singles = npt.NDArray[np.float32]
 #: Numbers of the search for a mirror: returns tried, size of the first patch, least flat returns, and largest share of
 #: its lean.
 _TRIES, _FIRST_M, _LEAST_POINTS, _LEANS = 32, 0.5, 30, 0.3
+_SLACK_DB = 0.01
 #: Least distance of mirrored objects before the surface.
 _BEFORE_M = 0.3
 #: If there are more images, every second, third … one is used: enough for any ghosts.
@@ -83,6 +84,7 @@ class GhostReflections(EachCloud):
         if cloud.intensity_field is None:
             raise NotApplicable(f"{cloud.topic} has no intensity to give a ghost its own")
         refuse_whole_numbers(cloud)
+        cloud.echoes.refuse_doubt()
         known, xyz, squares = self._within_reach(cloud)
         most = 0
         for seed in rng.integers(len(known), size=_TRIES).tolist():
@@ -105,14 +107,16 @@ class GhostReflections(EachCloud):
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Add a ghost after each beam's return, next in the scan."""
-        rows, name = draw["rows"].astype(np.int64), str(cloud.intensity_field)
-        ratio = _image_m(cloud, draw) / ranges_m(cloud, rows)
+        rows, image_m = draw["rows"].astype(np.int64), _image_m(cloud, draw)
+        ratio = image_m / ranges_m(cloud, rows)
         added = cloud.raw.take(rows)
         points = added.view(cloud.points.dtype)
         for axis in "xyz":
             points[axis] = points[axis] * ratio
         write_range_fields(points, cloud, slice(None), ratio)
-        points[name] = cloud.points[name][draw["images"]] * self.strength
+        intensity = intensity_from(cloud, draw["images"].astype(np.int64), image_m, self.strength)
+        if intensity is not None:
+            write_intensity(points, slice(None), intensity, image_m, cloud)
         return cloud.with_raw(np.insert(cloud.raw, rows + 1, added))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
@@ -211,13 +215,22 @@ class GhostReflections(EachCloud):
         return f"{int(wrong.sum())} ghosts are not at mirror images on their beams" if wrong.any() else None
 
     def _otherwise_the_same(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
-        name = str(old.intensity_field)
-        if (new.points[name][at] > old.points[name][draw["images"]] * self.strength * (1.0 + 1e-6)).any():
-            return f"a ghost is stronger than {self.strength:g} of what it shows"
-        for other in set(old.fields) - {*"xyz", name, *filter(old.single, RANGE_FIELDS)}:
+        mirrored, field = draw["images"].astype(np.int64), old.echoes.leading
+        shown = field.convention.decibels(old.points[field.name][mirrored], ranges_m(old, mirrored))
+        strength_db = 10.0 * np.log10(self.strength) if self.strength else -np.inf
+        for field in old.echoes.fields:
+            value = np.maximum(new.points[field.name][at].astype(np.float64) - _grain(old, field.name), 0.0)
+            if (field.convention.decibels(value, ranges_m(new, at)) > shown + strength_db + _SLACK_DB).any():
+                return f"a ghost is stronger than {self.strength:g} of what it shows, in '{field.name}'"
+        for other in set(old.fields) - {*"xyz", *old.echo_names, *filter(old.single, RANGE_FIELDS)}:
             if new.points[other][at].tobytes() != old.points[other][rows].tobytes():
                 return f"field '{other}' of a ghost is not its beam's"
         return None
+
+
+def _grain(cloud: Cloud, name: str) -> float:
+    """Return how much a value is rounded, and a value that another was derived from before."""
+    return 1.0 if cloud.points.dtype[name].kind in "iu" else 0.0
 
 
 def _along(direction: Floats, xyz: Singles, more: float) -> Singles:

@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
+from mt_nodes.data.intensity.echo_fields import EchoField
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.keyed_draws import cut_normals, new_key
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_change
-from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
-from mt_nodes.relations.mutations.lidar.placement import finite_range
-from mt_nodes.relations.mutations.lidar.rays import Floats, at_rows, returns
+from mt_nodes.relations.mutations.lidar.rays import At, Floats, at_rows, returns
 
 _CUT = 5.0
 
@@ -26,10 +25,12 @@ _CUT = 5.0
 class IntensityChanged(EachCloud):
     """Scales, shifts, blurs and saturates intensities, within the sensor's scale.
 
-    ``i' = scale * i + S * (shift + noise * n)``, cut to 0 … S. S is the full scale of the sensor (1, 255 or 65,535, the
-    smallest that holds the frame's own intensities), n is standard normal, cut at five. From ``saturate_at`` S on, an
-    intensity reads S. Gain ages and differs between units, an offset is what calibration leaves, and receivers clip:
-    one formula for what one sensor differs from another by. Fields of whole numbers are rounded.
+    ``i' = scale * i + S * (shift + noise * n)``, cut to 0 … S. S is the full scale of the sensor's intensity convention
+    (:mod:`mt_nodes.data.intensity`), n is standard normal, cut at five. From ``saturate_at`` S on, an intensity reads
+    S. A convention without an end (photons) has the value of the brightest return in a thousand for S, and is cut at 0
+    alone, unless ``saturate_at`` is below 1. Gain ages and differs between units, an offset is what calibration leaves,
+    and receivers clip: one formula for what one sensor differs from another by. Fields of whole numbers are rounded.
+    Several fields with the strength of an echo change together, each by the formula on its own scale, with one n.
 
     Guaranteed: intensities are within 0 … S and follow the formula; coordinates and all other fields do not change.
     """
@@ -49,44 +50,58 @@ class IntensityChanged(EachCloud):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Draw the key of the noise of all returns."""
-        full = _scale(cloud)[2]
-        return {"full_scale": full} if self.noise == 0.0 else {"full_scale": full, "noise_key": new_key(rng)}
+        _refuse_unreadable(cloud)
+        return {} if self.noise == 0.0 else {"noise_key": new_key(rng)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
-        """Write the new intensities."""
-        at, values, _ = _scale(cloud)
-        raw, name = cloud.raw.copy(), str(cloud.intensity_field)
-        new = self.changed(values, draw)
-        raw.view(cloud.points.dtype)[name][at] = new if cloud.points.dtype[name].kind == "f" else np.rint(new)
+        """Write the new values of every field with the strength of an echo."""
+        raw, at = cloud.raw.copy(), at_rows(cloud, returns(cloud))
+        points = raw.view(cloud.points.dtype)
+        for field in cloud.echoes.fields:
+            values = cloud.points[field.name][at].astype(np.float64)
+            points[field.name][at] = field.as_field(points, self.changed(values, field, draw))
         return cloud.with_raw(raw, height=cloud.height)
 
-    def changed(self, values: npt.NDArray[Any], draw: Draw) -> Floats:
-        """Return the new intensities (n,) of returns, not yet rounded to the field's type."""
-        full = draw["full_scale"]
+    def changed(self, values: Floats, field: EchoField, draw: Draw) -> Floats:
+        """Return the new values (n,) of a field of returns, not yet rounded to its type."""
+        full = field.full_scale
         new = values * self.scale + self.shift * full
         if self.noise:
             new += _noise(len(new), draw) * np.float32(self.noise * full)
-        new[new >= self.saturate_at * full] = full
-        return np.asarray(np.clip(new, 0.0, full, out=new))
+        if self._saturates(field):
+            new[new >= self.saturate_at * full] = full
+        return np.asarray(np.clip(new, 0.0, _limit(self._saturates(field), field), out=new))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Compare the two intensities of every return, and check that nothing else changed."""
-        at, before, full = _scale(old)
-        name = str(old.intensity_field)
-        broken = proof_of_change(old, new, at, (name,))
-        if broken is not None:
-            return broken
-        after = new.points[name][at].astype(np.float64)
-        if not ((after >= 0.0) & (after <= full)).all():
-            return f"intensities from {after.min():g} to {after.max():g} leave 0 to {full:g}"
-        grain = (0.5 if new.points.dtype[name].kind in "iu" else 0.0) + 1e-6 * full
+        """Compare the two values of every return in each field, and check that nothing else changed."""
+        at = at_rows(old, returns(old))
+        broken = proof_of_change(old, new, at, old.echo_names)
+        for field in old.echoes.fields:
+            broken = broken or self._prove_field(old, new, at, field, draw)
+        return broken
+
+    def _prove_field(self, old: Cloud, new: Cloud, at: At, field: EchoField, draw: Draw) -> str | None:
+        before, after = (cloud.points[field.name][at].astype(np.float64) for cloud in (old, new))
+        whole, full, saturates = new.points.dtype[field.name].kind in "iu", field.full_scale, self._saturates(field)
+        limit = min(_limit(saturates, field), float(np.iinfo(new.points.dtype[field.name]).max) if whole else np.inf)
+        if not ((after >= 0.0) & (after <= limit)).all():
+            return f"'{field.name}' from {after.min():g} to {after.max():g} leaves 0 to {limit:g}"
+        grain = (0.5 if whole else 0.0) + 1e-6 * np.maximum(full, after)
         share = self.scale * before / full + self.shift + self.noise * _noise(len(before), draw).astype(np.float64)
-        expected, saturated = np.clip(share, 0.0, 1.0) * full, share * full >= self.saturate_at * full - grain
-        off = np.abs(after - expected) > grain
-        if (off & ~(saturated & (after >= full - grain))).any():
-            return "an intensity does not follow the formula"
-        dull = (share * full > self.saturate_at * full + grain) & (after < full - grain)
-        return "an intensity did not saturate" if dull.any() else None
+        expected, saturated = np.clip(share * full, 0.0, limit), share * full >= self.saturate_at * full - grain
+        off, at_full = np.abs(after - expected) > grain, after >= full - grain
+        if (off & ~(saturates & saturated & at_full)).any():
+            return f"a value of '{field.name}' does not follow the formula"
+        dull = saturates & (share * full > self.saturate_at * full + grain) & ~at_full
+        return f"a value of '{field.name}' did not saturate" if dull.any() else None
+
+    def _saturates(self, field: EchoField) -> bool:
+        """Whether a field has an end of the scale: of its own, or by ``saturate_at``."""
+        return self.saturate_at < 1.0 or bool(np.isfinite(field.convention.top))
+
+
+def _limit(saturates: bool, field: EchoField) -> float:
+    return field.full_scale if saturates else np.inf
 
 
 def _noise(count: int, draw: Draw) -> npt.NDArray[np.float32]:
@@ -94,17 +109,12 @@ def _noise(count: int, draw: Draw) -> npt.NDArray[np.float32]:
     return cut_normals(draw["noise_key"], count, _CUT) if "noise_key" in draw else np.zeros(count, np.float32)
 
 
-def _scale(cloud: Cloud) -> tuple[npt.NDArray[np.int64] | slice, Floats, float]:
-    """Return the returns of a cloud, their intensities (n,) and the full scale.
-
-    Raises:
-        NotApplicable: the cloud has no intensities, or they fit no known scale.
-    """
-    name, at = cloud.intensity_field, at_rows(cloud, returns(cloud))
-    if name is None:
+def _refuse_unreadable(cloud: Cloud) -> None:
+    """Refuse a cloud without intensities, with one that is no number, or whose convention is in doubt."""
+    if not cloud.echo_names:
         raise NotApplicable(f"{cloud.topic} has no intensity; its fields are {', '.join(cloud.fields)}")
-    values = cloud.points[name][at].astype(np.float64)
-    found = finite_range(values)
-    if found is None or not np.isfinite(values).all():
-        raise NotApplicable(f"an intensity of {cloud.topic} is not a finite number")
-    return at, values, full_scale(*found, cloud.points.dtype[name], cloud.topic)
+    at = at_rows(cloud, returns(cloud))
+    for name in cloud.echo_names:
+        if cloud.points.dtype[name].kind == "f" and not np.isfinite(cloud.points[name][at]).all():
+            raise NotApplicable(f"an intensity of {cloud.topic} is not a finite number")
+    cloud.echoes.refuse_doubt()

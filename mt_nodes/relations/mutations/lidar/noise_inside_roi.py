@@ -18,7 +18,7 @@ from mt_nodes.data.regions import Region, load_region
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
-from mt_nodes.relations.mutations.lidar.placement import intensities, rounded, to_region
+from mt_nodes.relations.mutations.lidar.placement import intensities, rounded, to_region, write_intensity
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
     Rows,
@@ -85,7 +85,7 @@ class NoiseInsideRoi(EachCloud):
         for i, name in enumerate("xyz"):
             points[name][rows] = draw["xyz"][:, i]
         if "intensity" in draw:
-            points[cloud.intensity_field][rows] = draw["intensity"]
+            write_intensity(points, rows, draw["intensity"], np.linalg.norm(draw["xyz"], axis=1), cloud)
         write_range_fields(points, cloud, rows, np.linalg.norm(draw["xyz"], axis=1) / ranges_m(cloud, rows))
         return cloud.with_raw(raw, height=cloud.height)
 
@@ -94,7 +94,7 @@ class NoiseInsideRoi(EachCloud):
         rows = draw["rows"].astype(np.int64)
         if len(np.unique(rows)) != self.points:
             return f"{len(np.unique(rows))} returns replaced, expected {self.points}"
-        broken = proof_on_beam(old, new, rows, (old.intensity_field,))
+        broken = proof_on_beam(old, new, rows, old.echo_names)
         if broken is not None:
             return broken
         range_m = ranges_m(new, rows)

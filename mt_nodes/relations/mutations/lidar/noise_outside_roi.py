@@ -204,7 +204,7 @@ def _bytes(raw: Any) -> npt.NDArray[np.uint8]:
 
 def _changed_field(old: Cloud, new: Cloud, rows: Rows) -> str | None:
     place = {"x", "y", "z", *filter(old.single, RANGE_FIELDS), *angle_fields(old)}
-    for name in set(old.fields) - {old.intensity_field, *place}:
+    for name in set(old.fields) - {*old.echo_names, *place}:
         if old.points[name][rows].tobytes() != new.points[name][rows].tobytes():
             return f"field '{name}' of a replaced return changed"
     return None

@@ -15,7 +15,6 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.regions import Region, RegionUnavailable
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.lidar.angle_fields import write_angles
-from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale as scale_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -206,12 +205,12 @@ def shortened(rng: np.random.Generator, count: int, cloud: Cloud, space: Space) 
 
 
 def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: bool) -> Points | None:
-    """Return intensities (count,) in the field's own type, or None when the cloud has none.
+    """Return values (count,) of the field ``intensity_field`` in its own type, or None when the cloud has none.
 
-    Uniform between the frame's lowest and highest, or up to the sensor's full scale with ``full_scale``.
+    Uniform between the frame's lowest and highest, or the sensor's full scale with ``full_scale``.
 
     Raises:
-        NotApplicable: full scale is requested and the cloud's intensities fit no known scale.
+        NotApplicable: what the cloud's intensities mean is in doubt, and full scale or another field depends on it.
     """
     name = cloud.intensity_field
     if name is None:
@@ -223,8 +222,10 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
     if found is None:
         raise NotApplicable(f"no intensity of {cloud.topic} is a finite number")
     low, high = found
+    if full_scale or len(cloud.echo_names) > 1:
+        cloud.echoes.refuse_doubt()
     if full_scale:
-        return np.full(count, scale_of(low, high, kind, cloud.topic)).astype(kind)
+        return np.full(count, cloud.echoes.field(name).full_scale).astype(kind)
     drawn = (
         rng.uniform(low, high, count) if kind.kind == "f" else rng.integers(int(low), int(high), count, endpoint=True)
     )
@@ -234,14 +235,65 @@ def intensities(rng: np.random.Generator, count: int, cloud: Cloud, full_scale: 
 def write_points(
     points: Points, rows: npt.NDArray[np.int64] | slice, xyz: Floats, intensity: Points | None, cloud: Cloud
 ) -> None:
-    """Write coordinates, intensity, and range and direction fields into rows of ``points``; other fields stay."""
+    """Write coordinates, the strength of the echo, and range and direction fields into rows of ``points``.
+
+    Other fields stay, ambient light among them.
+    """
     for i, name in enumerate("xyz"):
         points[name][rows] = xyz[:, i]
     if intensity is not None:
-        points[cloud.intensity_field][rows] = intensity
+        write_intensity(points, rows, intensity, np.linalg.norm(xyz, axis=1), cloud)
     for name in filter(cloud.single, RANGE_FIELDS):
         points[name][rows] = np.linalg.norm(xyz, axis=1) * _range_unit(cloud, name)
     write_angles(points, cloud, rows)
+
+
+def write_intensity(
+    points: Points, rows: npt.NDArray[np.int64] | slice, intensity: Points, range_m: Floats, cloud: Cloud
+) -> None:
+    """Write values (n,) of ``intensity_field`` into rows, and what that echo at ranges (n,) is in other such fields."""
+    name, *others = cloud.echo_names
+    points[name][rows] = intensity
+    if others:
+        rho = cloud.echoes.field(name).convention.reflectivity(intensity, range_m)
+        for other in others:
+            points[other][rows] = cloud.echoes.field(other).values(points, rho, range_m)
+
+
+def intensity_of(cloud: Cloud, reflectivity: Floats, range_m: Floats) -> Points | None:
+    """Return the values (n,) of ``intensity_field`` of echoes as of surfaces of some reflectivity (n,) at ranges (n,).
+
+    None for a cloud without intensities.
+
+    Raises:
+        NotApplicable: what the cloud's intensities mean is in doubt.
+    """
+    if (name := cloud.intensity_field) is None:
+        return None
+    cloud.echoes.refuse_doubt()
+    return cloud.echoes.field(name).values(cloud.points, reflectivity, range_m)
+
+
+def intensity_from(
+    cloud: Cloud, rows: npt.NDArray[np.int64], range_m: Floats, share: Floats | float = 1.0
+) -> Points | None:
+    """Return the values (n,) of ``intensity_field`` of what is at other rows (n,), seen at ranges (n,) instead.
+
+    A sensor that compensates for range gives the same value. Of the power a share may be left. None for a cloud without
+    intensities.
+
+    Raises:
+        NotApplicable: what the cloud's intensities mean is in doubt, and a change depends on it.
+    """
+    if (name := cloud.intensity_field) is None:
+        return None
+    cloud.echoes.refuse_doubt()
+    field = cloud.echoes.field(name)
+    if field.convention.at_any_range and field.convention.proportional:
+        values = cloud.points[name][rows]
+        return values if isinstance(share, float) and share == 1.0 else field.as_field(cloud.points, values * share)
+    away_m = np.linalg.norm(cloud.xyz[rows].astype(np.float64), axis=1)
+    return field.values(cloud.points, field.reflectivity(cloud.points, rows, away_m) * share, range_m)
 
 
 def _columns(*columns: npt.NDArray[Any]) -> Floats:

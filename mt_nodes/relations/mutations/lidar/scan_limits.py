@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Volume
+from mt_nodes.data.firings import Firings, return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.lost_returns import (
@@ -25,7 +27,8 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import ranges_m
 from mt_nodes.relations.mutations.lidar.ring_order import in_rings
-from mt_nodes.world.scene.beams import MOST, beams_of
+from mt_nodes.world.scene.beams import MOST, MOST_ROWS
+from mt_nodes.world.scene.scan_lines import BANDS, lasers_of, scan_lines_of
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class BeamsLost(LostReturns):
     """Loses every return of some beams, given or drawn, as when lasers or receivers fail.
 
     A failed laser stays dark: the drawn ones last a whole segment, and a larger number includes those of a smaller one.
-    Rings come from :func:`mt_nodes.world.scene.beams.beams_of`: from the cloud's field, its rows, or by search.
-    Guaranteed: no return of a lost beam remains, and no other return changes.
+    Beams come from :func:`mt_nodes.world.scene.scan_lines.lasers_of`: from a field that numbers rings, channels, lines
+    or lasers, else from rows, or by search. Guaranteed: no return of a lost beam remains, and no other return changes.
     """
 
     count: int = param(4, low=1, high=MOST, neutral=1, help="beams that are lost, drawn once a segment")
@@ -43,12 +46,12 @@ class BeamsLost(LostReturns):
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Floats:
-        """Draw the order in which beams fail (256,)."""
-        return rng.random(MOST)
+        """Draw the order in which beams fail (2048,)."""
+        return rng.random(MOST_ROWS)
 
     def choose(self, cloud: Cloud, state: Any) -> Draw:
         """Choose the rings: under ``rings`` (n,)."""
-        known = beams_of(cloud).rings
+        known = lasers_of(cloud).rings
         missing = sorted(set(self.rings) - set(known.tolist()))
         if missing:
             raise NotApplicable(
@@ -61,11 +64,11 @@ class BeamsLost(LostReturns):
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Look rings up in a table."""
-        return beams_of(cloud).of_rings(draw["rings"])
+        return lasers_of(cloud).of_rings(draw["rings"])
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """1 for a point of a lost ring, by a search among them, else −1."""
-        lost, ring = draw["rings"].astype(np.int64), beams_of(cloud).ring
+        lost, ring = draw["rings"].astype(np.int64), lasers_of(cloud).ring
         nearest = lost[np.minimum(np.searchsorted(lost, ring), len(lost) - 1)]
         return np.where(nearest == ring, 1.0, -1.0)
 
@@ -75,8 +78,8 @@ class VerticalResolutionReduced(LostReturns):
     """Keeps the returns of every k-th beam, counted from the lowest elevation up.
 
     A 64-beam sensor becomes one of 32 or 16 beams with the same field of view. Rings are found and sorted by elevation
-    by :func:`mt_nodes.world.scene.beams.beams_of`. Guaranteed: every k-th ring is complete, and no other ring has a
-    return.
+    by :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`; a scan without rings is cut into bands of elevation as
+    high as its returns are apart. Guaranteed: every k-th ring is complete, and no other ring has a return.
     """
 
     keep_every: int = param(2, low=2, high=64, neutral=2, help="one beam of so many is kept")
@@ -88,12 +91,12 @@ class VerticalResolutionReduced(LostReturns):
 
     def lost(self, cloud: Cloud, draw: Draw) -> Mask:
         """Look rings up in a table; a return of unknown ring is lost, too."""
-        beams = beams_of(cloud)
+        beams = scan_lines_of(cloud)
         return ~beams.of_rings(beams.upward[self.first :: self.keep_every])
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for a ring at a multiple of k from the first one, by counting lower ones, else 1."""
-        beams = beams_of(cloud)
+        beams = scan_lines_of(cloud)
         one, other = beams.elevations_rad[:, None], beams.elevations_rad[None, :]
         # Of two rings at one elevation the one with the lower number counts as lower: K x K, earlier columns.
         lower = ((other < one) | np.tril(other == one, -1)).sum(axis=1) - self.first
@@ -107,9 +110,12 @@ class DensityDecreased(LostReturns):
 
     A spinning sensor at k times the rate, or with 1 / k of the firings, has this resolution (Velodyne VLP-16: 0.1
     degrees at 5 Hz, 0.4 at 20 Hz); the vertical resolution stays. Rings come from
-    :func:`mt_nodes.world.scene.beams.beams_of`; returns of unknown ring are thinned as one ring.
+    :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`; returns of unknown ring are thinned as one ring. In a scan
+    without rings every k-th return, by azimuth, of each band of elevation remains: one in k of the neighbours in angle.
 
-    Guaranteed: exactly every k-th return of each ring remains, byte for byte.
+    Of a sensor in dual-return mode, firings are thinned, each with all its returns.
+
+    Guaranteed: exactly every k-th return (or firing) of each ring remains, byte for byte.
     """
 
     keep_every: int = param(2, low=2, high=100, neutral=2, help="one return of so many is kept in each ring")
@@ -123,18 +129,34 @@ class DensityDecreased(LostReturns):
         """Number the returns of each ring, all rings at once."""
         rows, begins = in_rings(cloud)
         length = np.diff(begins, append=len(rows))
+        firings = return_pairs(cloud)
+        if firings.dual:
+            rows, length = _without_others(rows, length, firings)
+            begins = np.cumsum(length) - length
         number = (np.arange(len(rows), dtype=np.int32) - np.repeat(begins, length)).astype(np.uint32)
         lost = np.zeros(len(cloud), dtype=bool)
         lost[rows] = number % np.uint32(self.keep_every) != self.first
-        return lost
+        return lost[firings.head] if firings.dual else lost
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for every k-th return of a ring, else 1: ring by ring."""
-        place, known = beams_of(cloud).place, ~empty_returns(cloud)
+        lines, known, firings = scan_lines_of(cloud), ~empty_returns(cloud), return_pairs(cloud)
         excess = np.ones(len(cloud))
-        for ring in range(-1, int(place.max()) + 1):
-            excess[np.flatnonzero((place == ring) & known)[self.first :: self.keep_every]] = -1.0
-        return excess
+        for line in range(-1, int(lines.place.max()) + 1):
+            rows = np.flatnonzero((lines.place == line) & known)
+            if lines.source == BANDS:
+                rows = rows[np.argsort(lines.azimuth_rad[rows], kind="stable")]
+            excess[rows[firings.head[rows] == rows][self.first :: self.keep_every]] = -1.0
+        return excess[firings.head] if firings.dual else excess
+
+
+def _without_others(
+    rows: npt.NDArray[np.int32], length: npt.NDArray[Any], firings: Firings
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Return the rows (k,) that stand for firings, line by line, and how many each line has (lines,)."""
+    heads = firings.head[rows] == rows
+    line = np.repeat(np.arange(len(length)), length)
+    return rows[heads], np.bincount(line[heads], minlength=len(length))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Volume
+from mt_nodes.data.intensity.echo_fields import write_values
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.intensity_scale import full_scale
+from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change
 from mt_nodes.relations.mutations.lidar.lost_returns import (
     Floats,
     LostReturns,
@@ -22,8 +23,9 @@ from mt_nodes.relations.mutations.lidar.lost_returns import (
     cloud_offset_rad,
     sector,
 )
-from mt_nodes.relations.mutations.lidar.placement import finite_range
-from mt_nodes.relations.mutations.lidar.rays import ranges_m
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.mutations.lidar.rays import At, ranges_m
+from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
 
 #: A target of this reflectivity is just detected at the sensor's full range (V. Kilic et al., LISA, 2021).
 _REFERENCE_REFLECTIVITY = 0.9
@@ -36,8 +38,9 @@ class SectorBlocked(LostReturns):
     With ``attenuation`` 1 all of them. With less, a share a of the light is lost on the way out and again on the way
     back, so that intensities fall by (1 − a)², and a return is lost when (1 − a)² ρ < 0.9 (R / R_max)²: the received
     power goes with ρ / R², and a target of 90 % is just seen at R_max (noise floor of LISA: V. Kilic et al., Lidar
-    Light Scattering Augmentation, 2021). ρ is the intensity over its full scale. Guaranteed: outside the sector, no
-    byte changes; inside, exactly the returns below the floor are lost. Effects: the sector is occluded.
+    Light Scattering Augmentation, 2021). ρ is what the intensity says (:mod:`mt_nodes.data.intensity`).
+    Guaranteed: outside the sector, no byte changes; inside, exactly the returns below the floor are lost. Effects: the
+    sector is occluded.
     """
 
     centre_deg: float = param(
@@ -69,25 +72,27 @@ class SectorBlocked(LostReturns):
 
     def weakened(self, cloud: Cloud) -> Cloud:
         """Scale the intensities of the sector."""
-        name = cloud.intensity_field
-        if self.attenuation == 1.0 or name is None:
+        if self.attenuation == 1.0 or not cloud.echo_names:
             return cloud
         raw, rows = cloud.raw.copy(), np.flatnonzero(self._inside(cloud))
-        field = raw.view(cloud.points.dtype)[name]
-        field[rows] = field[rows] * self._passing
+        share, range_m = np.full(len(rows), np.float32(self._passing)), ranges_m(cloud, rows)
+        write_values(raw.view(cloud.points.dtype), rows, cloud.echoes.weakened(cloud.points, rows, share, range_m))
         return cloud.with_raw(raw, height=cloud.height)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Prove the loss, and that the sector's intensities fell by the law, rounded down at most."""
+        """Prove the loss, and that the sector's intensities, and they alone, fell by the law."""
         broken = super().prove_cloud(bundle, old, new, draw)
-        name = old.intensity_field
-        if broken is not None or self.attenuation == 1.0 or name is None:
+        if broken is not None or self.attenuation == 1.0 or not old.echo_names:
             return broken
-        before, after = (float(cloud.points[name].astype(np.float64).sum()) for cloud in (old, self.weakened(old)))
-        inside = cloud_offset_rad(old, np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2.0)
-        fall = (1.0 - self._passing) * float(old.points[name][inside].astype(np.float64).sum())
-        rounding = float(inside.sum()) if old.points.dtype[name].kind in "iu" else 1e-3 * (abs(before) + 1.0)
-        return None if abs(before - after - fall) <= rounding else "the sector's intensities fell by another share"
+        weak = self.weakened(old)
+        inside = cloud_offset_rad(old, np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2.0) - self.tolerance
+        rows = np.flatnonzero(inside & ~empty_returns(old))
+        range_m, fall_db = ranges_m(old, rows), 20.0 * np.log10(1.0 - self.attenuation)
+        for field in old.echoes.fields:
+            expected = field.convention.decibels(old.points[field.name][rows], range_m) + fall_db
+            if off_strength(field, weak.points, rows, expected, range_m).any():
+                return f"the sector's values of '{field.name}' fell by another share"
+        return proof_of_change(old, weak, np.flatnonzero(self._inside(old)), old.echo_names)
 
     def hidden(self, cloud: Cloud) -> tuple[Volume, ...]:
         """The sector."""
@@ -102,10 +107,7 @@ class SectorBlocked(LostReturns):
             bearing_offset_rad(azimuth_rad(cloud), np.radians(self.centre_deg)) <= np.radians(self.width_deg / 2)
         )
 
-    def _reflectivity(self, cloud: Cloud, rows: np.ndarray[tuple[int], np.dtype[np.int64]] | slice) -> Floats:
-        name = cloud.intensity_field
-        found = None if name is None else finite_range(cloud.points[name])
-        if name is None or found is None:
+    def _reflectivity(self, cloud: Cloud, at: At) -> Floats:
+        if not cloud.echo_names:
             raise NotApplicable(f"{cloud.topic} has no intensities, which partial attenuation needs")
-        scale = full_scale(*found, cloud.points.dtype[name], cloud.topic)
-        return np.asarray(cloud.points[name][rows].astype(np.float64) / scale)
+        return np.asarray(cloud.echoes.reflectivity(cloud.points, at, ranges_m(cloud, at)), np.float64)

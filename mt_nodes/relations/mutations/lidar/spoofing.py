@@ -15,7 +15,7 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.drawn_returns import as_mask, rows_of
+from mt_nodes.relations.mutations.lidar.drawn_returns import rows_of
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
 from mt_nodes.relations.mutations.lidar.lost_returns import (
     azimuth_rad,
@@ -240,13 +240,16 @@ class SectorSpoofed(EachCloud):
         aside = cloud_offset_rad(old, self._centre)
         if (aside[rows] > self._half).any():
             return "a return outside of the sector was replaced"
-        known = ~empty_returns(old) & (aside <= self._half - 2.0 * _EDGE_RAD)
+        known = ~empty_returns(old)
         if self.reported == "near":
             known &= ranges_m(old, slice(None)) > self.least_m
-            if (ranges_m(new, rows) > self.least_m * (1.0 + 1e-5)).any():
-                return f"a false return is beyond {self.least_m:g} m"
-        left, asked = int((known & ~as_mask(old, rows)).sum()), (1.0 - self.share) * len(rows) / self.share
-        return f"{left} returns of the sector stayed, expected {asked:.0f}" if left > asked + 1.0 else None
+            far = ranges_m(new, rows)
+            if (far > self.least_m * (1.0 + 1e-5)).any() or (np.abs(far / self.least_m - draw["share"]) > 1e-5).any():
+                return f"a false return is beyond {self.least_m:g} m, or not where it was drawn"
+        # A return right at the edge counts as inside or not: rounding decides.
+        surely, at_most = (int((known & (aside <= self._half - edge)).sum()) for edge in (2.0 * _EDGE_RAD, 0.0))
+        low, high = (max(1, round(self.share * count)) for count in (surely, at_most))
+        return None if low <= len(rows) <= high else f"{len(rows)} returns were replaced, expected {low} to {high}"
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the sector."""

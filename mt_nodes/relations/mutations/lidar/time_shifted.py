@@ -51,7 +51,7 @@ class TimeShifted(Mutation):
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Move the stamp of every cloud."""
-        clouds = [replace(c, stamp_ns=c.stamp_ns + self._offset_ns) for c in bundle.clouds]
+        clouds = [replace(c, stamp_ns=c.stamp_ns + self._offset_ns).read_as(c.reading) for c in bundle.clouds]
         shifted = bundle.with_clouds(clouds)
         if _leads(bundle):
             shifted = replace(shifted, stamp_ns=bundle.stamp_ns + self._offset_ns)

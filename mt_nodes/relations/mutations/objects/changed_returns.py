@@ -159,7 +159,7 @@ def _only_changed(old: Cloud, new: Cloud, before: Rows, after: Rows, rows: Rows,
         if (new.points[bright][after[dims]] > old.points[bright][before[dims]]).any():
             return "a return became brighter behind glass"
     place = (*"xyz", *filter(old.single, RANGE_FIELDS), *angle_fields(old))
-    fields = [name for name in (*place, old.intensity_field) if name]
+    fields = [*place, *old.echo_names]
     may = np.zeros(len(old), dtype=bool)
     may[rows] = True
     for start in range(0, len(before), _PIECE):

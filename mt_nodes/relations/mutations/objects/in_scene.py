@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.data.effects import Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, intensity_scale, reflectivities
-from mt_nodes.relations.mutations.lidar.placement import intensities, rounded
+from mt_nodes.relations.mutations.joint.attenuation import Receiver, reflectivities
+from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
+from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
 from mt_nodes.world.scene.enclosed_rays import enclosing_m
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
@@ -30,7 +30,10 @@ Floats = npt.NDArray[np.float64]
 SURROUNDINGS_M = 3.0
 #: Range noise is cut at so many standard deviations, so that the proof has a bound.
 CUT = 3.0
-_SURFACE_M = 1e-3
+SURFACE_M = 1e-3
+#: Nearer echoes are no stronger: the spot is out of focus, and the laser's power is turned down (the HDL-64E has eight
+#: levels of it, by its manual). Fitted, with the transmission of glass, to interiors of recorded cars.
+FOCUS_M = 15.0
 #: Standard deviation of the logarithm of what comes back through glass: tint, dirt and trim differ from place to place.
 #: Fitted, with the transmission of glass, to the windows of recorded cars.
 GLASS_SPREAD = 1.0
@@ -48,7 +51,8 @@ class Sensor:
     ``max_range_m``; at range R it is ``sensitivity * (R / max_range_m)**2``, because the power of an echo falls with
     the square of the range. An echo of s thresholds is detected with probability ``Φ(TNR (s - 1))``: the receiver's
     noise is normal and 1 / TNR of the threshold (R. D. Richmond, S. C. Cain, "Direct-Detection LADAR Systems", SPIE,
-    2010). 0.58 at 120 m is 0.1 at 50 m, the range of pavement in the data sheet of Velodyne's HDL-64E.
+    2010). 0.2 at 120 m fits the recorded HDL-64E: its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the
+    data sheet promises 0.1 at 50 m. Nearer than :data:`FOCUS_M` echoes get no stronger.
     """
 
     sigma_m: float
@@ -57,7 +61,7 @@ class Sensor:
 
     def signal(self, brightness: Floats, range_m: Floats) -> Floats:
         """Return the echoes (n,) in multiples of the threshold."""
-        return Receiver(self.max_range_m, 0.0, self.sensitivity).signal(brightness, range_m)
+        return Receiver(self.max_range_m, FOCUS_M, self.sensitivity).signal(brightness, range_m)
 
     def probability_through_glass(self, signal: Floats, range_m: Floats) -> Floats:
         """Return the same for echoes through glass, whose strength is lognormal around ``signal`` (n,)."""
@@ -176,13 +180,13 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
         "new_rows": smallest(silent.rows[echo]),
         "new_xyz": rounded(cloud, look.direction[echo] * silent_m[:, None]).astype(cloud.xyz.dtype),
     }
-    if cloud.intensity_field is not None:
-        draw["intensity"] = _intensity(rng, cloud, echoes.brightness[detected])
-        draw["new_intensity"] = _intensity(rng, cloud, silent_echoes.brightness[echo])
+    if (intensity := intensity_of(cloud, echoes.brightness[detected], range_m)) is not None:
+        draw["intensity"] = intensity
+        draw["new_intensity"] = intensity_of(cloud, silent_echoes.brightness[echo], silent_m)
         rows = hits.rows[dimmed]
         draw["dimmed"] = smallest(rows)
-        draw["dimmed_intensity"] = _scaled(cloud.points[cloud.intensity_field][rows], hits.transmission[dimmed] ** 4)
-    return draw
+        draw["dimmed_intensity"] = intensity_from(cloud, rows, hits.own_m[dimmed], hits.transmission[dimmed] ** 4)
+    return one_echo_a_firing(cloud, draw)
 
 
 def _beyond_glass(cloud: Cloud, hits: Hits, sensor: Sensor) -> _Echoes:
@@ -192,7 +196,8 @@ def _beyond_glass(cloud: Cloud, hits: Hits, sensor: Sensor) -> _Echoes:
     bright = np.zeros(len(share))
     if len(through):
         rows = hits.rows[through]
-        bright[through] = share[through] * reflectivities(cloud, rows, intensity_scale(cloud, rows), _UNKNOWN)
+        range_m = hits.own_m[through].astype(np.float32)
+        bright[through] = share[through] * reflectivities(cloud, rows, range_m, _UNKNOWN)
     signal = sensor.signal(bright, hits.own_m)
     return _Echoes(hits.own_m, bright, signal, sensor.probability_through_glass(signal, hits.own_m))
 
@@ -214,9 +219,9 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: M
     if broken is not None:
         return broken
     off = body.off_surface_m(drawn, pose)
-    if not (off <= CUT * sensor.sigma_m + _SURFACE_M).all():
+    if not (off <= CUT * sensor.sigma_m + SURFACE_M).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
-    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + _SURFACE_M)
+    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + SURFACE_M)
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
 
 
@@ -232,19 +237,3 @@ def shadow_of(body: RaycastBody, pose: Matrix, to_ego: Matrix, frame_id: str, to
     low, high = body.low_m, body.high_m
     corners = np.array([[x, y, 0.0] for x in (low[0], high[0]) for y in (low[1], high[1])])
     return shadow(move(pose, corners)[:, :2], to_ego[:2, 3], frame_id, to_m)
-
-
-def _intensity(rng: np.random.Generator, cloud: Cloud, brightness: Floats) -> npt.NDArray[Any]:
-    """Return intensities (n,) in the cloud's own scale and type: full scale times brightness, compensated for range.
-
-    This is Velodyne's calibrated intensity: a diffuse surface has the value of its reflectivity at any range.
-    """
-    scale = intensities(rng, len(brightness), cloud, full_scale=True)
-    if scale is None:
-        raise NotApplicable(f"{cloud.topic} has no intensity")
-    return _scaled(scale, np.minimum(brightness, 1.0))
-
-
-def _scaled(values: npt.NDArray[Any], share: Floats) -> npt.NDArray[Any]:
-    scaled = values * share
-    return scaled.astype(values.dtype) if values.dtype.kind == "f" else np.rint(scaled).astype(values.dtype)

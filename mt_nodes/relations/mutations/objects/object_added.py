@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,9 +15,11 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
+from mt_nodes.relations.mutations.objects.in_radar import RadarObject, draw_object, proof_of_object, with_object_in
 from mt_nodes.relations.mutations.objects.in_scene import (
     SURROUNDINGS_M,
     ObjectVisibility,
@@ -29,24 +32,39 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     surroundings,
     volume_of,
 )
+from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
+from mt_nodes.relations.mutations.objects.world_place import (
+    ACROSS,
+    ALONG,
+    STANDS,
+    Floats,
+    WorldPlace,
+    by_use,
+    heading,
+    is_in_ego,
+    velocity_of,
+)
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.world.scene.placement_solver import (
+    Footprint,
+    NoRoom,
+    Place,
+    Wish,
+    ground_plane,
+    solve,
+    stand,
+    stand_on,
+    upright,
+)
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-_TRIES = 64
+#: More free space than asked for, with which a place is preferred: more of what stands there shows from nearer by.
+_SPARE_M = 1.0
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
-
-
-@dataclass(frozen=True)
-class CandidatePoses:
-    """Candidate poses (4, 4) of an object in a frame at an instant, in order of preference."""
-
-    poses: tuple[Matrix, ...]
-    stamp_ns: int
 
 
 @dataclass(frozen=True)
@@ -54,13 +72,15 @@ class ObjectAdded(CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
-    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
-    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
-    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+    hit, with range noise and the intensity of its material at that incidence (:mod:`mt_nodes.world.scene.materials`)
+    in the cloud's scale, or is lost where that echo is too weak for its range and the receiver's noise. Glass lets
+    light pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats
+    in front of an occluder; rays that miss stay byte for byte.
 
-    The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around,
-    mostly in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is
-    no follow-up.
+    Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
+    in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
+    odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
+    ego's motion unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is at that time.
     Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
@@ -94,16 +114,20 @@ class ObjectAdded(CloudAndPictureChange):
     yaw_rad: float | None = param(
         None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
     )
-    frame_id: str = param("base_link", help="frame it stands still in: a fixed one, or the ego's to go along with it")
+    frame_id: str = param(
+        "", help="frame it stands still in; empty: the world, by the ego's motion; the ego's own: goes along with it"
+    )
+    moves: str = param(STANDS, choices=(STANDS, ALONG, ACROSS), help="not at all, along the ego's way, or across it")
+    speed_mps: float = param(
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="of what moves; along: below 0 towards the ego"
+    )
     closing_mps: float = param(
-        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x of frame_id"
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x, as at first"
     )
     clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
-    places: int = param(
-        32, low=1, high=64, aspect="fixed", help="how many to keep in reserve for when the first is taken; 1: none"
-    )
+    places: int = param(64, low=1, high=64, aspect="fixed", help="how many to try when the episode begins")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     range_sigma_m: float = param(
         0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
@@ -111,7 +135,7 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
@@ -122,6 +146,9 @@ class ObjectAdded(CloudAndPictureChange):
             low, high = getattr(self, name)
             if low > high:
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
+        if (self.moves == STANDS) != (self.speed_mps == 0.0):
+            got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
+            raise UsageError(f"{got}, expected 'along' or 'across' with a speed, or 'stands' with none")
         if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
             known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
             raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
@@ -152,8 +179,13 @@ class ObjectAdded(CloudAndPictureChange):
     def _sensor(self) -> Sensor:
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
+    @property
+    def needs_motion(self) -> bool:
+        """Whether it is fixed in the world."""
+        return not self.frame_id
+
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Choose the candidate places of an episode; the first is free in its first cloud.
+        """Choose the place of an episode; it is free in its first cloud.
 
         Raises:
             NotApplicable: there is no free ground as requested.
@@ -161,18 +193,39 @@ class ObjectAdded(CloudAndPictureChange):
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
         wish = Wish(self.where, self.range_m, self.bearing_rad, self.yaw_rad)
-        drawn = [wish.place(rng) for _ in range(_TRIES)]
-        first, _ = solve(drawn, partial(self._stand, bundle), self._what)
-        ego_to_frame = np.linalg.inv(self._from_frame(bundle))
-        chosen = (drawn[first:] + drawn[:first])[: self.places]
-        return CandidatePoses(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
+        drawn = [wish.place(rng) for _ in range(self.places)]
+        if self.yaw_rad is None:
+            drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
+        velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
+        order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
+        chosen = list(order)[self._choose(bundle, [drawn[i] for i in order])]
+        pose, velocity = upright(drawn[chosen]), velocities[chosen]
+        return WorldPlace.begin(bundle, pose, velocity, self.frame_id, self.ego_frame_id)
+
+    def _choose(self, bundle: Bundle, places: Sequence[Place]) -> int:
+        """Return the number of the first place that is free, if any with room to spare, as it is to stay so.
+
+        Raises:
+            NotApplicable: none is free.
+        """
+        if not self.frame_id:
+            with suppress(NotApplicable):
+                return solve(places, partial(self._stand_with_room, bundle), self._what)[0]
+        return solve(places, partial(self._stand, bundle), self._what)[0]
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
-        if cloud is not bundle.clouds[0]:
-            look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
-        return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+        velocity, to_cloud = self._velocity(bundle, state), self._to_cloud(bundle, cloud)
+        moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
+        if cloud is not bundle.clouds[0] or moves:
+            look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
+        draw: Draw = {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+        if moves:
+            draw["velocity_mps"] = velocity
+        if self.needs_motion:
+            draw["ego_motion"] = "unknown" if bundle.motion is None else bundle.motion.source
+        return draw
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle."""
@@ -184,8 +237,42 @@ class ObjectAdded(CloudAndPictureChange):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
-        pose = self._to_cloud(bundle, old) @ draw["pose"]
+        to_cloud = self._to_cloud(bundle, old)
+        pose = to_cloud @ draw["pose"]
+        if "velocity_mps" in draw:
+            velocity = to_cloud[:3, :3] @ draw["velocity_mps"]
+            return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
+
+    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
+        """Draw its detections; ``state`` is the pose."""
+        return {"pose": state, **draw_object(rng, bundle, radar, self._before(bundle, radar, state))}
+
+    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
+        """Add its detections."""
+        return with_object_in(radar, self._before(bundle, radar, draw["pose"]), draw)
+
+    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
+        """Check their places and range rates, and what is lost behind it."""
+        return proof_of_object(old, new, self._before(bundle, old, draw["pose"]), draw)
+
+    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
+        """Report what it hides from each radar."""
+        of = [radar for radar in bundle.radars if radar.topic in changed]
+        hidden = (
+            shadow_of(self.body, draws[r.topic]["pose"], self._to_ego(bundle, r), self.ego_frame_id, self.max_range_m)
+            for r in of
+        )
+        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
+        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
+        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
+
+    def _before(self, bundle: Bundle, radar: Radar, pose: Matrix) -> RadarObject:
+        """Return it as a radar meets it: it goes along with the ego, or stands on the ground."""
+        to_radar = self._to_cloud(bundle, radar)
+        along = self.frame_id == self.ego_frame_id
+        closing = to_radar[:2, 0] * -self.closing_mps if along else None
+        return RadarObject(self.body, to_radar @ pose, self.label, closing)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
@@ -214,33 +301,50 @@ class ObjectAdded(CloudAndPictureChange):
         low, high = self.range_m
         return f"'{self.kind}' {where} at {low:g} to {high:g} m"
 
-    def _places(self, bundle: Bundle, standing: CandidatePoses) -> list[Place]:
-        """Return the current places of the episode's candidates, in the ego's frame."""
-        closed_m = self.closing_mps * (bundle.stamp_ns - standing.stamp_ns) * 1e-9
-        nearer = np.eye(4)
-        nearer[0, 3] = -closed_m
-        poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
-        return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
+    def _placement(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose and visibility at the place of the episode."""
+        place = standing.place(bundle, self.ego_frame_id)
+        try:
+            return self._stand(bundle, place, known=not self.frame_id)
+        except NoRoom as reason:
+            away_m = float(np.hypot(place[0], place[1]))
+            raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
 
-    def _placement(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose and visibility at the first free place of the episode."""
-        return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
+    def _velocity(self, bundle: Bundle, standing: WorldPlace) -> Floats:
+        """Return the velocity (3,) over ground along the ego's axes; zero for what is not fixed in the world."""
+        if self.frame_id or not standing.velocity_mps.any():
+            return np.zeros(3)
+        return standing.velocity_in(bundle, self.ego_frame_id)
 
-    def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom."""
+    def _stand_with_room(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
+        """Do as :meth:`_stand`, but with more free space around."""
+        stand(self._near(bundle, place), self._footprint, place, self.clearance_m + _SPARE_M)
+        return self._stand(bundle, place)
+
+    def _near(self, bundle: Bundle, place: Place) -> Floats:
+        """Return the points (n, 3) of the first cloud around a place, in the ego's frame."""
+        cloud, reach = bundle.known_clouds[0], self._footprint.radius_m + self.clearance_m + _SPARE_M + SURROUNDINGS_M
+        return surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)[1]
+
+    def _stand(self, bundle: Bundle, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom.
+
+        Where the ground is ``known`` from an earlier bundle, a few points of it around the place are enough.
+        """
         cloud, footprint = bundle.known_clouds[0], self._footprint
-        reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
-        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
-        pose = stand(points, footprint, place, self.clearance_m)
+        if is_in_ego(place, footprint.half_m, footprint.center_m):
+            raise NoRoom("in the ego's own place")
+        points = self._near(bundle, place)
+        if known:
+            pose = stand_on(points, footprint, place, self.clearance_m, ground_plane(points, place[:2]))
+        else:
+            pose = stand(points, footprint, place, self.clearance_m)
         look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
         if look.expected(self._sensor) < self.least_points:
             raise NoRoom(f"with fewer than {self.least_points} returns from it")
         if look.share < self.least_visible:
             raise NoRoom("hidden")
         return pose, look
-
-    def _from_frame(self, bundle: Bundle) -> Matrix:
-        return ego_from(bundle, self.frame_id, self.ego_frame_id, "object_added")
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)

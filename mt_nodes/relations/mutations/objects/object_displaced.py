@@ -98,7 +98,7 @@ class ObjectDisplaced(EachCloud):
         far = ranges_m(new, rows)
         by, slack = far - ranges_m(old, rows), _EDGE_M + rounding_m(old, far)
         wrong = (by < min(self.behind_m) - slack) | (by > max(self.behind_m) + slack)
-        wrong |= far > self.max_range_m + slack
+        wrong |= (far > self.max_range_m + slack) | (np.abs(by - draw["behind_m"]) > slack)
         return f"{int(wrong.sum())} of {len(rows)} returns moved by another distance" if wrong.any() else None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:

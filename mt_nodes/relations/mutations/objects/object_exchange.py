@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.rays import refuse_whole_numbers
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points, rows_of, source_rows
 from mt_nodes.relations.mutations.objects.object_removed import Floats, ObjectRemoved, Rows, standing_within
-from mt_nodes.world.scene.beams import keep_beams
+from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
 from mt_nodes.world.scene.nearest_object import AROUND_M, Search
+from mt_nodes.world.scene.scan_lines import keep_lines
 
 #: Lengths and heights in metres of the visible part of an object. A person's are those of walkers, from children to the
 #: tallest; a car may show its rear alone, which is at least 1.2 m wide. Both are deliberately wide: assumed.
@@ -35,20 +35,6 @@ class Rectangle:
     center_m: tuple[float, float]
     yaw_rad: float
     half_m: tuple[float, float]
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectExchange:
-    """An object and its replacement.
-
-    Attributes:
-        draw: its ``outline_m`` and ``plane`` as from :meth:`ObjectRemoved.things`, and the replacement.
-        rows: (n,) its returns in the first cloud. known: other results for that cloud that are used again.
-    """
-
-    draw: Draw
-    rows: Rows
-    known: Any = None
 
 
 @dataclass(frozen=True)
@@ -94,16 +80,14 @@ class ObjectExchanged(ObjectRemoved):
         """Report the new object and what it hides."""
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud; the exchange is chosen once, after the first cloud passed the plausibility check."""
+        """Draw for every cloud and every picture."""
         for cloud in bundle.clouds:
             refuse_whole_numbers(cloud)
-        return super().draw(rng, bundle, cache(partial(self.choose, bundle, state)))
+        return super().draw(rng, bundle, state)
 
-    def draw_cloud(
-        self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Callable[[], ObjectExchange]
-    ) -> Draw:
+    def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Remove the object, and measure its replacement."""
-        choice = state()
+        choice: ObjectExchange = state()
         outline, plane = choice.draw["outline_m"], choice.draw["plane"]
         rows, known = choice.rows, choice.known
         if cloud is not bundle.clouds[0]:
@@ -130,14 +114,14 @@ class ObjectExchanged(ObjectRemoved):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed and what was added."""
         placed = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
-        effects = self.describe_removal(draws).merged(self.describe_addition(bundle, draws[bundle.clouds[0].topic]))
+        effects = self.describe_removal(draws).merged(self.describe_addition(bundle, next(iter(draws.values()))))
         count = float(sum(map(len, placed.values())))
         return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=placed)
 
     def _left(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Return the cloud without the object, on its original beams."""
         left = super().change_cloud(bundle, cloud, draw)
-        keep_beams(left, cloud, _removed_rows(cloud, draw))
+        keep_lines(left, cloud, _removed_rows(cloud, draw))
         return left
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
@@ -12,25 +12,31 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.effects import Effects, ImageBox, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.placement import rounded
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.lidar.placement import intensity_from, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
+from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
 from mt_nodes.relations.mutations.objects.object_exchange import (
-    ObjectExchange,
     ObjectExchanged,
     Rectangle,
     left_rows,
     rectangle,
 )
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
+from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
+from mt_nodes.relations.mutations.objects.removal_in_pictures import returns_of, standing_object
 from mt_nodes.relations.mutations.objects.turned_view import TurnedRays, TurnedView
+from mt_nodes.world.camera.cutout import carried, moved_object, why_not_carried
+from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand
 from mt_nodes.world.scene.returns import lengths, places, within_cone
 from mt_nodes.world.scene.shadow import shadow
@@ -109,6 +115,11 @@ class ObjectMoved(ObjectExchanged):
     height to within 0.15 m, so that the object stands on it, and free space around. Of the nearest four objects the
     first with such a place, mostly visible, is moved.
 
+    In pictures it is removed as in ``object_removed`` and shown in its new place: cut out and carried along the same
+    circle, before what is farther and behind what is nearer, with its shadow, which keeps its direction. An object that
+    is hidden in part, or cut off by the picture's edge, is skipped, and so is a place where the camera would see
+    another side of it (by more than 6 degrees) or its light would come from elsewhere (by more than 45).
+
     Guaranteed: as for ``object_removed``; in addition, each new return is on a ray of the sensor and corresponds to one
     of the object's own, rotated; none remains behind the object on a ray through it; nothing else changes.
     """
@@ -131,12 +142,65 @@ class ObjectMoved(ObjectExchanged):
         return np.asarray(rng.uniform(*self.shift_m, _TRIES) * rng.choice([-1.0, 1.0], _TRIES))
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
-        """Choose the first object that has room at one of the shifts."""
-        cloud = bundle.clouds[0]
+        """Choose the first object that has room at one of the shifts, and that pictures can show there."""
+        cloud = bundle.known_clouds[0]
         found = islice(self.things(bundle), _THINGS)
         things = (Thing(cloud, self.to_ego(bundle, cloud), *thing) for thing in found)
         choices = ((thing, shift) for thing in things for shift in state.tolist())
-        return solve(choices, self._stand, "the moved thing")[1]
+        stand = partial(self._stand_in_sight, bundle) if self.changes_pictures(bundle) else self._stand
+        return solve(choices, stand, "the moved thing")[1]
+
+    def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
+        """Return a picture without the object in its old place and with it in its new one; None if it shows neither.
+
+        Raises:
+            NotApplicable: it cannot be removed cleanly, or not be shown in its new place.
+        """
+        removal, motion = self.removal(view, exchange), self._in_camera(view, exchange.draw)
+        if removal is None:
+            self._refuse_sudden(view, exchange, motion)
+            return None
+        thing, without = removal.thing, removal.pixels(view.picture)
+        depth = depth_of(view.bundle, view.image, thing.camera)
+        if moved_object(thing, motion).in_picture.any() and (
+            reason := why_not_carried(thing, removal.silhouette, motion)
+        ):
+            raise NotApplicable(f"{view.image.topic}: the object cannot be shown in its new place: {reason}")
+        new = carried(thing, removal.silhouette, view.picture, without, motion, depth)
+        if new is None:
+            return PictureChange(without, removal)
+        return PictureChange(new.pixels, removal, ImageBox(view.image.topic, new.box_px, new.visible))
+
+    def affected(self, view: View, draw: Draw) -> Mask:
+        """Return where the old place, or the new one, may show."""
+        return super().affected(view, draw) | self.new_object(view, draw)
+
+    def new_object(self, view: View, draw: Draw) -> Mask:
+        """Return where (H, W) the object may be visible in its new place."""
+        return self._region(view, draw, self._in_ego(view.bundle, float(draw["turn_rad"])))
+
+    def _stand_in_sight(self, bundle: Bundle, choice: tuple[Thing, float]) -> ObjectExchange:
+        return self.refuse_unclean(bundle, self._stand(choice))
+
+    def _in_ego(self, bundle: Bundle, turn_rad: float) -> Matrix:
+        """Return the object's motion (4, 4) in the ego's frame."""
+        to_ego = self.to_ego(bundle, bundle.known_clouds[0])
+        return np.asarray(to_ego @ _about_z(turn_rad) @ np.linalg.inv(to_ego))
+
+    def _in_camera(self, view: View, draw: Draw) -> Matrix:
+        to_camera = camera_from(view, self.ego_frame_id)
+        return np.asarray(to_camera @ self._in_ego(view.bundle, float(draw["turn_rad"])) @ np.linalg.inv(to_camera))
+
+    def _refuse_sudden(self, view: View, exchange: ObjectExchange, motion: Matrix) -> None:
+        """Refuse an object that comes into a picture which does not show it yet.
+
+        Raises:
+            NotApplicable: the picture would have to show what it never did.
+        """
+        returns = returns_of(view.bundle, self.standing_rows(view.bundle, exchange.body))
+        thing = moved_object(standing_object(view, exchange.body, returns, self.ego_frame_id), motion)
+        if thing.in_picture.any():
+            raise NotApplicable(f"{view.image.topic}: does not show the object that would come into its sight")
 
     def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
@@ -157,10 +221,14 @@ class ObjectMoved(ObjectExchanged):
             "new_rows": smallest(silent.rows[new]),
             "new_xyz": rounded(left, silent.direction[new] * more.range_m[new, None]).astype(left.xyz.dtype),
         }
-        if old.intensity_field is None:
+        intensity = intensity_from(old, visible.row[hit], visible.range_m[hit])
+        if intensity is None:
             return addition
-        values = old.points[old.intensity_field]
-        return {**addition, "intensity": values[visible.row[hit]], "new_intensity": values[more.row[new]]}
+        return {
+            **addition,
+            "intensity": intensity,
+            "new_intensity": intensity_from(old, more.row[new], more.range_m[new]),
+        }
 
     def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Rotate the new returns back, and compare them with the original ones."""
@@ -178,7 +246,7 @@ class ObjectMoved(ObjectExchanged):
 
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's new place and what it hides."""
-        cloud = bundle.clouds[0]
+        cloud = bundle.known_clouds[0]
         thing = Thing(cloud, self.to_ego(bundle, cloud), draw["outline_m"], draw["plane"])
         (x, y, yaw), ground = thing.turned(float(draw["turn_rad"]))
         height = float(draw["height_m"])
@@ -186,7 +254,7 @@ class ObjectMoved(ObjectExchanged):
         c, s = np.cos(yaw), np.sin(yaw)
         corners = np.array([[i * length, j * width] for i in (-0.5, 0.5) for j in (-0.5, 0.5)])
         corners = corners @ np.array([[c, s], [-s, c]]) + (x, y)
-        sensors = (self.to_ego(bundle, cloud)[:2, 3] for cloud in bundle.clouds)
+        sensors = (self.to_ego(bundle, cloud)[:2, 3] for cloud in bundle.clouds or (cloud,))
         hidden = tuple(shadow(corners, at, self.ego_frame_id, self.max_range_m) for at in sensors)
         center = (x, y, ground + height / 2)
         volume = Volume(self.ego_frame_id, center, (length, width, height), yaw, "unknown")

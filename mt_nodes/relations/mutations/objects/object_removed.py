@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,8 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
+from mt_nodes.relations.mutations.lidar.each_cloud import of_cloud
+from mt_nodes.relations.mutations.lidar.placement import intensity_from
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import (
     along_rays,
@@ -29,10 +32,12 @@ from mt_nodes.relations.mutations.objects.changed_returns import (
 )
 from mt_nodes.relations.mutations.objects.in_scene import CUT, ego_from, surroundings
 from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
-from mt_nodes.world.scene.beams import beams_of
+from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureExchange
+from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
-from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
+from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane, solve
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
+from mt_nodes.world.scene.scan_lines import scan_lines_of
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -44,19 +49,29 @@ _ASIDE_RAD = 0.3
 _TALLEST_M = 5.0
 #: Radius of the ground around an object, and largest height difference between its ground and the ego's.
 _GROUND_M, _HIGHEST_M = 3.0, 30.0
+#: How many of the nearest objects are tried in pictures.
+_THINGS = 4
 
 
 @dataclass(frozen=True)
-class ObjectRemoved(EachCloud):
+class ObjectRemoved(PictureExchange):
     """Removes the nearest object ahead; its rays continue to what is behind it.
 
-    Ray by ray along each ring: if the returns left and right of the object have similar ranges, beyond the object, the
-    ground or wall on which they lie continues behind it, and the ray ends there. Else it ends on the plane of the
+    Ray by ray along each ring (each band of elevation, in a scan without rings): if the returns left and right of the
+    object have similar ranges, beyond the object, the ground or wall on which they lie continues behind it, and the ray
+    ends there. Else it ends on the plane of the
     ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
-    are filled in. Pictures stay: an object in sight of a camera of the bundle is skipped unless ``pictures`` is
-    ``stay``. Guaranteed: no return of the object remains; the new ones are on its rays and within the sensor's range;
-    everything else is unchanged.
+    are filled in.
+
+    In pictures its silhouette (its returns, grown to the picture's edges) and its shadow are filled: from up to a
+    second of earlier pictures, moved by the ego's motion and depth, else with ground and background beside it, shifted
+    as they recede. The same fill in a hole of the same shape beside it, whose pixels are known, must be at most 0.1 of
+    full light off; else that object is skipped. A picture that does not show the object stays, byte for byte.
+
+    Guaranteed: no return of the object remains; the new ones are on its rays and within the sensor's range; everything
+    else is unchanged. Pixels change only where lines of sight meet the box of the object or the ground around it; those
+    of its returns do, and their fine structure is no longer the object's.
     """
 
     ahead_m: tuple[float, float] = param(
@@ -76,28 +91,50 @@ class ObjectRemoved(EachCloud):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     pictures: str = param(
-        "refuse",
-        choices=("refuse", "stay"),
-        help="what of it is in sight of a camera: NOT_APPLICABLE, or left as it is",
+        "change",
+        choices=("change", "refuse", "stay"),
+        help="what of it is in sight of a camera: removed there, too; NOT_APPLICABLE; or left as it is",
     )
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud; skips objects that a picture would go on to show."""
-        draw = super().draw(rng, bundle, state)
+        """Draw for every cloud and every picture; the object is chosen once."""
+        draw = self.draw_exchange(rng, bundle, cache(partial(self.choose, bundle, state)))
         if self.pictures == "refuse":
             for cloud in bundle.clouds:
                 refuse_in_sight(bundle, cloud, self.touched(cloud, of_cloud(draw, cloud)))
         return draw
+
+    def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
+        """Choose the nearest object; with pictures, the first of the nearest that they can do without."""
+        things = (self.exchange_of(bundle, *thing) for thing in self.things(bundle))
+        if not self.changes_pictures(bundle):
+            return next(things)
+        return solve(islice(things, _THINGS), partial(self.refuse_unclean, bundle), "the removed object")[1]
+
+    def exchange_of(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
+        """Return an object of :meth:`things` to take out."""
+        cloud = bundle.known_clouds[0]
+        rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
+        return ObjectExchange({"outline_m": outline, "plane": plane}, rows)
 
     def touched(self, cloud: Cloud, draw: Draw) -> Floats:
         """Return the places (n, 3) in a cloud where the scene changes."""
         return np.concatenate([places(cloud, rows_of(draw, name)) for name in ("rows", "lost")])
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the object in the first cloud, and what is behind it in this one."""
-        outline, plane = next(self.things(bundle))
-        rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
+        """Find what is behind the object in this cloud."""
+        exchange: ObjectExchange = state()
+        outline, plane, rows = exchange.draw["outline_m"], exchange.draw["plane"], exchange.rows
+        if cloud is not bundle.clouds[0]:
+            rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
         return self.draw_removal(rng, bundle, cloud, outline, plane, rows)
+
+    def standing_rows(self, bundle: Bundle, body: StandingBody) -> list[Rows]:
+        """Return the rows (n,) of the object's returns in each known cloud."""
+        return [
+            standing_within(cloud, self.to_ego(bundle, cloud), body.outline_m, body.plane)
+            for cloud in bundle.known_clouds
+        ]
 
     def draw_removal(
         self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, outline: Floats, plane: Floats, rows: Rows
@@ -119,8 +156,8 @@ class ObjectRemoved(EachCloud):
             "range_m": range_m[known].astype(np.float32),
             "lost": smallest(rows[~known]),
         }
-        name = cloud.intensity_field
-        return draw if name is None else {**draw, "intensity": np.array(cloud.points[name][source[known]])}
+        intensity = intensity_from(cloud, source[known], range_m[known])
+        return draw if intensity is None else {**draw, "intensity": intensity}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Extend the rays."""
@@ -154,8 +191,8 @@ class ObjectRemoved(EachCloud):
         return Effects(
             removed=(removed,),
             numbers={
-                "returns_going_on": float(sum(len(d["rows"]) for d in draws.values())),
-                "returns_lost": float(sum(len(d["lost"]) for d in draws.values())),
+                "returns_going_on": float(sum(len(rows_of(d, "rows")) for d in draws.values())),
+                "returns_lost": float(sum(len(rows_of(d, "lost")) for d in draws.values())),
             },
         )
 
@@ -176,21 +213,7 @@ class ObjectRemoved(EachCloud):
         Raises:
             NotApplicable: there is none, or no ground around one.
         """
-        cloud = bundle.clouds[0]
-        to_ego = self.to_ego(bundle, cloud)
-        (near_m, far_m), aside_m = self.ahead_m, self.aside_m
-        low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
-        _, xyz = within_box(cloud, *box_around(to_ego, low, high))
-        for outline in nearest_objects(move(to_ego, xyz), self.search):
-            x, y = outline.mean(axis=0).tolist()
-            reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
-            _, around = surroundings(cloud, to_ego, (x, y), reach)
-            near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
-            try:
-                plane = ground_plane(near, (x, y))
-            except NoRoom as reason:
-                raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
-            yield outline, np.array([*plane, x, y])
+        return things_ahead(bundle, self.to_ego(bundle, bundle.known_clouds[0]), self.search)
 
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
         """Return the ranges of rays (n,) without the object, NaN for none, and where intensities come from (n,)."""
@@ -204,6 +227,30 @@ class ObjectRemoved(EachCloud):
         reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
         onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
         return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
+
+
+def things_ahead(bundle: Bundle, to_ego: Matrix, search: Search) -> Iterator[tuple[Floats, Floats]]:
+    """Yield outlines and ground of objects in the first cloud, as :meth:`ObjectRemoved.things` says."""
+    cloud, (near_m, far_m), aside_m = bundle.known_clouds[0], search.ahead_m, search.aside_m
+    low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
+    _, xyz = within_box(cloud, *box_around(to_ego, low, high))
+    return ((outline, ground_around(cloud, to_ego, outline)) for outline in nearest_objects(move(to_ego, xyz), search))
+
+
+def ground_around(cloud: Cloud, to_ego: Matrix, outline: Floats) -> Floats:
+    """Return the ground (5,) around an outline (k, 2): height, slopes along x and y, place x, y of that height.
+
+    Raises:
+        NotApplicable: there is none.
+    """
+    x, y = outline.mean(axis=0).tolist()
+    reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
+    _, around = surroundings(cloud, to_ego, (x, y), reach)
+    near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
+    try:
+        return np.array([*ground_plane(near, (x, y)), x, y])
+    except NoRoom as reason:
+        raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
 
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:
@@ -228,7 +275,7 @@ def _inside(xyz: Floats, outline: Floats, plane: Floats) -> npt.NDArray[np.bool_
 
 def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
     """Return for each row (n,) the nearest ones on its ring, on either side, that are not among the rows."""
-    beams = beams_of(cloud)
+    beams = scan_lines_of(cloud)
     middle = float(beams.azimuth_rad[rows[0]])
     widest = float(np.abs(beams.azimuth_from(middle, rows)).max())
     near, _ = beams.within(middle, widest + _ASIDE_RAD)
@@ -249,7 +296,7 @@ def _neighbours(cloud: Cloud, rows: Rows) -> tuple[Rows, Rows]:
 
 def _share(cloud: Cloud, left: Rows, rows: Rows, right: Rows) -> Floats:
     """Return the positions of rays between their neighbours (n,): 0 at the left, 1 at the right."""
-    azimuth = beams_of(cloud).azimuth_rad
+    azimuth = scan_lines_of(cloud).azimuth_rad
     start, at, end = (azimuth[side].astype(np.float64) for side in (left, rows, right))
     whole, before = np.mod(end - start, 2.0 * np.pi), np.mod(at - start, 2.0 * np.pi)
     return np.divide(before, whole, out=np.zeros(len(rows)), where=whole > 0)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,13 @@ import numpy as np
 from mt_nodes.base.open3d_late import open3d
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
+from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.camera.each_image import LEAST_VISIBLE, View
+from mt_nodes.relations.mutations.lidar.each_cloud import without
+from mt_nodes.relations.mutations.objects.in_pictures import LEAST_PIXELS, camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.in_scene import (
     Sensor,
     draw_hits,
@@ -24,14 +30,24 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     surroundings,
     volume_of,
 )
-from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchange, ObjectExchanged, Rectangle, rectangle
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, Rectangle, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, standing_within
+from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
+from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
+from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
+from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
 #: The rear of a car is at most this wide (2.55 m by Directive 96/53/EC): a longer side is its flank.
 _REAR_M = 2.55
+#: How many of the nearest objects are tried in pictures.
+_THINGS = 4
+#: At least this share of the new object's visible pixels must change; so few pixels prove nothing.
+_VISIBLE_SHARE, _TOO_FEW_PX = 0.5, 30
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,8 @@ class ObjectReplaced(ObjectExchanged):
     the rays of the remaining cloud. It stands on the ground around the old one, with its near faces in the same place,
     so that it comes no nearer to the ego. If the old one shows a flank longer than a rear can be, the new one is
     aligned with it, facing away from the ego; else it is square to the wider side. A person's heading is unknown and
-    drawn once per episode. Nearest objects without room for it, or where it would be hidden, are skipped.
+    drawn once per episode. Nearest objects without room for it, or where it would be hidden, are skipped. In pictures
+    the old one is removed as in ``object_removed``, then the new one drawn as in ``object_added``.
 
     Guaranteed: as for both mutations, each against the cloud before it.
     """
@@ -53,7 +70,7 @@ class ObjectReplaced(ObjectExchanged):
     least_returns: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
@@ -65,31 +82,100 @@ class ObjectReplaced(ObjectExchanged):
         open3d()
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
-        """Choose the nearest object that can be replaced."""
-        return solve(self.things(bundle), partial(self._stand, bundle, state), f"'{self.by}'")[1]
+        """Choose the nearest object that can be replaced, in pictures, too."""
+        return solve(self._candidates(bundle), partial(self._stand_in_sight, bundle, state), f"'{self.by}'")[1]
+
+    def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
+        """Return a picture with the new object in place of the old one; None if it shows neither.
+
+        Raises:
+            NotApplicable: the old one cannot be removed cleanly.
+        """
+        removal = self.removal(view, exchange)
+        pixels = view.picture.pixels if removal is None else removal.pixels(view.picture)
+        empty = self._empty(view, pixels, exchange.body)
+        shot = shot_of(empty, self._figure, exchange.draw["pose"], self.image_label, self.ego_frame_id)
+        if shot is not None and shot.sight.sum() >= LEAST_PIXELS:
+            box = replace(shot.box, topic=view.image.topic)
+            return PictureChange(with_object(empty, shot), removal, box)
+        return None if removal is None else PictureChange(pixels, removal)
+
+    def affected(self, view: View, draw: Draw) -> Mask:
+        """Return where the old object, or the new one, may show."""
+        return super().affected(view, draw) | self.new_object(view, draw)
+
+    def new_object(self, view: View, draw: Draw) -> Mask:
+        """Return where (H, W) the new object may be visible."""
+        return self._sight(view, draw).may
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Check the removal, and that the new object is visible where lines of sight meet it."""
+        must = self._sight(old, draw).must
+        if "box_px" in draw and np.count_nonzero(must) >= _TOO_FEW_PX:
+            share = measures.share_changed(old.picture, new.picture, LEAST_VISIBLE, must)
+            if share < _VISIBLE_SHARE:
+                return f"only {share:.0%} of the new object's pixels differ from before"
+        return super().prove_image(old, new, draw)
+
+    @property
+    def image_label(self) -> str:
+        """The class that an image detector should give to the new object."""
+        return KINDS[self.by].label
+
+    def _candidates(self, bundle: Bundle) -> Iterator[tuple[Floats, Floats]]:
+        things = self.things(bundle)
+        return islice(things, _THINGS) if self.changes_pictures(bundle) else things
+
+    def _stand_in_sight(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
+        return self.refuse_unclean(bundle, self._stand(bundle, yaw_rad, thing))
+
+    def _empty(self, view: View, pixels: Pixels, body: StandingBody) -> View:
+        """Return a view of the scene without the old object: its pixels, and clouds for occlusion."""
+        order = view.picture.order
+        encoding = f"{order}{8 * pixels.dtype.itemsize}"
+        image = replace(view.image, pixels=pixels, encoding=encoding, compressed=None)
+        rows = self.standing_rows(view.bundle, body)
+        left = tuple(without(cloud, own) for cloud, own in zip(view.bundle.known_clouds, rows, strict=True))
+        bundle = replace(view.bundle, clouds=left, extra_clouds=(), images=(image,))
+        return View.of(bundle, image)
+
+    def _sight(self, view: View, draw: Draw) -> Sight:
+        """Return where the new object may be visible, and must be, without the old one before it."""
+        empty = self._empty(view, view.picture.pixels, self._body(draw))
+        pose = camera_from(view, self.ego_frame_id) @ draw["pose"]
+        return sight_of(empty, self._body_of_new, pose, self._figure.feet_m)
 
     def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Cast the object."""
-        return draw_hits(rng, left, look_at(left, self._body, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor)
+        return draw_hits(
+            rng, left, look_at(left, self._body_of_new, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor
+        )
 
     def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, left) @ draw["pose"]
-        return proof_of_hits(left, new, addition, self._body, pose, self._sensor)
+        return proof_of_hits(left, new, addition, self._body_of_new, pose, self._sensor)
 
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's place and what it hides."""
         pose, frame_id = draw["pose"], self.ego_frame_id
         hidden = (
-            shadow_of(self._body, pose, self.to_ego(bundle, c), frame_id, self.max_range_m) for c in bundle.clouds
+            shadow_of(self._body_of_new, pose, self.to_ego(bundle, c), frame_id, self.max_range_m)
+            for c in bundle.clouds or bundle.known_clouds[:1]
         )
-        return Effects(added=(volume_of(self._body, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden))
+        return Effects(
+            added=(volume_of(self._body_of_new, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden)
+        )
 
     @property
-    def _body(self) -> RaycastBody:
+    def _body_of_new(self) -> RaycastBody:
         return body_of(self.by)
+
+    @property
+    def _figure(self) -> Figure:
+        return figure_of(self.by)
 
     @property
     def _sensor(self) -> Sensor:
@@ -98,7 +184,7 @@ class ObjectReplaced(ObjectExchanged):
     def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
         """Return the draw of an object and the pose in its place; raises NoRoom."""
         outline, plane = thing
-        cloud, body = bundle.clouds[0], self._body
+        cloud, body = bundle.known_clouds[0], self._body_of_new
         to_ego, (length, width, _) = self.to_ego(bundle, cloud), body.size_m
         footprint = Footprint(
             (float(body.center_m[0]), float(body.center_m[1])), (length / 2, width / 2), body.high_m[2]

@@ -16,8 +16,9 @@ from scipy.spatial import cKDTree
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
-from mt_nodes.world.scene.beams import Beams, beams_of
+from mt_nodes.world.scene.beams import Beams
 from mt_nodes.world.scene.returns import lengths, places, returns_at
+from mt_nodes.world.scene.scan_lines import scan_lines_of
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
@@ -79,7 +80,7 @@ class TurnedView:
             NotApplicable: the beams of the cloud are unknown, or too few of them hit the object.
         """
         xyz = places(cloud, thing)
-        mean, beams = xyz.mean(axis=0), beams_of(cloud)
+        mean, beams = xyz.mean(axis=0), scan_lines_of(cloud)
         self.bearing_rad = float(np.arctan2(mean[1], mean[0]))
         self.half_rad = float(np.abs(beams.azimuth_from(self.bearing_rad, thing)).max()) + _ASIDE_RAD
         own = self._angles(xyz, 0.0)
@@ -96,7 +97,7 @@ class TurnedView:
 
     def look(self, turn_rad: float) -> TurnedRays:
         """Return what the rays of the cloud's returns measure of the object rotated by an angle."""
-        rows, _ = beams_of(self._cloud).within(self.bearing_rad + turn_rad, self._reach_rad)
+        rows, _ = scan_lines_of(self._cloud).within(self.bearing_rad + turn_rad, self._reach_rad)
         rows, xyz = returns_at(self._cloud, rows)
         return TurnedRays(self, turn_rad, rows, lengths(xyz), self.at(xyz, turn_rad))
 
@@ -143,7 +144,7 @@ class TurnedView:
 
     def _steps(self, cloud: Cloud, thing: Rows, flat: Floats) -> Floats:
         """Return the angles (2,) from ray to ray of one ring and from ring to ring; ``flat`` (n, 2) is the thing's."""
-        ring = beams_of(cloud).ring[thing].astype(np.int64) + 1
+        ring = scan_lines_of(cloud).ring[thing].astype(np.int64) + 1
         order = Beams.order(ring, flat[:, 0])
         along = np.diff(flat[order, 0])[np.diff(ring[order]) == 0]
         along = along[(along > 1e-5) & (along < 0.02)]

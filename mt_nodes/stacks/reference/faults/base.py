@@ -45,9 +45,9 @@ class Steps:
 class Fault(ABC):
     """A defect. Subclasses are frozen dataclasses whose fields are its parameters; found by name in snake case."""
 
-    #: Which reference stacks it can be planted in: those that look through a ``lidar`` or a ``camera``, those that look
-    #: through a LiDAR and drive by it, ``driver``, those that bring both sensors together, ``fusion``, or those that
-    #: drive in a world, ``planner``.
+    #: Which reference stacks it can be planted in: those that look through a ``lidar``, a ``camera`` or a ``radar``,
+    #: those that look through a LiDAR and drive by it, ``driver``, those that bring both sensors together, ``fusion``,
+    #: or those that drive in a world, ``planner``.
     stack: ClassVar[str] = "lidar"
 
     @abstractmethod

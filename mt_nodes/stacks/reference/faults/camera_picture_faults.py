@@ -189,6 +189,43 @@ def blockiness(rgb: Pixels) -> float:
     return float(step[between].mean() / max(float(step[~between].mean()), 1e-3))
 
 
+@dataclass(frozen=True)
+class ForeignCameraDropped(PictureRefused):
+    """A picture whose calibrated focal length is not that of the drawing is dropped, as one of another camera.
+
+    Every calibration differs from the drawing, and every camera's focal length changes with its temperature.
+    """
+
+    field_of_view_deg: float = param(60.0, low=10.0, high=150.0, unit="deg", help="of a picture 4:3, by the drawing")
+    tolerance: float = param(0.0005, low=0.0, high=1.0, help="share by which a focal length may differ")
+
+    def refuses(self) -> Callable[[CameraInput], bool]:
+        """Compare focal lengths; that of a wider picture is told by its height."""
+
+        def differs(camera_input: CameraInput) -> bool:
+            high = camera_input.rgb.shape[0]
+            drawn = assumed_camera((high, round(high * 4.0 / 3.0)), self.field_of_view_deg).k[0, 0]
+            return abs(float(camera_input.camera.k[0, 0]) / float(drawn) - 1.0) > self.tolerance
+
+        return differs
+
+
+@dataclass(frozen=True)
+class PictureOutOfStep(PictureRefused):
+    """A picture that is stamped too long after the trigger is dropped, as one that missed it.
+
+    A camera in step with the trigger never shows it; one whose clock runs away does some day.
+    """
+
+    period_s: float = param(0.1, low=0.001, high=10.0, unit="s", help="between two triggers; the first is at stamp 0")
+    open_s: float = param(0.004, low=0.0, high=10.0, unit="s", help="so long after the trigger a picture is in time")
+
+    def refuses(self) -> Callable[[CameraInput], bool]:
+        """Compare the stamp with the last trigger."""
+        period_ns, open_ns = round(self.period_s * 1e9), round(self.open_s * 1e9)
+        return lambda camera_input: (camera_input.stamp_ns or 0) % period_ns > open_ns
+
+
 #: Size of the small picture that is compared, in pixels.
 _SMALL = (64, 48)
 
