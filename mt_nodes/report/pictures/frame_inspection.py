@@ -167,7 +167,7 @@ class _Inspection:
     def take(self, bundle: Bundle) -> DerivedFollowup | None:
         """Return the follow-up; None where there is none or the frame is too early."""
         self._contents.setdefault(_digest(bundle), bundle.index)
-        if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle.episode):
+        if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle):
             self._pipeline.meet(bundle)
             return None
         derived = self._derived(bundle)
@@ -180,7 +180,7 @@ class _Inspection:
         inspected = bundle.index == self._frame
         try:
             # The persistent state of a baseline begins only with a derivation that checks the guarantee.
-            if not inspected and self._pipeline.begun(bundle.episode):
+            if not inspected and self._pipeline.begun(bundle):
                 return self._pipeline.derive_unproven(bundle)[0]
             derived = self._pipeline.derive(bundle)
         except NotApplicable as reason:

@@ -74,6 +74,10 @@ class CloudAndPictureChange(EverySensor):
             NotApplicable: there is no room.
         """
 
+    def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
+        """Return what ``draw_radar`` is given of the object: its pose in the bundle."""
+        return pose
+
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, then find which images and radars show the object."""
         if bundle.images:
