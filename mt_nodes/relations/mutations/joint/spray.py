@@ -95,6 +95,11 @@ class Spray(SprayInPictures):
     change, by its optical depth, added up at other places.
     """
 
+    radar_reason = (
+        "a plume of some metres weakens a wave of 77 GHz by less than 1 dB there and back, as rain of 150 mm/h would "
+        "(ITU-R P.838-3: 41 dB/km)"
+    )
+
     water_mm: float = param(
         1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film on the road"
     )
