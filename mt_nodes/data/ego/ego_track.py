@@ -63,6 +63,7 @@ class EgoTrack:
         self._lock = threading.RLock()
         self._active = False
         self._known: dict[int, tuple[EgoMotion | None, str]] = {}
+        self._episode: int | None = None
         self._begin(0)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,21 +86,27 @@ class EgoTrack:
 
     def knows(self, bundle: Bundle) -> bool:
         """Whether the motion at a bundle is estimated already."""
-        return bundle.index in self._known
+        return bundle.episode == self._episode and bundle.index in self._known
 
     def at(self, bundle: Bundle) -> EgoMotion | None:
         """Return the motion at a bundle; None if there is no source (see :attr:`reason`)."""
         with self._lock:
             self._active = True
+            if bundle.episode != self._episode:
+                self._restart(bundle)
             if bundle.index not in self._known:
                 if self._known and bundle.index < min(self._known):  # from the beginning again
-                    self._known.clear()
-                    self._begin(bundle.index)
+                    self._restart(bundle)
                 self._known[bundle.index] = self._estimate(bundle)
                 if len(self._known) > _MOST_MOTIONS:
                     self._known.pop(next(iter(self._known)))
             motion, self.reason = self._known[bundle.index]
             return motion
+
+    def _restart(self, bundle: Bundle) -> None:
+        self._known.clear()
+        self._episode = bundle.episode
+        self._begin(bundle.index)
 
     def _begin(self, index: int) -> None:
         """Begin a world frame."""
