@@ -16,6 +16,7 @@ from mt_nodes.report.mutation_picture import draw
 from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, inspect
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.radar_model import front_radar
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FRAME, DPI, COLOURS, CAMERA = BEFORE, 76, 112, CameraSensor(width=480, height=320)
@@ -26,10 +27,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make_gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     names = parser.parse_args(argv).names or drawn_by_default()
-    bundles = list(generate_drive(FRAME + AFTER + 1, camera=CAMERA))
+    drives = {
+        False: list(generate_drive(FRAME + AFTER + 1, camera=CAMERA)),
+        True: list(generate_drive(FRAME + AFTER + 1, radar=front_radar())),
+    }
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in names:
         mutation = catalogue("mutations")[name]()
+        bundles = drives[tuple(mutation.sensors) == ("radar",)]
         figure = draw(inspect(bundles, [mutation], name, RELATION, FRAME, seed=0))
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=DPI)

@@ -17,12 +17,15 @@ from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import wires_of_bundle
-from mt_nodes.data.messages import Bundle, Wire
+from mt_nodes.data.intensity.sensor_reading import SensorReading
+from mt_nodes.data.messages import Bundle, Cloud, Wire
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.data.verdict import Pair
 
 #: Topic of all that was known of frames, to the last digit.
 TRANSFORMS = "/mt/transforms"
+#: Topic of how the intensities of LiDARs are read, by the first cloud of their episode.
+READINGS = "/mt/intensities"
 #: The same of those that the follow-up arm was given, where they are not the true ones.
 GIVEN_TRANSFORMS = "/mt/followup_transforms"
 
@@ -54,8 +57,8 @@ def write_evidence(
 
     Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
     lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); wrong ones that the follow-up
-    arm was given into ``/mt/followup_transforms``; ``/mt/pair`` says which pair it is. Messages are received at their
-    stamps, those of ``sent`` when they went out.
+    arm was given into ``/mt/followup_transforms``; ``/mt/intensities`` says how intensities are read, ``/mt/pair``
+    which pair it is. Messages are received at their stamps, those of ``sent`` when they went out.
 
     Args:
         path: file to make; an existing one is replaced.
@@ -80,6 +83,8 @@ def write_evidence(
         if (wrong := followup.transforms.wrong) is not None:
             connection = bag.add(GIVEN_TRANSFORMS, codec.STRING, [STATIC_QOS])
             bag.write(connection, stamp_ns, codec.encode_text(_rows(wrong)))
+        readings = json.dumps({cloud.topic: cloud.reading.as_plain() for cloud in source.clouds})
+        bag.write(bag.add(READINGS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(readings))
         given = baseline or source
         _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
         _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])
@@ -111,6 +116,7 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
             part, decode = DECODERS[wire.type]
             parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
         tree = _tree(codec.decode(codec.STRING, found[TRANSFORMS].cdr).data)
+        _read_as(parts["clouds"], codec.decode(codec.STRING, found[READINGS].cdr).data if READINGS in found else "{}")
     except (LookupError, TypeError, ValueError, MtError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
     lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
@@ -149,6 +155,14 @@ def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree) -> Bundle:
     return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=tree, wires=tuple(first.values()), **lists)
 
 
+def _read_as(clouds: Iterable[Cloud], readings: str) -> None:
+    """Have the intensities of clouds read as in their episode; evidence of earlier versions does not say how."""
+    known = json.loads(readings)
+    for cloud in clouds:
+        if cloud.topic in known:
+            cloud.read_as(SensorReading.of_plain(cloud.topic, known[cloud.topic]))
+
+
 def _rows(tree: TransformTree) -> str:
     return json.dumps([[row.parent, row.child, row.matrix.tolist()] for row in tree.transforms])
 
@@ -177,7 +191,7 @@ def _sent(source: Bundle, sent: Sequence[tuple[int, Bundle]]) -> list[Wire]:
 def _sensors(bundle: Bundle, changed: frozenset[str]) -> list[Wire]:
     """Return what sensors sent, those that nobody decoded, for the stack does not take them, included."""
     topics = {m.topic for m in bundle.messages} | {w.topic for w in bundle.wires if w.type in codec.SENSOR_TYPES}
-    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics]
+    return [w for w in wires_of_bundle(bundle, changed) if w.topic in topics or w.changed]
 
 
 def _write_arm(bag: BagWriter, arm: str, wires: Iterable[Wire]) -> None:

@@ -15,6 +15,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
+from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.radar import Radar, is_radar, radar_of
@@ -105,9 +106,14 @@ class LiveInputs:
 
 @dataclass(frozen=True, eq=False)
 class InstantReader:
-    """Makes bundles of the messages of live instants."""
+    """Makes bundles of the messages of live instants.
+
+    Attributes:
+        track: what estimates the ego's motion from them, and from what else it is given.
+    """
 
     transforms: TransformTree
+    track: EgoTrack = field(default_factory=EgoTrack)
     intensities: SensorBook = field(default_factory=SensorBook)
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
@@ -131,6 +137,7 @@ class InstantReader:
             camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
             transforms=self.transforms,
             wires=tuple(wires),
+            track=self.track,
         )
 
     def _message(self, wire: Wire) -> Message:

@@ -15,21 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, TOPIC, TREE, cloud_bundle, in_bytes, made_cloud
+from scipy.special import ndtri
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.chance import normals
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart
+from mt_nodes.relations.mutations.joint.chance import normals, quarters
 from mt_nodes.relations.mutations.joint.density import Patches
 from mt_nodes.relations.mutations.joint.fate import Fate
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
+from mt_nodes.relations.mutations.joint.receiver_models import RECEIVER_MODELS
 from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edges_mm
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
-from mt_nodes.relations.mutations.joint.weather import Weather
+from mt_nodes.relations.mutations.joint.weather import Weather, with_sensor
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -44,6 +47,8 @@ HEAVY: dict[str, Weather] = {
 
 
 def derive(weather: Weather, bundle: Bundle, seed: int = 0) -> tuple[Followup, Draw]:
+    """Of the sensor of the formulas here: 90 % is seen at 120 m."""
+    weather = replace(weather, sensor="generic") if weather.sensor == "auto" else weather
     state = weather.begin(generator(seed, "weather", 0, None, 0), bundle)
     draw = weather.draw(generator(seed, "weather", 0, bundle.index, 0), bundle, state)
     return weather.apply(bundle, draw), draw
@@ -91,24 +96,52 @@ def dense(azimuths: int = 1800, levels: int = 64, away_m: float = 40.0, intensit
 
 def test_intensity_falls_by_the_law_over_range() -> None:
     bundle = walls()
-    old, new = bundle.cloud(), derive(EVEN_FOG, bundle)[0].first.cloud()
-    kept = np.isin(old.points["time"], new.points["time"])
-    hard = np.abs(range_m(new) - range_m(old)[kept]) < 0.3
+    old, new, fate = bundle.cloud(), derive(EVEN_FOG, bundle)[0].first.cloud(), fate_of(EVEN_FOG, bundle)
+    at = np.concatenate([rows for _, _, rows in fate.blocks(old)])
+    before, after = range_m(old)[~fate.lost], range_m(new)[at]
+    hard = np.abs(after - before) < 0.3
     assert hard.sum() > 500
-    expected = 200.0 * 20.0 ** (-2.0 * range_m(old)[kept][hard] / 100.0)
-    np.testing.assert_allclose(new.points["intensity"][hard], expected, rtol=1e-4)
+    expected = 200.0 * 20.0 ** (-2.0 * before[hard] / 100.0)
+    np.testing.assert_allclose(new.points["intensity"][at][hard], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("intensity", [200.0, 30.0, 3.0])
-def test_returns_vanish_where_the_formula_says(intensity: float) -> None:
-    bundle = walls(intensity=intensity)
+def test_returns_vanish_as_often_as_the_law_says(intensity: float) -> None:
+    """Simulated anew: an amplitude with a log-logistic error, again and again until it is detected; then the fog."""
+    bundle = walls(intensity=intensity, count=20_000)
     fate = fate_of(replace(EVEN_FOG, pulse_ns=1.0), bundle)
-    r = range_m(bundle.cloud())
-    floor = 0.9 / 120.0**2
-    clear = np.maximum(max(intensity / 255.0, 0.05) / np.maximum(r, 5.0) ** 2, 2.0 * floor)
-    below = clear * np.exp(-2.0 * np.log(20.0) / 100.0 * r) < floor
-    assert not fate.scattered.any() and 0.1 < below.mean() < 0.95
-    np.testing.assert_array_equal(fate.lost, below)
+    ended = fate.lost | fate.scattered
+    assert fate.scattered.mean() < 0.01 and 0.1 < ended.mean() < 0.95
+    r, rng = range_m(bundle.cloud()), np.random.default_rng(3)
+    for low, high in pairwise((2.0, 20.0, 35.0, 50.0, 70.0, 90.0, 110.0)):
+        here = (r >= low) & (r < high)
+        where = rng.choice(r[here], 400_000)
+        nominal = max(intensity / 255.0, 0.05) / 0.9 * (120.0 / np.maximum(where, 5.0)) ** 2
+        amplitude = nominal * np.exp(rng.logistic(0.0, 0.5, len(where)))
+        noise, light = rng.normal(0.0, 0.2, len(where)), 20.0 ** (-2.0 * where / 100.0)
+        reported = amplitude >= 1.0
+        gone = (light * amplitude + (1.0 - light) * noise < 1.0)[reported].mean()
+        spread = np.sqrt(gone * (1.0 - gone) * (1.0 / here.sum() + 1.0 / reported.sum()))
+        assert ended[here].mean() == pytest.approx(gone, abs=5.0 * spread + 0.002)
+
+
+def test_a_receiver_detects_what_its_data_sheet_says() -> None:
+    """A target of 10 % at 45 m is seen by 90 % of the firings, and by half of them where its mean echo is at 1."""
+    rng, ouster = np.random.default_rng(0), Receiver(45.0, 0.0, 0.1, 5.0, 0.9)
+    for away_m, seen in ((45.0, 0.9), (45.0 * np.sqrt(1.0 + 1.2816 / 5.0), 0.5)):
+        mean = float(ouster.signal(np.array([0.1]), np.array([away_m]))[0])
+        assert (mean + rng.normal(0.0, ouster.noise, 100_000) > 1.0).mean() == pytest.approx(seen, abs=0.01)
+
+
+def test_reported_returns_were_detected_and_share_no_amplitude() -> None:
+    """Dark returns far away had amplitudes that their intensity does not explain, but not all the same."""
+    share = (np.arange(50_000, dtype=np.float32) + 0.5) / 50_000
+    dark, far = np.zeros(50_000, np.float32), np.full(50_000, 90.0, np.float32)
+    amplitude = Receiver(120.0, 5.0).detected(dark, far, share)
+    assert amplitude.min() >= 1.0 and len(np.unique(amplitude)) > 30_000
+    assert np.median(amplitude) == pytest.approx(np.sqrt(2.0), rel=0.01)
+    bright = Receiver(120.0, 5.0).detected(np.full_like(dark, 0.9), far / 9.0, share)
+    assert np.median(bright) == pytest.approx(144.0, rel=0.01)
 
 
 @pytest.mark.parametrize("visibility_m", [20.0, 60.0, 150.0])
@@ -128,17 +161,37 @@ def test_back_scatter_follows_the_integral(visibility_m: float) -> None:
     assert float(where[0]) == pytest.approx(centres[int(np.argmax(power))], abs=0.15)
 
 
-def test_fog_echoes_are_before_what_they_hide_and_as_strong_as_they_read() -> None:
-    bundle, fog = walls(intensity=3.0), Fog(visibility_m=40.0, patchiness=0.0)
-    fate = fate_of(fog, bundle)
-    assert fate.scattered.sum() > 1000
-    assert (fate.new_m[fate.scattered] < fate.old_m[fate.scattered]).all() and fate.new_m.min() >= 1.0
-    alpha = np.log(20.0) / 40.0
-    table = soft_return(alpha, 0.046 / 40.0, 10.0, Receiver(120.0, 5.0))
-    peak = float(table.signal[-1])
-    expected = peak * 0.9 * (np.maximum(fate.new_m, 5.0) / 120.0) ** 2
-    far = fate.scattered & (fate.old_m > 20.0)
-    np.testing.assert_allclose(fate.reflectivity[far], np.minimum(expected, 1.0)[far], rtol=0.02)
+@pytest.mark.parametrize("visibility_m", [40.0, 110.0, 180.0])
+def test_echoes_of_fog_are_the_highest_samples_of_a_noisy_waveform(visibility_m: float) -> None:
+    """Simulated sample by sample: one a pulse apart, from anywhere on, each with its own noise."""
+    away_m, trials, rng = 30.0, 20_000, np.random.default_rng(4)
+    bundle = walls(intensity=0.0, count=trials)
+    points = bundle.cloud().points.copy()
+    for name in "xyz":
+        points[name] *= np.float32(away_m) / range_m(bundle.cloud())
+    bundle = cloud_bundle(replace(bundle.cloud(), points=points))
+    fate = fate_of(Fog(visibility_m=visibility_m, patchiness=0.0), bundle)
+    table = soft_return(np.log(20.0) / visibility_m, 0.046 / visibility_m, 10.0, Receiver(120.0, 5.0))
+    apart = table.width_m / 2.0
+    samples_m = 1.0 + apart * (rng.random((trials, 1)) + np.arange(18))
+    mean = np.interp(samples_m, 0.05 * np.arange(len(table.waveform)), table.waveform)
+    height = np.where(samples_m < away_m - apart, mean + rng.normal(0.0, 0.2, mean.shape), 0.0)
+    highest, light = height.max(axis=1), 20.0 ** (-2.0 * away_m / visibility_m)
+    chance = rng.random(trials)
+    behind = light * np.sqrt((1.0 + (1.0 - chance) * (0.05 / 0.9 * 16.0) ** 2) / chance)
+    behind += (1.0 - light) * rng.normal(0.0, 0.2, trials)
+    reported = highest > np.maximum(behind, 1.0)
+    assert fate.scattered.mean() == pytest.approx(reported.mean(), abs=0.015)
+    assert fate.lost.mean() == pytest.approx((~reported & (behind < 1.0)).mean(), abs=0.015)
+    echo_m, expected_m = fate.new_m[fate.scattered], samples_m[np.arange(trials), height.argmax(axis=1)][reported]
+    assert (fate.new_m[fate.scattered] < fate.old_m[fate.scattered]).all() and echo_m.min() >= 1.0
+    shares = [0.05, 0.25, 0.5, 0.75, 0.95]
+    np.testing.assert_allclose(np.quantile(echo_m, shares), np.quantile(expected_m, shares), atol=0.3)
+    read = fate.reflectivity[fate.scattered] / 0.9 * (120.0 / np.maximum(echo_m, 5.0)) ** 2
+    unlimited = fate.reflectivity[fate.scattered] < 1.0
+    np.testing.assert_allclose(
+        np.quantile(read[unlimited], shares), np.quantile(highest[reported], shares), rtol=0.03, atol=0.02
+    )
 
 
 def test_patches_have_mean_one_and_a_table_that_is_their_integral() -> None:
@@ -176,21 +229,24 @@ def test_particles_are_met_as_often_as_the_law_says(weather: Precipitation, away
     bundle = dense(away_m=away_m, intensity=intensity)
     fates = [fate_of(weather, bundle, seed) for seed in range(3)]
     found_m = np.concatenate([f.new_m[f.scattered] for f in fates])
-    law, reach = weather.spectrum, weather.reach_m
-    r = np.arange(1.0, reach, 0.01) + 0.005
+    law, reach, alpha = weather.spectrum, weather.reach_m, weather.extinction_per_m
+    r = np.arange(1.0, 30.0, 0.01) + 0.005
     beam_m = 0.010 + 0.003 * r
-    clear = max(intensity / 255.0 / away_m**2, 2.0 * 0.9 / 120.0**2)
-    behind = clear * np.exp(-2.0 * weather.extinction_per_m * away_m)
-    behind = max(behind, 0.9 / 120.0**2)
-    at_r = weather.strength / np.maximum(r, weather.focus_m) ** 2 * np.exp(-2.0 * weather.extinction_per_m * r)
+    # The amplitudes of what is behind, of a share of the returns each: those of the law, in the rain.
+    share = (np.arange(400)[:, None] + 0.5) / 400
+    nominal, light = max(intensity / 255.0, 0.05) / 0.9 * (120.0 / away_m) ** 2, np.exp(-2.0 * alpha * away_m)
+    behind = np.maximum(light * np.sqrt((1.0 + (1.0 - share) * nominal**2) / share), 1.0)
+    at_r = weather.strength / 0.9 * (120.0 / np.maximum(r, weather.focus_m)) ** 2 * np.exp(-2.0 * alpha * r)
     least_mm = beam_m * np.sqrt(behind / at_r) / law.swell * 1e3
+    least_mm = np.where(behind > at_r, law.most_mm, np.minimum(least_mm, law.most_mm))
     density = law.intercept_per_m3_mm / law.slope_per_mm
     density = density * (np.exp(-law.slope_per_mm * least_mm) - np.exp(-law.slope_per_mm * law.most_mm))
-    met = np.pi / 4.0 * beam_m**2 * np.maximum(density, 0.0) * 0.01
+    met = np.pi / 4.0 * beam_m**2 * density * 0.01 * (r < away_m)
     # A beam that meets several tells one of them: the expected number of beams, shell by shell, is a little less.
-    edges = [1.0, 1.5, 2.0, 3.0, reach]
+    edges = [1.0, 1.5, 2.0, 3.0, reach, reach + 1.5, reach + 4.0]
     beams = len(bundle.cloud()) * len(fates)
-    total = beams * -np.expm1(-met.sum())
+    total = beams * float(-np.expm1(-met.sum(axis=1)).mean())
+    met = met.mean(axis=0)
     # One particle is met by several beams at once, which makes the numbers scatter more than single hits would.
     shared = max(1.0, float(np.mean(beam_m[:100] ** 2) / (2 * np.pi / 1800 * 0.46 / 63 * r[50] ** 2)))
     assert len(found_m) == pytest.approx(total, abs=5.0 * np.sqrt(total * shared) + 0.06 * total)
@@ -211,7 +267,7 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
         points[name] = xyz[:, i]
     points["intensity"] = rng.choice([2.0, 250.0], 1500)
     bundle = Bundle(0, 0, 0, (in_bytes(Cloud(TOPIC, 0, "velodyne", points)),), transforms=TREE)
-    snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0)
+    snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0, sensor="generic")
     state = snow.begin(np.random.default_rng(4), bundle)
     draw = snow.draw_cloud(np.random.default_rng(4), bundle, bundle.cloud(), state)
     place, size = (
@@ -226,7 +282,10 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
     alpha, beam_m = snow.extinction_per_m, 0.030 + 0.003 * away
     echo = 0.9 * np.minimum((size / beam_m) ** 2, 1) / 25.0 * np.exp(-2 * alpha * away) / (0.9 / 120.0**2)
     bright = np.maximum(points["intensity"] / 255.0, 0.05) / np.maximum(r, 5.0) ** 2 / (0.9 / 120.0**2)
-    least = np.maximum(np.maximum(bright, 2.0) * np.exp(-2 * alpha * r), 1.0)
+    chance = (quarters(draw["noise_key"], 1500).astype(np.float64) + 0.5) / 65536
+    behind = np.sqrt((1.0 + (1.0 - chance[:, 0]) * bright**2) / chance[:, 0])
+    light = np.exp(-2 * alpha * r)
+    least = np.maximum(light * behind + (1.0 - light) * 0.2 * ndtri(chance[:, 1]), 1.0)
     strongest = np.zeros(1500)
     for k in range(1500):
         along = xyz[k] @ place / r[k]
@@ -273,7 +332,7 @@ def test_a_slab_of_a_box_is_what_lies_there() -> None:
 @pytest.mark.parametrize("name", ["rain", "snow"])
 def test_echoes_move_with_the_air(name: str) -> None:
     """A particle that is met again half a millisecond later echoes from where the drift took it, 5 mm nearer."""
-    weather = replace(HEAVY[name], ego_speed_mps=10.0, reach_m=3.0)
+    weather = replace(HEAVY[name], ego_speed_mps=10.0, reach_m=3.0, sensor="generic")
     bundle = dense()
     state = weather.begin(generator(1, "w", 0, None, 0), bundle)
     places = []
@@ -281,6 +340,8 @@ def test_echoes_move_with_the_air(name: str) -> None:
         moment = replace(bundle, clouds=(replace(bundle.cloud(), stamp_ns=stamp_ns),), stamp_ns=stamp_ns)
         draw = weather.draw(generator(1, "w", 0, i, 0), moment, state)
         places.append(weather.apply(moment, draw).effects.added_points[TOPIC])
+    # Those farther away are not kept one by one.
+    places = [p[np.linalg.norm(p, axis=1) < weather.reach_m] for p in places]
     before, after = (p[p[:, 0] > 0.9 * np.linalg.norm(p, axis=1)] for p in places)
     assert len(before) > 20
     near = np.linalg.norm(before[:, None] - after[None], axis=2) < 0.03
@@ -419,9 +480,10 @@ def test_organised_clouds_keep_their_places(name: str) -> None:
 def test_effects_count_what_happened(name: str) -> None:
     followup, _ = derive(HEAVY[name], STREET)
     numbers, new = followup.effects.numbers, followup.first.cloud()
-    assert len(new) == len(STREET.cloud()) - numbers["returns_lost"]
+    assert len(new) == len(STREET.cloud()) - numbers["returns_lost"] + numbers["empty_beams_echoed"]
     added = followup.effects.added_points[TOPIC]
-    assert len(added) == numbers["returns_scattered"] > 0
+    assert len(added) == numbers["returns_scattered"] + numbers["empty_beams_echoed"]
+    assert numbers["returns_scattered"] > 0 and numbers["empty_beams"] >= numbers["empty_beams_echoed"] > 0
     assert set(map(tuple, added.astype(np.float32).tolist())) <= set(map(tuple, new.xyz.tolist()))
 
 
@@ -437,6 +499,165 @@ def test_goodins_noise_is_a_share_of_the_range() -> None:
     hard = ~fate.scattered & ~fate.lost & (fate.old_m < 80.0)
     share = (fate.new_m / fate.old_m)[hard] - 1.0
     assert share.std() == pytest.approx(0.02, rel=0.05)
+
+
+# --- chance
+
+
+def shares(weather: Weather, bundle: Bundle) -> tuple[float, float]:
+    fate = fate_of(weather, bundle)
+    return float(fate.lost.mean()), float(fate.scattered.mean())
+
+
+def test_fog_loses_and_scatters_together_and_passes_smoothly_with_visibility() -> None:
+    """There was a switch at 113 m: 8 % scattered and none lost before, 8 % lost and none scattered after."""
+    bundle = walls(intensity=12.0, count=20_000)
+    band = [110.0 * 1.15**k for k in range(7)]
+    found = np.array([shares(Fog(visibility_m=v), bundle) for v in band])
+    assert (found > 0.001).all() and (np.diff(found.sum(axis=1)) < 0.0).all()
+    for visibility_m in (60.0, 110.0, 113.0, 150.0, 250.0):
+        step = np.array([shares(Fog(visibility_m=v), bundle) for v in (visibility_m, visibility_m * 1.02)])
+        assert np.abs(np.diff(step, axis=0)).max() < 0.04
+
+
+def test_no_echo_of_fog_has_a_range_of_its_own() -> None:
+    fate = fate_of(Fog(visibility_m=50.0), walls(intensity=0.0, count=20_000))
+    echo_m = fate.new_m[fate.scattered]
+    assert (echo_m == 1.0).mean() < 1e-3
+    assert np.unique(np.round(echo_m, 3), return_counts=True)[1].max() < 0.01 * len(echo_m)
+
+
+def test_heavy_rain_loses_returns_and_less_of_it_fewer() -> None:
+    bundle = walls(intensity=12.0, count=20_000)
+    lost = [shares(Rain(rain_mm_per_h=rate), bundle)[0] for rate in (1.0, 10.0, 50.0, 100.0)]
+    assert 0.0 < lost[0] < lost[1] < lost[2] < lost[3] < 0.8
+
+
+def test_snow_falls_off_smoothly_with_range() -> None:
+    """Flakes one by one near by and those by law join, and nothing is cut at 6 m."""
+    bundle = dense(away_m=40.0, intensity=2.0)
+    found_m = np.concatenate([f.new_m[f.scattered] for f in (fate_of(Snow(), bundle, seed) for seed in range(2))])
+    count = np.histogram(found_m, np.arange(1.0, 13.0))[0]
+    assert count[6:10].min() > 20
+    assert (count[1:] < 2.0 * count[:-1] + 20).all() and (count[1:] > 0.3 * count[:-1] - 20).all()
+    by_law = fate_of(Snow(reach_m=2.0), bundle)
+    one_by_one = fate_of(Snow(reach_m=8.0), bundle)
+    assert by_law.scattered.sum() == pytest.approx(one_by_one.scattered.sum(), rel=0.06)
+    quantiles = [np.quantile(f.new_m[f.scattered], [0.1, 0.25, 0.5, 0.75, 0.9]) for f in (by_law, one_by_one)]
+    np.testing.assert_allclose(*quantiles, rtol=0.06)
+
+
+# --- families of sensors
+
+
+@pytest.mark.parametrize("name", RECEIVER_MODELS)
+def test_a_receiver_sees_as_far_as_its_data_sheet_says(name: str) -> None:
+    """Within 15 %: makers' figures at two reflectivities do not follow the LiDAR equation."""
+    model, rng = RECEIVER_MODELS[name], np.random.default_rng(1)
+    receiver = Receiver(model.max_range_m)
+    for line in model.ranges:
+        needed = 1.0 + float(ndtri(line.probability)) / 5.0
+        far_m = model.max_range_m * np.sqrt(line.reflectivity / 0.9 / needed)
+        assert far_m == pytest.approx(line.range_m, rel=0.15)
+        mean = float(receiver.signal(np.array([line.reflectivity]), np.array([far_m]))[0])
+        assert (mean + rng.normal(0.0, 0.2, 50_000) > 1.0).mean() == pytest.approx(line.probability, abs=0.01)
+    assert model.source and model.assumed
+
+
+def test_the_sensor_is_recognised_and_told_and_its_parameters_give_way_to_own_ones() -> None:
+    bundle = walls()
+    weathers = (Fog(), Fog(sensor="os2"), Fog(sensor="os2", max_range_m=90.0), Snow(sensor="livox"))
+    draws = [w.draw_cloud(np.random.default_rng(1), bundle, bundle.cloud(), None) for w in weathers]
+    assert [d["sensor"] for d in draws] == ["hdl_64e", "os2", "os2", "livox"]
+    own = [with_sensor(w, d["sensor"]) for w, d in zip(weathers, draws, strict=True)]
+    assert own[1].max_range_m == RECEIVER_MODELS["os2"].max_range_m and own[2].max_range_m == 90.0
+    assert isinstance(own[3], Snow) and own[3].divergence_mrad == RECEIVER_MODELS["livox"].divergence_mrad
+    lost = [
+        float(fate_of(Fog(visibility_m=300.0, sensor=name), bundle).lost.mean()) for name in ("os0", "os1", "vls_128")
+    ]
+    assert lost[0] > lost[1] > lost[2]
+
+
+# --- beams without a return
+
+
+def half_empty(organised: bool) -> Bundle:
+    """A revolution of 16 beams, of which every third return is missing."""
+    columns, levels = 900, 16
+    elevations, azimuths = np.radians(np.arange(levels) * 2.0 - 15.0), -2.0 * np.pi * np.arange(columns) / columns
+    level, azimuth = np.meshgrid(elevations, azimuths, indexing="ij")
+    points = np.zeros((levels, columns), LAYOUTS["velodyne"])
+    xyz = (np.cos(level) * np.cos(azimuth), np.cos(level) * np.sin(azimuth), np.sin(level))
+    for name, column in zip("xyz", xyz, strict=True):
+        points[name] = 30.0 * column
+    points["intensity"], points["ring"] = 3.0, np.arange(levels)[:, None]
+    points["time"] = np.arange(columns)[None, :]
+    missing = np.random.default_rng(6).random(points.shape) < 0.3
+    if not organised:
+        return cloud_bundle(Cloud(TOPIC, 1_000, "velodyne", points[~missing]))
+    for name in "xyz":
+        points[name][missing] = np.nan
+    points["intensity"][missing] = 0.0
+    return cloud_bundle(Cloud(TOPIC, 1_000, "velodyne", points.reshape(-1), height=levels, is_dense=False))
+
+
+@pytest.mark.parametrize("organised", [False, True])
+@pytest.mark.parametrize("name", HEAVY)
+def test_air_echoes_on_empty_beams_as_before_what_is_far_away(name: str, organised: bool) -> None:
+    bundle, weather = half_empty(organised), HEAVY[name]
+    followup, draw = derive(weather, bundle)
+    assert weather.guarantee(bundle, followup, draw) is None
+    fate, numbers, new = fate_of(weather, bundle), followup.effects.numbers, followup.first.cloud()
+    assert fate.on_empty is not None
+    assert numbers["empty_beams"] == pytest.approx(0.3 * 16 * 900, rel=0.06)
+    on_empty = numbers["empty_beams_echoed"] / numbers["empty_beams"]
+    before_returns = fate.scattered.mean()
+    assert on_empty >= before_returns > 0.0
+    if name == "fog":  # so thick that what is 30 m behind it is no longer seen
+        assert on_empty == pytest.approx(before_returns, abs=0.05)
+    if organised:
+        filled = empty_returns(bundle.cloud()) & ~empty_returns(new)
+        assert filled.sum() == numbers["empty_beams_echoed"] and len(new) == len(bundle.cloud())
+    elevation = np.degrees(np.arcsin(fate.on_empty.xyz[:, 2] / np.linalg.norm(fate.on_empty.xyz, axis=1)))
+    assert np.abs(elevation - (np.rint((elevation + 15.0) / 2.0) * 2.0 - 15.0)).max() < 0.01
+    azimuth = np.degrees(np.arctan2(fate.on_empty.xyz[:, 1], fate.on_empty.xyz[:, 0])) / 0.4
+    assert np.abs(azimuth - np.rint(azimuth)).max() < 0.02
+
+
+@pytest.mark.parametrize("organised", [False, True])
+def test_a_clear_day_leaves_empty_beams_empty(organised: bool) -> None:
+    bundle = half_empty(organised)
+    assert derive(Fog(visibility_m=2000.0), bundle)[0].effects.numbers["empty_beams_echoed"] <= 2.0
+
+
+@pytest.mark.parametrize("organised", [False, True])
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ("turn", "off the ring|nearer than 1 m"),
+        ("far", "too faint|thick enough"),
+        ("none", "expected|nearer|off the ring"),
+    ],
+)
+def test_echoes_on_empty_beams_that_are_none_are_seen(organised: bool, way: str, says: str) -> None:
+    bundle, fog = half_empty(organised), replace(EVEN_FOG, visibility_m=60.0)
+    followup, draw = derive(fog, bundle)
+    new = followup.first.cloud()
+    _, at = fate_of(fog, bundle).splice(bundle.cloud())
+    raw = new.raw.copy()
+    points = raw.view(new.points.dtype)
+    if way == "turn":
+        points["z"][at] += np.float32(0.2)
+    elif way == "far":
+        for name in "xyz":
+            points[name][at] *= np.float32(8.0)
+    else:
+        raw = np.delete(raw, at) if not organised else raw
+        if organised:
+            points["x"][at] = np.nan
+    cloud = new.with_raw(raw, height=new.height) if organised else new.with_raw(raw)
+    made = Followup(((0, followup.first.with_clouds([cloud])),), followup.effects)
+    assert re.search(says, str(fog.guarantee(bundle, made, draw)))
 
 
 # --- guarantees that can fail
@@ -487,9 +708,43 @@ class Flipped(Rain):
         return replace(fate, new_m=np.where(fate.scattered, -fate.new_m, fate.new_m))
 
 
+@dataclass(frozen=True)
+class Switched(Fog):
+    """Reports the air wherever its mean echo is above the threshold, as if there were no noise."""
+
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> Any:
+        echo_m, echo = (np.zeros(len(part.range_m), np.float32) for _ in range(2))
+        table = soft_return(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver)
+        where, signal = table.before(part.range_m)
+        reported = signal > np.maximum(found.weakened, 1.0)
+        echo_m[reported], echo[reported] = where[reported], signal[reported]
+        return echo_m, echo
+
+
+@dataclass(frozen=True)
+class AllAtThePeak(Fog):
+    """Puts all echoes to the peak of the mean waveform."""
+
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> Any:
+        echo_m, echo = super().echoes(cloud, part, draw, found)
+        return np.where(echo > 0.0, np.minimum(echo_m, np.float32(1.3)), echo_m), echo
+
+
+@dataclass(frozen=True)
+class AtTheThreshold(Fog):
+    """Takes every return to be just detected."""
+
+    def amplitudes(self, *args: Any) -> Amplitudes:
+        found = super().amplitudes(*args)
+        return replace(found, weakened=found.passing * np.float32(1.5))
+
+
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
+        (Switched(visibility_m=100.0), "thick enough|too thin"),
+        (AllAtThePeak(visibility_m=80.0), "off the middle|too thin|thick enough"),
+        (AtTheThreshold(visibility_m=150.0), "noise floor"),
         (LeftAtOrigin(), "points, expected"),
         (TooClear(), "noise floor"),
         (TooThick(reach_m=4.0, snow_mm_per_h=5.0), "noise floor|do not fall"),

@@ -155,9 +155,8 @@ def filled(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[
     if scene.views:
         wanted = hole if recallable is None else hole & recallable
         recalled = recall(pixels, scene.views, _background(scene, wanted, hole, range_m))
-    surfaces = Surfaces(
-        pixels, (scene.usable & ~hole) | recalled, ground, scene.thing.camera, scene.thing.ground, scene.window
-    )
+    usable, far = (scene.usable & ~hole) | recalled, enlarged(range_m, scene.step_px, scene.window)
+    surfaces = Surfaces(pixels, usable, ground, far, scene.thing.camera, scene.thing.ground, scene.window)
     rest = fill(surfaces, hole & ~recalled)
     return Filled(rest.pixels, rest.given | recalled), recalled
 

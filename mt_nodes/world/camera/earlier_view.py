@@ -134,8 +134,10 @@ def recall(pixels: Singles, views: tuple[EarlierView, ...], background: Backgrou
     darkest = _darkest(pixels, background)
     for view in views:
         missing = ~recalled[tuple(background.hole.T)]
+        if not missing.any():
+            break
         level = _level(pixels, view, background)
-        if level is None or not missing.any():
+        if level is None:
             continue
         colours, shown = view.colours(background.hole_m[missing], background.hole_ground[missing])
         colours += level
@@ -153,6 +155,8 @@ def _darkest(pixels: Singles, background: Background) -> float:
 
 def _level(pixels: Singles, view: EarlierView, background: Background) -> Singles | None:
     """Return how much brighter (c,) the present picture is around a hole; None if the two do not agree there."""
+    if len(background.border) < _FEWEST:
+        return None
     own = pixels[tuple(background.border.T)]
     before, shown = view.colours(background.border_m, background.border_ground)
     if shown.sum() < _FEWEST:

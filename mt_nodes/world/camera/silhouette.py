@@ -22,7 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 
 #: Colours are segmented on at most so many pixels along the longer side: 10 ms.
 _SEGMENT_PX = 96
-_ROUNDS = 2
+_ROUNDS, _SMOOTH = 2, 0.8
 #: Gaps up to these widths in metres between returns are the object's: panes and dark paint; a leg's distance from the
 #: other.
 _PANE_M, _CLOSE_M = 0.6, 0.3
@@ -35,6 +35,8 @@ _BEFORE_M, _ABOVE_M = 0.4, 0.25
 #: Ground this much darker than its surroundings at the same distance is in shadow: direct light is 80 to 90 % of all on
 #: a clear day, so that shadows are darker still; under an overcast sky there are none but under the object.
 _SHADOW = 0.72
+#: Quantile of the ground's light that counts as lit, and rows that it is smoothed over.
+_LIT, _SMOOTH_ROWS = 0.7, 9
 #: Growth of the masks, in pixels at 1,280 columns: the camera's blur.
 _GROW_PX = 3.0
 #: Surroundings of the object that are examined, in widths of it, and at least so many pixels.
@@ -49,7 +51,6 @@ class Silhouette:
         window: rows and columns of the picture that the arrays (h, w) cover: the object and its surroundings.
         body: pixels that show the object. shadow: ground that it darkens, or that lies under it.
         hidden: pixels where something nearer hides it, or would.
-        returns: pixels of its visible returns, each with the gap around it.
     """
 
     window: Window
@@ -158,7 +159,8 @@ def _body(thing: StandingObject, picture: Picture, window: Window, may: Flags, h
     small = _segmented(picture, window, inner, size, seeds, closed, allowed)
     small |= _closed(seeds, thing.metre_px * size[1] / may[inner].shape[1], _CLOSE_M) & allowed
     body = np.zeros_like(may)
-    whole = cv2.resize(small.astype(np.float32), may[inner].shape[::-1], interpolation=cv2.INTER_LINEAR)
+    smooth = cv2.GaussianBlur(small.astype(np.float32), (0, 0), _SMOOTH)
+    whole = cv2.resize(smooth, may[inner].shape[::-1], interpolation=cv2.INTER_LINEAR)
     body[inner] = whole > 0.5
     return body & may
 
@@ -226,19 +228,11 @@ def _shadow(thing: StandingObject, picture: Picture, window: Window, root: Flags
 
 
 def _ground_level(luma: Singles, ground: Flags, root: Flags) -> Singles:
-    """Return the light (h,) of the lit ground in each row: the upper quartile of the row's ground, smoothed."""
-    rows = np.flatnonzero(ground.any(axis=1))
-    level = np.zeros(len(luma), np.float32)
-    level[rows] = [
-        np.quantile(luma[row][ground[row] & ~root[row]], 0.7) if (ground[row] & ~root[row]).any() else 0.0
-        for row in rows
-    ]
-    known = np.flatnonzero(level > 0)
-    if not len(known):
-        return level
-    level = np.interp(np.arange(len(level)), known, level[known]).astype(np.float32)
-    return (
-        cv2.GaussianBlur(level[:, None], (1, 0 or 1), 0)[:, 0]
-        if len(level) < 9
-        else np.convolve(np.pad(level, 4, mode="edge"), np.full(9, 1 / 9), "valid").astype(np.float32)
-    )
+    """Return the light (h,) of the lit ground in each row: a high quantile of the row's ground, smoothed over rows."""
+    lit = ground & ~root
+    rows = np.flatnonzero(lit.any(axis=1))
+    if not len(rows):
+        return np.zeros(len(luma), np.float32)
+    level = [np.quantile(luma[row][lit[row]], _LIT) for row in rows]
+    every = np.interp(np.arange(len(luma)), rows, level).astype(np.float32)
+    return np.asarray(cv2.blur(every[:, None], (1, _SMOOTH_ROWS)))[:, 0]

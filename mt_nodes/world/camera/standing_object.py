@@ -72,6 +72,11 @@ class StandingObject:
         """Distance of its nearest return."""
         return float(np.linalg.norm(self.returns_m, axis=1).min())
 
+    @cached_property
+    def farthest_m(self) -> float:
+        """Distance of its farthest return."""
+        return float(np.linalg.norm(self.returns_m, axis=1).max())
+
     @property
     def metre_px(self) -> float:
         """Pixels of a metre across at its distance."""

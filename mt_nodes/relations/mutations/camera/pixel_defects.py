@@ -14,7 +14,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
@@ -26,7 +27,7 @@ class ImpulseNoise(EachImage):
     Guaranteed: exactly the drawn pixels change, each to black or white (except for what a lossy encoding does).
     """
 
-    share: float = param(0.002, low=0.00001, high=0.2, neutral=1e-05, help="share of the pixels that are hit")
+    share: float = param(0.002, low=0.00001, high=0.3, neutral=1e-05, help="share of the pixels that are hit")
     white_share: float = param(
         0.5, low=0.0, high=1.0, aspect="fixed", help="share of those that turn white; the others turn black"
     )

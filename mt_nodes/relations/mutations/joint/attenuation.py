@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiDAR reception in bad air: signals over the noise floor, and their attenuation.
+"""LiDAR reception in bad air: amplitudes over the detection threshold, noise, and attenuation.
 
-The received power of a return is proportional to ρ / R² (LiDAR equation for a target that fills the beam). A target of
-90 % is just detected at the sensor's full range, which defines the noise floor (V. Kilic et al., Lidar Light Scattering
-Augmentation, 2021); through air of extinction α light travels out and back: e^(−2αR) (Bouguer, Lambert and Beer).
+The received power of a return is proportional to ρ / R² (LiDAR equation for a target that fills the beam), and a
+photodiode's current to the power. A target of 90 % is just detected at the sensor's full range, which defines the
+threshold (V. Kilic et al., Lidar Light Scattering Augmentation, 2021, call it the noise floor); through air of
+extinction α light travels out and back: e^(−2αR) (Bouguer, Lambert and Beer).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
@@ -22,43 +24,90 @@ Singles = npt.NDArray[np.float32]
 Powers = TypeVar("Powers", bound=npt.NDArray[Any])
 
 REFERENCE_REFLECTIVITY = 0.9
-#: Least reflectivity of surfaces at 905 nm: assumed; intensities below it are rounding of the scale (KITTI rounds to
-#: 0).
+#: Detection threshold over the noise's standard deviation: assumed, see :class:`Receiver`.
+THRESHOLD_TO_NOISE = 5.0
+#: Scale of the log-logistic error of amplitudes told by intensities: e^(±½ · 1.81) is one standard deviation, 3.9 dB.
+AMPLITUDE_SHAPE = 0.5
+#: Reflectivity at 905 nm that stands for intensities which the scale rounds to (nearly) nothing, as KITTI's to 0:
+#: assumed. They say "dark", not "at the threshold".
 DARKEST = 0.05
-#: A reported return has at least 3 dB over the floor, whatever its intensity says (assumed).
+#: Amplitude that is taken for any reported return at least, where no chance is drawn (assumed).
 LEAST_SIGNAL = 2.0
 #: Ranges outside of these limits belong to no sensor: single precision and the air's own limits end there.
 NEAREST_M, FARTHEST_M = 0.01, 1e4
-#: Range noise of an echo at the noise floor, LISA: σ = 0.09 m / √(2 SNR).
-RANGE_NOISE_M = 0.09
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """A LiDAR's receiver: its noise floor, and the range below which echoes get no stronger.
+    """A LiDAR's receiver: amplitudes over its detection threshold, which is 1, in Gaussian noise.
 
-    That such a range exists is geometry: at close range the spot is out of focus, and part of the collected light
-    misses the detector, which can turn the law of 1 / R² into a nearly constant signal ("Geometrical compression of
-    lidar return signals"). The range depends on the sensor's optics, which no data sheet gives: every value is an
-    assumption. Results have the precision of the arguments.
+    An echo of mean amplitude S is detected where S + n exceeds the threshold, so with the probability
+    Q((1 − S) · ``threshold_to_noise``), Q the tail of the normal distribution (S. O. Rice, "Mathematical Analysis of
+    Random Noise", Bell System Technical Journal 23 and 24, 1944 and 1945; threshold detection as in every handbook of
+    laser ranging). A target of the reflectivity ``sensitivity`` at ``max_range_m`` is detected with
+    ``detection_probability``.
+
+    That a range exists below which echoes get no stronger is geometry: at close range the spot is out of focus, and
+    part of the collected light misses the detector, which can turn the law of 1 / R² into a nearly constant signal
+    ("Geometrical compression of lidar return signals"). The range depends on the sensor's optics, which no data sheet
+    gives: every value is an assumption. Results have the precision of the arguments.
 
     Attributes:
         max_range_m: a target of the reflectivity ``sensitivity`` is just detected there.
         focus_m: nearer echoes are out of focus; 0 if all echoes are farther away.
+        threshold_to_noise: threshold over the standard deviation σ of the noise. With Rice's rate of false alarms,
+            e^(−t²/2) / (2 √3 τ), 5 gives one in some 9,000 firings of 1 µs at a pulse of 10 ns; the data sheets of the
+            OS1 and of Livox's HAP tell one in 10,000.
     """
 
     max_range_m: float
     focus_m: float = 0.0
     sensitivity: float = REFERENCE_REFLECTIVITY
+    threshold_to_noise: float = THRESHOLD_TO_NOISE
+    detection_probability: float = 0.5
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation σ of an amplitude, in thresholds."""
+        return 1.0 / self.threshold_to_noise
+
+    @property
+    def nominal(self) -> float:
+        """Mean amplitude of the target that ``max_range_m`` is told for: 1 if it is detected half of the time."""
+        return 1.0 + float(special.ndtri(self.detection_probability)) * self.noise
 
     def signal(self, reflectivity: Powers, range_m: Powers) -> Powers:
-        """Return the power (n,) over the noise floor of targets in clear air: 1 is just seen."""
+        """Return the mean amplitude (n,) of targets in clear air, in thresholds."""
         ratio: Any = self.max_range_m / np.maximum(range_m, self.focus_m)
-        power: Powers = reflectivity * ratio * ratio / self.sensitivity
+        power: Powers = reflectivity * ratio * ratio * (self.nominal / self.sensitivity)
         return power
 
+    def detected(self, reflectivity: Singles, range_m: Singles, exceedance: Singles) -> Singles:
+        """Return amplitudes (n,) of returns that were reported, all of 1 or more.
+
+        An intensity tells the amplitude only roughly: it is S₀ times an error with a log-logistic distribution of
+        3.9 dB (:data:`AMPLITUDE_SHAPE`, assumed; calibration of beams, incidence, rounding). That a return was reported
+        says that its amplitude exceeds the threshold: the distribution is cut there, and what is left of it, a
+        posterior, is drawn from: a = √((1 + (1 − u) S₀²) / u), u uniform in 0 to 1. Of returns far below the threshold
+        by their intensity, a share of 1/a² exceeds a; of bright ones half exceed S₀.
+
+        Args:
+            reflectivity: (n,), as the intensity says.
+            range_m: (n,).
+            exceedance: (n,) numbers u, uniform in 0 to 1: the share of such returns with a larger amplitude.
+        """
+        with np.errstate(over="ignore"):
+            squares = np.square(self.signal(np.maximum(reflectivity, np.float32(DARKEST)), range_m))
+        squares *= np.float32(1.0) - exceedance
+        squares += np.float32(1.0)
+        squares /= exceedance
+        return np.asarray(np.sqrt(squares, out=squares))
+
     def received(self, reflectivity: Powers, range_m: Powers) -> Powers:
-        """Return the signal (n,) of reported returns; none counts as darker than :data:`DARKEST`."""
+        """Return one amplitude (n,) for returns that were reported, where no chance is drawn: that of the intensity.
+
+        None counts as darker than :data:`DARKEST`, and as weaker than :data:`LEAST_SIGNAL`.
+        """
         with np.errstate(over="ignore"):
             power: Powers = self.signal(np.maximum(reflectivity, DARKEST), range_m)
         np.maximum(power, LEAST_SIGNAL, out=power)
@@ -72,7 +121,7 @@ class Receiver:
     def threshold_reflectivity(self, range_m: Powers) -> Powers:
         """Return the reflectivity (n,) of the darkest detected target at ranges (n,)."""
         ratio: Any = np.maximum(range_m, self.focus_m) / self.max_range_m
-        found: Powers = self.sensitivity * np.square(ratio)
+        found: Powers = self.sensitivity / self.nominal * np.square(ratio)
         return found
 
 
@@ -131,7 +180,10 @@ def all_returns(cloud: Cloud) -> At:
     return slice(None) if len(rows) == len(cloud) else rows
 
 
-def noise_sigma_m(clear: Singles, weakened: Singles) -> Singles:
-    """Return the standard deviation (n,) of the range noise added by attenuation (signals ≥ 1)."""
-    gained = np.float32(0.5) / weakened - np.float32(0.5) / clear
-    return np.asarray(np.float32(RANGE_NOISE_M) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))
+def noise_sigma_m(clear: Singles, weakened: Singles, at_threshold_m: float) -> Singles:
+    """Return the standard deviation (n,) of the range noise that attenuation adds, of amplitudes of 1 and more.
+
+    A range is as uncertain as ``at_threshold_m`` / √a at an amplitude a (V. Kilic et al., LISA, 2021).
+    """
+    gained = np.float32(1.0) / weakened - np.float32(1.0) / clear
+    return np.asarray(np.float32(at_threshold_m) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))

@@ -49,9 +49,10 @@ class BeamGrid:
         cell = ((height - np.float32(low)) * np.float32(1.0 / step)).astype(np.int32) * _BEARINGS
         cell += _bearing_cell(bearing)
         small = cell.astype(np.uint16)
-        order = np.argsort(small, kind="stable")
+        del bearing, cell  # memory is short here
         start = np.zeros(_LEVELS * _BEARINGS + 1, np.int64)
         np.cumsum(np.bincount(small, minlength=_LEVELS * _BEARINGS), out=start[1:])
+        order = np.argsort(small, kind="stable")
         weakest = np.full(_LEVELS * _BEARINGS, np.inf, np.float32)
         filled = np.flatnonzero(start[1:] > start[:-1])
         weakest[filled] = np.minimum.reduceat(signal[order], start[filled])

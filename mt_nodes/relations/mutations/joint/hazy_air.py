@@ -23,17 +23,26 @@ from mt_nodes.relations.mutations.joint.air_in_pictures import (
     veiled,
 )
 from mt_nodes.relations.mutations.joint.attenuation import Singles
-from mt_nodes.relations.mutations.joint.chance import normals
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, part_of_empty
+from mt_nodes.relations.mutations.joint.chance import Quarters, quarters, shares_at
 from mt_nodes.relations.mutations.joint.density import Patches
+from mt_nodes.relations.mutations.joint.echo_law import EchoLaw, echo_law
+from mt_nodes.relations.mutations.joint.echo_proof import AirOnBeams, proof_of_echo_places, proof_of_reports
+from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams
+from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
-from mt_nodes.relations.mutations.joint.soft_return import OVERLAP_M, SoftReturn, soft_return
-from mt_nodes.relations.mutations.joint.weather import CloudPart
+from mt_nodes.relations.mutations.joint.proof import amplitude_of, weakened_amplitude
+from mt_nodes.relations.mutations.joint.soft_return import LIGHT_M_PER_NS
 from mt_nodes.relations.mutations.lidar.rays import Rows, columns
 from mt_nodes.world.camera.light import Colour
 
 Floats = npt.NDArray[np.float64]
 #: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
 LN_20 = float(np.log(20.0))
+#: Patches farther away than this are alike by the law of large numbers.
+_PATCHES_TO_M = 150.0
+#: Density of the air counts up to here for its echo, which comes from nearer than that: patches are larger.
+NEAR_M = 5.0
 #: Parts of a beam that the proof integrates over.
 _PARTS = 64
 _PARTS_OF_PICTURES = 24
@@ -42,6 +51,11 @@ _PARTS_OF_PICTURES = 24
 @dataclass(frozen=True)
 class HazyAir(JointWeather):
     """Air with an extinction α × density, where the density is a lattice that drifts (:class:`Patches`)."""
+
+    radar_reason = (
+        "fog, dust and smoke weaken a wave of 77 GHz by less than 0.5 dB over 100 m and back (dense fog of 0.5 g/m³: "
+        "2 dB/km, ITU-R P.840), which no detection is lost by"
+    )
 
     patchiness: float = param(0.3, low=0.0, high=0.9, aspect="fixed", help="density varies between 1 ± this")
     patch_m: float = param(15.0, low=5.0, high=200.0, unit="m", aspect="fixed", help="size of a patch")
@@ -63,54 +77,107 @@ class HazyAir(JointWeather):
         """Choose the lattice of a segment: its key."""
         return int(rng.integers(2**62))
 
-    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int = 0) -> Draw:
         """Draw the lattice and its drift."""
         key = int(rng.integers(2**62)) if state is None else state
-        moved = self.drift_mps(bundle, cloud) * (cloud.stamp_ns * 1e-9)
-        return {"air_key": key, "moved_x_m": float(moved[0]), "moved_y_m": float(moved[1])}
+        drift = self.drift(bundle, cloud)
+        moved = {"moved_x_m": float(drift.moved_m[0]), "moved_y_m": float(drift.moved_m[1])}
+        return {"air_key": key, **moved, **drift.draw()}
+
+    @property
+    def patches_to_m(self) -> float:
+        """Range up to which patches count; farther away the density is the mean up to there."""
+        return min(self.max_range_m, _PATCHES_TO_M)
 
     def patches(self, draw: Draw) -> Patches:
         """Return the density of the air for a draw."""
-        return Patches(draw["air_key"], self.patchiness, self.patch_m, (draw["moved_x_m"], draw["moved_y_m"]))
+        moved_m = draw["moved_x_m"], draw["moved_y_m"]
+        return Patches(draw["air_key"], self.patchiness, self.patch_m, moved_m, draw.get("turned_rad", 0.0))
 
-    def table(self) -> SoftReturn:
-        """Return the echoes of the air at its mean density."""
-        return soft_return(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver)
+    @property
+    def law(self) -> EchoLaw:
+        """Distribution of the air's highest peak."""
+        return echo_law(self.extinction_per_m, self.backscatter_per_m_sr, self.pulse_ns, self.receiver, self.patchiness)
+
+    @property
+    def likely_echoes(self) -> bool:
+        """Whether the densest air echoes above the threshold, at the luckiest noise."""
+        return self.law.likely
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × mean density × range."""
         depth = part.range_m * np.float32(self.extinction_per_m)
-        return depth if self.patchiness == 0.0 else depth * self._mean_density(cloud, part, part.range_m, draw)
+        return depth if self.patchiness == 0.0 else depth * self._mean_density(part, draw)
 
-    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
-        """Return the peak of the soft return before each target, blurred by noise over the pulse's length.
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[Singles, Singles]:
+        """Draw the highest peak of the air before each return, and where it is, if it exceeds that return."""
+        echo_m, echo = (np.zeros(len(part.range_m), np.float32) for _ in range(2))
+        if self.likely_echoes:
+            rows, at_m, peak = self._peaks(part, draw, found.chance, np.maximum(found.weakened, np.float32(1.0)))
+            echo_m[rows], echo[rows] = at_m, peak
+        return echo_m, echo
 
-        Its strength is proportional to the density of the air up to there.
-        """
-        table = self.table()
-        echo_m, signal = table.before(part.range_m)
-        if not signal.max(initial=0.0) * (1.0 + self.patchiness) >= 1.0:
-            return echo_m, np.zeros_like(signal)
+    def empty_echoes(self, beams: EmptyBeams, draw: Draw) -> tuple[Rows, Singles, Singles]:
+        """Draw the same of beams with nothing behind."""
+        if not len(beams):
+            return np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32)
+        chance = quarters(draw["noise_key"] + 1, len(beams))
+        return self._peaks(part_of_empty(beams), draw, chance, np.ones(1, np.float32))
+
+    def _peaks(self, part: CloudPart, draw: Draw, chance: Quarters, least: Singles) -> tuple[Rows, Singles, Singles]:
+        """Return beams (k,), ascending, with a peak of the air above ``least`` (n,) or (1,), its place and height."""
+        law, density = self.law, np.ones(1, np.float32)
+        may = law.candidates(chance[:, 2], least)
+        target_m = part.range_m[may]
         if self.patchiness:
-            signal = signal * self._mean_density(cloud, part, echo_m, draw)
-        # LISA's range noise, with the pulse length as the resolution of an echo as long as the pulse.
-        blur = normals(draw["noise_key"] + 1, len(echo_m), part.first)
-        blur *= np.float32(table.width_m / 2.0) / np.sqrt(2.0 * np.maximum(signal, 1.0))
-        blur += echo_m
-        farthest = np.maximum(part.range_m - np.float32(table.width_m / 2.0), np.float32(OVERLAP_M[1]))
-        return np.clip(blur, np.float32(OVERLAP_M[1]), farthest, out=blur), signal
+            over_ground = part.level[may] * np.minimum(target_m, np.float32(NEAR_M))
+            density = self.patches(draw).mean_to(part.bearing_rad[may], over_ground, self.patches_to_m)
+        found, peak, free_m = law.peaks(density, target_m, chance[may, 2])
+        rows = may[found]
+        higher = np.flatnonzero(peak > np.broadcast_to(least, part.range_m.shape)[rows])
+        rows, peak = rows[higher], peak[higher]
+        density = density[found[higher]] if self.patchiness else density
+        return rows, law.places_m(density, free_m[higher], peak, chance[rows, 3]), peak
 
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
         """Integrate the density along each beam by the midpoint rule."""
         x, y, z = columns(cloud, rows)
         over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
-        reached = np.minimum(1.0, np.ceil(self.max_range_m) / np.maximum(over_ground, 1e-9))
+        reached = np.minimum(1.0, np.ceil(self.patches_to_m) / np.maximum(over_ground, 1e-9))
         patches, total = self.patches(draw), np.zeros(len(rows))
         for part in range(_PARTS if self.patchiness else 0):
             share = reached * (part + 0.5) / _PARTS
             total += patches.at(x * share, y * share)
         mean = total / _PARTS if self.patchiness else 1.0
         return np.asarray(self.extinction_per_m * range_m * mean)
+
+    def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
+        """Check the reports of some beams against the chance of them, integrated anew."""
+        air, echoed, key = self._air_on(seen, draw), seen.echoed, draw["noise_key"]
+        number = np.where(seen.empty, *(shares_at(key + more, seen.index)[:, 2] for more in (1, 0)))
+        low, high = (np.ones(len(echoed)) for _ in range(2))
+        low[echoed], high[echoed] = (
+            amplitude_of(self.receiver, rho, seen.range_m) for rho in (seen.darkest, seen.brightest)
+        )
+        hidden = ~echoed & ~seen.empty
+        low[hidden] = high[hidden] = weakened_amplitude(self, old, seen.index[hidden], draw)
+        broken = proof_of_reports(air, number, (low, high), echoed)
+        return broken or proof_of_echo_places(air.of(echoed), seen.range_m, np.maximum(low[echoed], 1.0))
+
+    def _air_on(self, seen: SeenEchoes, draw: Draw) -> AirOnBeams:
+        x, y, z = seen.xyz.T
+        over_ground, target_m = np.hypot(x, y) / np.sqrt(x * x + y * y + z * z), seen.target_m
+        density, patches = np.ones(len(x)), self.patches(draw)
+        if self.patchiness:
+            bearing, to_m = np.arctan2(y, x), over_ground * np.minimum(target_m, NEAR_M)
+            shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
+            along = [patches.at(np.cos(bearing) * to_m * s, np.sin(bearing) * to_m * s) for s in shares]
+            density = np.mean(along, axis=0)
+        width_m = LIGHT_M_PER_NS * self.pulse_ns
+        free_m = np.minimum(target_m, 1e4) - width_m / 2.0
+        return AirOnBeams(
+            self.receiver, self.extinction_per_m, self.backscatter_per_m_sr, width_m, density, free_m
+        )  # fmt: skip
 
     @property
     @abstractmethod
@@ -142,7 +209,7 @@ class HazyAir(JointWeather):
         """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
         bearing_rad, over_ground_m, range_m = polar(old)
         # Air is smooth: one cell of 4 x 4 gives the mean density for all sixteen.
-        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.max_range_m))[::4, ::4]
+        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.patches_to_m))[::4, ::4]
         ahead, left = np.cos(bearing_rad) * reached, np.sin(bearing_rad) * reached
         shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
         patches = self.patches(draw)
@@ -154,12 +221,8 @@ class HazyAir(JointWeather):
         if not self.patchiness:
             return np.ones_like(bearing_rad)
         bearing, reach = (a.astype(np.float32).reshape(-1) for a in (bearing_rad, over_ground_m))
-        mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
+        mean = self.patches(draw).mean_to(bearing, reach, self.patches_to_m)
         return mean.reshape(bearing_rad.shape).astype(np.float64)
 
-    def _mean_density(self, cloud: Cloud, part: CloudPart, to_m: Singles, draw: Draw) -> Singles:
-        x, y = (cloud.points[name][part.at].astype(np.float32) for name in "xy")
-        over_ground = np.hypot(x, y)
-        over_ground *= to_m
-        over_ground /= part.range_m
-        return self.patches(draw).mean_to(np.arctan2(y, x), over_ground, self.max_range_m)
+    def _mean_density(self, part: CloudPart, draw: Draw) -> Singles:
+        return self.patches(draw).mean_to(part.bearing_rad, part.level * part.range_m, self.patches_to_m)

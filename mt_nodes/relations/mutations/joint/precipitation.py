@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,20 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
+from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
-from mt_nodes.relations.mutations.joint.attenuation import (
-    Singles,
-    all_returns,
-    reflectivities,
-    single_ranges_m,
-    transmission,
-)
+from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
+from mt_nodes.relations.mutations.joint.chance import Quarters, quarters
+from mt_nodes.relations.mutations.joint.echo_law import EchoLaw
+from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, empty_beams
+from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
+from mt_nodes.relations.mutations.joint.proof import amplitude_of
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
     Detection,
@@ -34,9 +37,10 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     Spectrum,
     boxes,
     class_edges_mm,
+    far_law,
 )
-from mt_nodes.relations.mutations.joint.weather import CloudPart
-from mt_nodes.relations.mutations.lidar.rays import Rows, ranges_m, smallest
+from mt_nodes.relations.mutations.joint.weather import with_sensor
+from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
 CLASSES = 12
@@ -46,19 +50,27 @@ _EXTINCTION_EFFICIENCY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Falling:
-    """The particles of a segment: those that LiDARs may meet, and the key of those that cameras see."""
+    """The particles of a segment: those that its LiDAR may meet, their key, and the key of those that cameras see."""
 
     boxes: tuple[ParticleBox, ...]
+    key: int
     seen_key: int
+
+
+@lru_cache(maxsize=4)
+def seeded(key: int, spectrum: Spectrum, detection: Detection, falls_mps: tuple[float, ...]) -> tuple[ParticleBox, ...]:
+    """Return the particles of a key, once for all clouds of a segment."""
+    return boxes(np.random.default_rng(key), spectrum, detection, np.array(falls_mps), len(falls_mps))
 
 
 @dataclass(frozen=True)
 class Precipitation(JointWeather):
     """Falling particles with an exponential spectrum of sizes.
 
-    Beams are round cones. The default divergence is the larger one of a Velodyne VLS-128: 3.0 mrad along its scan, half
-    of that across it (its manual, table F-1). ``aperture_mm`` is an assumption, of the order of a LiDAR's windows and
-    lenses: no data sheet was found that gives it. A wider beam puts less of its power on one particle.
+    Beams are round cones. The default divergence is that of the sensor's family, else the larger one of a Velodyne
+    VLS-128: 3.0 mrad along its scan, half of that across it (its manual, table F-1). ``aperture_mm`` is assumed, of
+    the order of a LiDAR's windows and lenses; an OS1's beam is 10 mm wide where it leaves the sensor (its data sheet).
+    A wider beam puts less of its power on one particle.
     """
 
     divergence_mrad: float = param(
@@ -80,7 +92,14 @@ class Precipitation(JointWeather):
     shutter_ms: float = param(
         8.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
     )
-    reach_m: float = param(10.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="particles beyond only weaken")
+    reach_m: float = param(
+        10.0,
+        low=2.0,
+        high=20.0,
+        unit="m",
+        aspect="fixed",
+        help="particles beyond are not kept one by one, but met by law",
+    )
 
     @property
     @abstractmethod
@@ -110,28 +129,54 @@ class Precipitation(JointWeather):
         return float(area_mm2_per_m3 / law.slope_per_mm**3 * 1e-6)
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
-        """Seed the particles of a segment."""
+        """Seed the particles of a segment, those that the first LiDAR may meet."""
+        key, seen_key = int(rng.integers(2**62)), int(rng.integers(2**62))
+        sensors = {self._sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
+        own = with_sensor(self, min(sensors)) if len(sensors) == 1 else self
+        return Falling(own.particles(key), key, seen_key)
+
+    def particles(self, key: int) -> tuple[ParticleBox, ...]:
+        """Return the particles of a key that this sensor may meet one by one."""
         edges = class_edges_mm(self.spectrum, self.detection, CLASSES)
         falls = self.fall_mps(np.sqrt(edges[1:] * edges[:-1]))
-        return Falling(boxes(rng, self.spectrum, self.detection, falls, CLASSES), int(rng.integers(2**62)))
+        return seeded(key, self.spectrum, self.detection, tuple(falls.tolist()))
 
-    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int) -> Draw:
         """Find the particles that beams meet at this instant: for each beam the strongest that exceeds its return."""
-        particles = (self.begin(rng, bundle) if state is None else state).boxes
-        at = all_returns(cloud)
-        range_m = single_ranges_m(cloud, at)
-        bright = reflectivities(cloud, at, range_m, self.unknown_reflectivity)
-        least = self.receiver.received(bright, range_m)
-        least *= transmission(range_m * np.float32(self.extinction_per_m))
-        np.maximum(least, np.float32(1.0), out=least)
-        unit = np.stack([(cloud.points[name][at] / range_m).astype(np.float32) for name in "xyz"])
+        particles = self.particles((self.begin(rng, bundle) if state is None else state).key)
+        at, beams = all_returns(cloud), empty_beams(cloud)
+        range_m, unit, least = self._beams(cloud, at, beams, noise_key)
         grid = BeamGrid.of(unit, least)
         nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
         found = [self._hits(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
         found.append(nothing)
-        hit_rows, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
-        rows = hit_rows if isinstance(at, slice) else at[hit_rows]
-        return {"rows": smallest(rows), "echo_m": echo_m, "echo": echo}
+        hit, echo_m, echo = strongest(*map(np.concatenate, zip(*found, strict=True)))
+        split = int(np.searchsorted(hit, len(range_m) - len(beams)))
+        rows = hit[:split] if isinstance(at, slice) else at[hit[:split]]
+        return {
+            "rows": smallest(rows),
+            "echo_m": echo_m[:split],
+            "echo": echo[:split],
+            "empty": smallest(hit[split:] - (len(range_m) - len(beams))),
+            "empty_m": echo_m[split:],
+            "empty_echo": echo[split:],
+            **self.drift(bundle, cloud).source(),
+        }
+
+    def _beams(self, cloud: Cloud, at: At, beams: EmptyBeams, noise_key: int) -> tuple[Singles, Singles, Singles]:
+        """Return range (n,), direction (3, n) and least amplitude of an echo (n,) of all beams, the empty ones last."""
+        count = len(cloud) if isinstance(at, slice) else len(at)
+        range_m, least = (np.full(count + len(beams), alone, np.float32) for alone in (np.inf, 1.0))
+        unit = np.empty((3, len(range_m)), np.float32)
+        unit[:, count:] = beams.unit
+        for part in parts(cloud, at):
+            here = slice(part.first, part.first + len(part.range_m))
+            found = self.amplitudes(cloud, part, {"noise_key": noise_key})
+            range_m[here] = part.range_m
+            np.maximum(found.weakened, np.float32(1.0), out=least[here])
+            for i, column in enumerate(part.xyz):
+                np.divide(column, part.range_m, out=unit[i, here])
+        return range_m, unit, least
 
     @property
     @abstractmethod
@@ -141,7 +186,10 @@ class Precipitation(JointWeather):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
-        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        if self.ego_speed_mps is None:
+            seen.update(EgoSpeed.of(view.bundle, None, DEFAULT_MPS).draw())
+        return seen
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the veil of all particles, then near ones one by one."""
@@ -164,13 +212,14 @@ class Precipitation(JointWeather):
         return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
 
     def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
-        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, self._velocities, self.shutter_ms * 1e-3)
+        velocities = partial(self._velocities, speed_in(draw, self.ego_speed_mps))
+        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, velocities, self.shutter_ms * 1e-3)
         return drawn.layer(view.picture.size)
 
-    def _velocities(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _velocities(self, ego_mps: float, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
         falls = self.fall_mps(diameter_mm)
-        along = np.full(len(falls), self.wind_x_mps - self.ego_speed_mps)
+        along = np.full(len(falls), self.wind_x_mps - ego_mps)
         return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
@@ -186,20 +235,58 @@ class Precipitation(JointWeather):
         area_mm2_per_m3 = 0.5 * ((integrand[1:] + integrand[:-1]) * np.diff(diameter_mm)).sum()
         return np.asarray(area_mm2_per_m3 * 1e-6 * ranges_m(cloud, rows))
 
-    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
-        """Assign the drawn echoes to their returns."""
+    @property
+    def law(self) -> EchoLaw:
+        """Distribution of the strongest echo from beyond ``reach_m``."""
+        return far_law(self.spectrum, self.detection, self.extinction_per_m)
+
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[Singles, Singles]:
+        """Assign the drawn echoes to their returns; stronger ones may come from farther away."""
         rows = np.arange(len(cloud))[part.at] if isinstance(part.at, slice) else part.at
         first, last = np.searchsorted(draw["rows"], [rows[0], rows[-1] + 1])
         place = np.searchsorted(rows, draw["rows"][first:last])
         echo_m, echo = (np.zeros(len(rows), np.float32) for _ in range(2))
         echo_m[place], echo[place] = draw["echo_m"][first:last], draw["echo"][first:last]
+        self._add_far(part.range_m, found.chance, np.maximum(found.weakened, np.float32(1.0)), echo_m, echo)
         return echo_m, echo
+
+    def empty_echoes(self, beams: EmptyBeams, draw: Draw) -> tuple[Rows, Singles, Singles]:
+        """Return the drawn echoes on empty beams, and those from farther away."""
+        echo_m, echo, near = np.zeros(len(beams), np.float32), np.zeros(len(beams), np.float32), draw["empty"]
+        echo_m[near], echo[near] = draw["empty_m"], draw["empty_echo"]
+        behind = np.full(len(beams), np.inf, np.float32)
+        self._add_far(behind, quarters(draw["noise_key"] + 1, len(beams)), np.ones_like(echo), echo_m, echo)
+        hit = np.flatnonzero(echo)
+        return hit, echo_m[hit], echo[hit]
+
+    def _add_far(self, target_m: Singles, chance: Quarters, least: Singles, echo_m: Singles, echo: Singles) -> None:
+        """Draw echoes (n,) from beyond ``reach_m``, and write those that exceed what there is."""
+        law, same = self.law, np.ones(1, np.float32)
+        if not law.likely:
+            return
+        may = law.candidates(chance[:, 2], least)
+        found, peak, free_m = law.peaks(same, target_m[may], chance[may, 2])
+        rows = may[found]
+        higher = peak > np.maximum(least[rows], echo[rows])
+        rows, peak = rows[higher], peak[higher]
+        echo_m[rows], echo[rows] = law.places_m(same, free_m[higher], peak, chance[rows, 3]), peak
+
+    def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
+        """Check that the largest particle there is echoes as strongly as each echo, where that is."""
+        low = amplitude_of(self.receiver, seen.darkest, seen.range_m)
+        beam_m = self.aperture_mm * 1e-3 + seen.range_m * (self.divergence_mrad * 1e-3)
+        largest_m = self.spectrum.most_mm * self.spectrum.swell * 1e-3
+        filled = np.minimum(largest_m / beam_m, 1.0) ** 2 * self.strength
+        most = amplitude_of(self.receiver, filled, seen.range_m)
+        if (np.maximum(low, 1.0) > 1.01 * most).any():
+            return "an echo is stronger than that of the largest particle there"
+        return None
 
     def _in_sight(self, box: ParticleBox, bundle: Bundle, cloud: Cloud, grid: BeamGrid) -> tuple[Singles, Singles]:
         """Return places (3, k) and diameters (k,) of a box's particles that a beam may meet and detect."""
         far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
         low, high = grid.lowest - beyond, grid.highest + beyond
-        moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
+        moved_m = self.drift(bundle, cloud, box.fall_mps).along_m
         place, size = box.at(moved_m, min(low * far_m, 0.0), max(high * far_m, 0.0))
         away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
         visible = (away_m >= NEAREST_M) & (away_m < far_m)

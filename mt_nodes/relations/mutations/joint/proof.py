@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proof for clouds in bad weather: power in decibels, beams, ranges and intensities of every return."""
+"""Proof for clouds in bad weather: chance of detection by decibels, beams, ranges and intensities of every return."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, LEAST_SIGNAL, REFERENCE_REFLECTIVITY
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
+from mt_nodes.relations.mutations.joint.chance import shares_at
+from mt_nodes.relations.mutations.joint.empty_proof import RowMap, SeenEchoes, blocks_of_rest, proof_of_empty_beams
 from mt_nodes.relations.mutations.joint.fate import Fate
-from mt_nodes.relations.mutations.lidar.each_cloud import without
-from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, pieces, proof_on_beam, ranges_m, rounding_m
+from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
 
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
@@ -22,9 +25,8 @@ _DB_PER_DEPTH = 20.0 * np.log10(np.e)
 _SLACK_DB, _SLACK_SHARE = 0.01, 0.01
 #: Returns whose power is checked: each needs an integration along its beam.
 _SAMPLE_SIZE = 1000
-#: Irwin and Hall's normals end at 3.47.
-_MOST_SIGMAS = 3.5
-_NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
+#: Normal numbers from 16 bits end at 4.32.
+_MOST_SIGMAS = 4.35
 
 
 class Air(Protocol):
@@ -32,15 +34,19 @@ class Air(Protocol):
 
     @property
     def max_range_m(self) -> float:
-        """How far the sensor sees a target of 90 %."""
+        """No noise takes a return beyond it."""
 
     @property
-    def focus_m(self) -> float:
-        """Nearer echoes are no stronger."""
+    def receiver(self) -> Receiver:
+        """The sensor's receiver, of which the numbers count here, not the formulas."""
 
     @property
     def unknown_reflectivity(self) -> float:
         """Of returns without an intensity."""
+
+    @property
+    def noise_at_threshold_m(self) -> float:
+        """Standard deviation of the range of an echo at the threshold."""
 
     @property
     def further_noise(self) -> float:
@@ -49,28 +55,37 @@ class Air(Protocol):
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
         """Return the optical depth (k,) to some returns."""
 
+    def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
+        """Check that the air permits the echoes seen, and no others."""
+
 
 def proof_of_weather(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
     """Return the broken promise, or None."""
-    return _places(weather, old, new, fate) or _powers(weather, old, new, fate, draw)
+    rows_of = RowMap.of(old, fate)
+    if len(new) != len(old) + rows_of.growth:
+        return f"{len(new)} points, expected {len(old)} and {rows_of.growth} more"
+    return (
+        proof_of_empty_beams(old, new, rows_of)
+        or _places(weather, old, new, fate, rows_of)
+        or _powers(weather, old, new, fate, rows_of, draw)
+        or weather.proof_of_air(old, SeenEchoes.of(old, new, fate, rows_of), draw)
+    )
 
 
-def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate) -> str | None:
-    left, at = without(old, fate.rows(fate.lost)), fate.remaining_rows(old)
-    if len(new) != len(left):
-        return f"{len(new)} points, expected {len(old)} less {int(fate.lost.sum())}"
-    broken = proof_on_beam(left, new, at, also=old.echo_names)
-    if broken is not None:
-        return broken
-    scattered, first = fate.scattered[~fate.lost], 0
-    # In blocks of some thousands: in double precision all of them would take more memory than the cloud.
-    for part in pieces(at, len(left)):
-        before, after = ranges_m(left, part), ranges_m(new, part)
-        echoes = scattered[first : first + len(before)]
-        broken = _ranges(weather, left, before, after, echoes) or _intensities(left, new, part, echoes, after)
+def _places(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap) -> str | None:
+    """Check every return; in blocks of some thousands: all at once would take more memory than the cloud."""
+    for block, left, rest in blocks_of_rest(old, new, rows_of):
+        is_return = ~empty_returns(left)
+        at: At = slice(None) if is_return.all() else np.flatnonzero(is_return)
+        broken = proof_on_beam(left, rest, at, also=old.echo_names)
         if broken is not None:
             return broken
-        first += len(before)
+        index = block if isinstance(fate.at, slice) else slice(*np.searchsorted(fate.at, [block.start, block.stop]))
+        echoes = fate.scattered[index][~fate.lost[index]]
+        before, after = ranges_m(left, at), ranges_m(rest, at)
+        broken = _ranges(weather, left, before, after, echoes) or _intensities(old, left, rest, at, echoes, after)
+        if broken is not None:
+            return broken
     return None
 
 
@@ -80,7 +95,7 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
     if not nearer[scattered].all():
         return f"{int((~nearer[scattered]).sum())} echoes of the air are not before what they hide"
     off = np.abs(after - before)[~scattered]
-    sigma_m = np.hypot(_NOISE_AT_FLOOR_M, weather.further_noise * before[~scattered])
+    sigma_m = np.hypot(weather.noise_at_threshold_m, weather.further_noise * before[~scattered])
     if not (off <= _MOST_SIGMAS * sigma_m + slack[~scattered]).all():
         return f"a return moved by {off.max():.2f} m, more than noise of {sigma_m.max():.3f} m can"
     reach = np.maximum(before, weather.max_range_m) + slack
@@ -88,9 +103,9 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
 
 
 def _intensities(
-    left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_], range_m: Floats
+    old: Cloud, left: Cloud, new: Cloud, at: Rows | slice, scattered: npt.NDArray[np.bool_], range_m: Floats
 ) -> str | None:
-    for field in left.echoes.fields:
+    for field in old.echoes.fields:
         before, after = (cloud.points[field.name][at].astype(np.float64) for cloud in (left, new))
         grain = 1.0 if left.points.dtype[field.name].kind in "iu" else 1e-6 * field.full_scale
         if (after[~scattered] > before[~scattered] + grain).any() or (after < 0.0).any():
@@ -101,37 +116,70 @@ def _intensities(
     return None
 
 
-def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, draw: Draw) -> str | None:
-    """Compare the remaining power of some returns with the noise floor, and their intensities with the law."""
-    lost, remaining, at = fate.rows(fate.lost), fate.rows(~fate.lost), fate.remaining_rows(old)
-    hard = np.flatnonzero(~fate.scattered[~fate.lost])
-    hard = hard[:: max(1, len(hard) // _SAMPLE_SIZE)]
-    lost_sample = lost[:: max(1, len(lost) // _SAMPLE_SIZE)]
-    for rows, sign, says in ((lost_sample, -1.0, "lost"), (remaining[hard], 1.0, "kept")):
+def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, draw: Draw) -> str | None:
+    """Compare the chance of detection with the number drawn for it, and intensities with the law."""
+    hard, lost = (np.flatnonzero(mask) for mask in (~fate.lost & ~fate.scattered, fate.lost))
+    hard, lost = (some[:: max(1, len(some) // _SAMPLE_SIZE)] for some in (hard, lost))
+    for index, sign, says in ((lost, 1.0, "lost"), (hard, -1.0, "kept")):
+        rows = index if isinstance(fate.at, slice) else fate.at[index]
         depths = weather.proof_depths(old, rows, draw)
-        over = sign * (_clear_db(weather, old, rows) - _DB_PER_DEPTH * depths)
-        wrong = over < -_SLACK_DB - _SLACK_SHARE * _DB_PER_DEPTH * depths
+        slack_db = sign * (_SLACK_DB + _SLACK_SHARE * _DB_PER_DEPTH * depths)
+        number = shares_at(draw["noise_key"], index)
+        chance = _chance_of_detection(weather, old, rows, -_DB_PER_DEPTH * depths - slack_db, number[:, 1])
+        wrong = sign * (number[:, 0] - chance) < -2e-3 * chance
         if wrong.any():
             return (
                 f"{int(wrong.sum())} of {len(rows)} returns looked at were {says} on the wrong side of the noise floor"
             )
-    places = hard if isinstance(at, slice) else at[hard]
-    range_m, slack_db = ranges_m(old, remaining[hard]), (_SLACK_SHARE * depths + 1e-4) * _DB_PER_DEPTH
+    range_m, slack_db = ranges_m(old, rows), (_SLACK_SHARE * depths + 1e-4) * _DB_PER_DEPTH
     for field in old.echoes.fields:
-        before = field.convention.decibels(old.points[field.name][remaining[hard]], range_m)
-        off = off_strength(field, new.points, places, before - _DB_PER_DEPTH * depths, range_m, slack_db)
+        before = field.convention.decibels(old.points[field.name][rows], range_m)
+        off = off_strength(field, new.points, rows_of.moved(rows), before - _DB_PER_DEPTH * depths, range_m, slack_db)
         if off.any():
             return f"{int(off.sum())} values of '{field.name}' do not fall as e^(-2 depth)"
     return None
 
 
+def _chance_of_detection(weather: Air, cloud: Cloud, rows: Rows, passing_db: Floats, noise: Floats) -> Floats:
+    """Return the share (k,) of reported returns of these intensities that are detected in the weather.
+
+    ``noise``: share (k,) of firings with less noise. By the tail of the amplitudes beyond what detection takes.
+    """
+    receiver, passing = weather.receiver, 10.0 ** (passing_db / 10.0)
+    needed = (1.0 - (1.0 - passing) * special.ndtri(noise) / receiver.threshold_to_noise) / passing
+    nominal = 10.0 ** (_clear_db(weather, cloud, rows) / 10.0)
+    # Log-logistic tail of shape ½ beyond needed, by that beyond 1.
+    tail, all_of_it = (1.0 / (1.0 + np.square(a / nominal)) for a in (np.maximum(needed, 1.0), np.ones(1)))
+    return np.asarray(tail / all_of_it)
+
+
 def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
-    """Return the signal (k,) of returns over the noise floor in clear air, in dB."""
+    """Return the mean amplitude (k,) of returns over the threshold in clear air by their intensity, in dB."""
     range_m, bright_db = ranges_m(cloud, rows), np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
     if cloud.echoes.fields:
         field = cloud.echoes.leading
         bright_db = field.convention.decibels(cloud.points[field.name][rows], range_m)
-        bright_db = np.maximum(bright_db, 10.0 * np.log10(DARKEST))
-    nearer = weather.max_range_m / np.maximum(range_m, weather.focus_m)
-    over = bright_db - 10.0 * np.log10(REFERENCE_REFLECTIVITY) + 20.0 * np.log10(nearer)
-    return np.asarray(np.maximum(over, 10.0 * np.log10(LEAST_SIGNAL)))
+    receiver = weather.receiver
+    at_most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
+    over = np.maximum(bright_db, 10.0 * np.log10(DARKEST)) + 10.0 * np.log10(at_most / receiver.sensitivity)
+    return np.asarray(over + 20.0 * np.log10(receiver.max_range_m / np.maximum(range_m, receiver.focus_m)))
+
+
+def amplitude_of(receiver: Receiver, reflectivity: Floats, range_m: Floats) -> Floats:
+    """Return the amplitude (k,) that reads as a surface of a reflectivity (k,) at a range (k,): LiDAR equation."""
+    most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
+    of_white = most / receiver.sensitivity * np.square(receiver.max_range_m / np.maximum(range_m, receiver.focus_m))
+    return np.asarray(np.minimum(reflectivity * of_white, 1e6))
+
+
+def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Floats:
+    """Return the amplitude (k,) in the weather of some returns, counted among the returns: by the numbers drawn."""
+    at = all_returns(old)
+    rows = index if isinstance(at, slice) else at[index]
+    larger, noise = shares_at(draw["noise_key"], index)[:, :2].T
+    nominal = 10.0 ** (_clear_db(weather, old, rows) / 10.0)
+    # The amplitude beyond which lies this share of the tail beyond 1.
+    tail = larger / (1.0 + np.square(1.0 / nominal))
+    clear = nominal * np.sqrt(1.0 / tail - 1.0)
+    passing = 10.0 ** (-_DB_PER_DEPTH * weather.proof_depths(old, rows, draw) / 10.0)
+    return np.asarray(passing * clear + (1.0 - passing) * special.ndtri(noise) / weather.receiver.threshold_to_noise)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
+from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, law_of
+
+Floats = npt.NDArray[np.float64]
 
 #: Places are integers that wrap around at the box: 2**16 per side, a resolution below half a millimetre.
 _TURN = 1 << 16
@@ -132,6 +136,37 @@ def boxes(
         diameter = spectrum.diameters_mm(unit, low_mm, high_mm)[order] * (spectrum.swell * 1e-3)
         result.append(ParticleBox(side_m, float(speed_mps), places[:, order], diameter.astype(np.float32)))
     return tuple(result)
+
+
+@lru_cache(maxsize=16)
+def far_law(spectrum: Spectrum, detection: Detection, extinction_per_m: float) -> EchoLaw:
+    """Return the law of the strongest echo of a particle beyond ``reach_m``, where they are not kept one by one.
+
+    A beam of diameter d meets π/4 d² n particles per metre of those that are large enough to echo above an amplitude,
+    n in a cubic metre (Poisson's law): the same as one by one, except that two beams do not meet one particle.
+    """
+    range_m = KNOTS_M
+    beam_m, light = (
+        detection.beam_m(range_m.astype(np.float32)).astype(np.float64),
+        np.exp(-2.0 * extinction_per_m * range_m),
+    )
+    whole = detection.receiver.signal(np.full_like(range_m, detection.strength), range_m) * light
+    highest = max(1.01, float(whole[range_m >= detection.reach_m].max(initial=0.0)))
+    heights, placed = amplitude_knots(highest)
+    rates = [
+        _rate(spectrum, m[:, None], whole, beam_m) * (range_m >= detection.reach_m)
+        for m in (heights, placed, placed * 1.01)
+    ]
+    place = np.maximum(rates[1] - rates[2], 0.0)
+    return law_of(np.array([1.0, 2.0]), 0.0, np.stack([rates[0]] * 2), np.stack([place] * 2), highest)
+
+
+def _rate(spectrum: Spectrum, amplitude: Floats, whole: Floats, beam_m: Floats) -> Floats:
+    """Return how many particles that echo above an amplitude (M, 1) beams (K,) meet per metre: (M, K)."""
+    least_mm = beam_m * np.sqrt(amplitude / whole) / spectrum.swell * 1e3
+    # A beam that is filled echoes no more strongly.
+    least_mm = np.where(amplitude > whole, spectrum.most_mm, np.minimum(least_mm, spectrum.most_mm))
+    return np.asarray(np.pi / 4.0 * np.square(beam_m) * spectrum.per_m3(least_mm, spectrum.most_mm))
 
 
 def class_edges_mm(spectrum: Spectrum, detection: Detection, classes: int) -> npt.NDArray[np.float64]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.intensity.echo_fields import write_values
 from mt_nodes.data.messages import Bundle, Cloud, Points
-from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.joint.air_drift import AirDrift
 from mt_nodes.relations.mutations.joint.attenuation import (
     Receiver,
     Singles,
@@ -25,53 +25,55 @@ from mt_nodes.relations.mutations.joint.attenuation import (
     reflectivities,
     refuse_odd_ranges,
     refuse_unreadable_intensities,
-    single_ranges_m,
     transmission,
 )
-from mt_nodes.relations.mutations.joint.chance import normals
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
+from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, unit
+from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEchoes, empty_beams, write_echoes
+from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.fate import Fate, Mask
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud, without
-from mt_nodes.relations.mutations.lidar.rays import At, Rows, refuse_whole_numbers, write_range_fields
+from mt_nodes.relations.mutations.joint.receiver_models import (
+    AUTO,
+    GENERIC,
+    RECEIVER_MODELS,
+    ReceiverModel,
+    recognised_sensor,
+)
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
+from mt_nodes.relations.mutations.lidar.rays import Rows, refuse_whole_numbers, write_range_fields
 
+#: Effects of weather, counts over all clouds. ``empty_beams``: those without a return whose direction is known, if the
+#: air is thick enough for echoes.
+NUMBERS = ("returns_lost", "returns_scattered", "empty_beams", "empty_beams_echoed")
 #: A hard return keeps at least this share of its range, whatever the noise.
 _LEAST_SHARE = 0.5
-_PART = 16384
-
-
-@dataclass(frozen=True, eq=False)
-class CloudPart:
-    """A block of a cloud's returns: index of the first among all returns, which points they are, and ranges (k,)."""
-
-    first: int
-    at: At
-    range_m: Singles
-
-
-def parts(cloud: Cloud, at: At) -> Iterator[CloudPart]:
-    """Yield the returns of a cloud in blocks."""
-    count = len(cloud) if isinstance(at, slice) else len(at)
-    for first in range(0, count, _PART):
-        within = slice(first, min(first + _PART, count))
-        some = within if isinstance(at, slice) else at[within]
-        yield CloudPart(first, some, single_ranges_m(cloud, some))
 
 
 @dataclass(frozen=True)
 class Weather(EachCloud):
-    """Weakens every return by e^(−2 ∫ α dr); returns below the noise floor are lost.
+    """Weakens every return by e^(−2 ∫ α dr); returns below the threshold, in the receiver's noise, are lost.
 
-    Where the echo of the air before a return is stronger than the return, and above the floor, it takes its place: a
-    sensor that reports the strongest echo. It reads as a target of the reflectivity that would echo so. A weaker return
-    is measured worse: its range noise grows by σ² = 0.09²/2 (1/SNR′ − 1/SNR) (V. Kilic et al., LISA, 2021).
-    Beams without a return stay so: their direction is not in a cloud. The air drifts by wind, fall and the ego's own
-    speed as a function of the stamp alone; two sensors are each in a copy of it, placed around themselves.
+    The amplitude a of a reported return, in thresholds, is drawn given its intensity and that it was detected
+    (:meth:`Receiver.detected`). Its share n of noise is normal, so that in bad air it is q (a − n) + n with the
+    share q of light: the same firing, with its target weakened. Where the highest peak of the air before it exceeds
+    that and the threshold, the sensor, which reports the strongest echo, reports the air. It reads as a target of the
+    reflectivity that would echo so; intensities of hard returns fall by q, their mean. A weaker return is measured
+    worse: its range noise grows by σ² = 0.09²/2 (1/a′ − 1/a) (V. Kilic et al., LISA, 2021).
+    Beams without a return are beams with nothing behind: the air echoes on them by the same law, where their direction
+    is known. The air drifts by wind, fall and the ego's own motion: fixed in the world but for wind and fall; with a
+    given speed as a function of the stamp alone. Two sensors are each in a copy of it, placed around themselves.
 
-    Assumptions, for want of published numbers: ``focus_m`` (see :class:`Receiver`: data sheets do not tell it), that no
-    target is darker than 5 %, that a return that was reported had 3 dB to spare, and that the strongest echo is the one
-    reported.
+    Assumptions, for want of published numbers: ``focus_m`` (see :class:`Receiver`: data sheets do not tell it), that
+    dark returns are of 5 %, the error of intensities, and that the strongest echo is the one reported.
     """
 
+    sensor: str = param(
+        AUTO,
+        choices=(AUTO, *RECEIVER_MODELS),
+        help="family of the LiDAR, for max_range_m, pulse_ns and divergence_mrad where those are defaults; auto: as "
+        "recognised by the cloud, else generic",
+    )
     max_range_m: float = param(
         120.0, low=10.0, high=500.0, unit="m", aspect="fixed", help="the sensor sees a 90 % target that far"
     )
@@ -85,11 +87,21 @@ class Weather(EachCloud):
         aspect="fixed",
         help="reflectivity assumed of every return of a cloud without intensities",
     )
-    ego_speed_mps: float = param(
-        10.0, low=-20.0, high=70.0, unit="m/s", aspect="fixed", help="speed of the vehicle, forward"
+    ego_speed_mps: float | None = param(
+        None,
+        low=-20.0,
+        high=70.0,
+        unit="m/s",
+        aspect="fixed",
+        help="speed of the vehicle, forward; unset: as it moves, 10 where that is unknown",
     )
     wind_x_mps: float = param(
-        0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along the vehicle's x axis, over ground"
+        0.0,
+        low=-40.0,
+        high=40.0,
+        unit="m/s",
+        aspect="fixed",
+        help="wind along the vehicle's x axis as an episode begins, over ground",
     )
     wind_y_mps: float = param(0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along its y axis")
 
@@ -97,6 +109,16 @@ class Weather(EachCloud):
     def receiver(self) -> Receiver:
         """The sensor's receiver."""
         return Receiver(self.max_range_m, self.focus_m)
+
+    @property
+    def model(self) -> ReceiverModel:
+        """The model of the receiver; the generic one before a cloud is recognised."""
+        return RECEIVER_MODELS[GENERIC if self.sensor == AUTO else self.sensor]
+
+    @property
+    def noise_at_threshold_m(self) -> float:
+        """Standard deviation of the range of an echo at the threshold."""
+        return self.model.noise_m
 
     @property
     def further_noise(self) -> float:
@@ -113,57 +135,93 @@ class Weather(EachCloud):
         """Return ∫ α dr (k,) from the sensor to the returns, one way."""
 
     @abstractmethod
-    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[Singles, Singles]:
-        """Return range and signal (k,) of the strongest echo of the air before each return; signal 0 for none."""
+    def echoes(self, cloud: Cloud, part: CloudPart, draw: Draw, found: Amplitudes) -> tuple[Singles, Singles]:
+        """Return range and amplitude (k,) of the echo of the air before each return that exceeds it; 0 for none."""
+
+    @abstractmethod
+    def empty_echoes(self, beams: EmptyBeams, draw: Draw) -> tuple[Rows, Singles, Singles]:
+        """Return which empty beams (k,) the air echoes on, ascending, and range and amplitude of the echoes."""
+
+    @property
+    def likely_echoes(self) -> bool:
+        """Whether the air may echo on a beam at all."""
+        return True
 
     @abstractmethod
     def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
         """Return what :meth:`optical_depths` does of some returns (k,), by another way of integration."""
 
     @abstractmethod
-    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
+    def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
+        """Check that the air permits the echoes seen, and no others."""
+
+    @abstractmethod
+    def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int) -> Draw:
         """Return the parameters of the air at this instant."""
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Draw the key of the range noise, and the air."""
+        """Draw the key of the noise, and the air."""
         refuse_whole_numbers(cloud)
         at = all_returns(cloud)
         refuse_odd_ranges(cloud, at)
         refuse_unreadable_intensities(cloud, at)
-        return {"noise_key": int(rng.integers(2**62)), **self.draw_air(rng, bundle, cloud, state)}
+        key, sensor = int(rng.integers(2**62)), self._sensor_of(cloud)
+        own = with_sensor(self, sensor)
+        return {"noise_key": key, "sensor": sensor, **own.draw_air(rng, bundle, cloud, state, key)}
+
+    def _sensor_of(self, cloud: Cloud) -> str:
+        return recognised_sensor(cloud) if self.sensor == AUTO else self.sensor
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
-        """Decide the fate of every return, in blocks of some thousands, which fit the processor's cache."""
-        at = all_returns(cloud)
-        columns = [self._fate_of(cloud, part, draw) for part in parts(cloud, at)]
-        old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, zip(*columns, strict=True))
-        return Fate(at, old_m, new_m, passing, reads, scattered, lost)
+        """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
+        at, own = all_returns(cloud), with_sensor(self, draw["sensor"])
+        columns = zip(*(own._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
+        old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
+        return Fate(at, old_m, new_m, passing, reads, scattered, lost, own._on_empty(cloud, draw))
+
+    def amplitudes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Amplitudes:
+        """Return the amplitudes of a part of the returns, before and in the weather."""
+        chance = quarters(draw["noise_key"], len(part.range_m), part.first)
+        bright = reflectivities(cloud, part.at, part.range_m, self.unknown_reflectivity)
+        clear = self.receiver.detected(bright, part.range_m, unit(chance[:, 0]))
+        passing = transmission(self.optical_depths(cloud, part, draw))
+        noise = gaussian(chance[:, 1])
+        noise *= np.float32(self.receiver.noise)
+        return Amplitudes(clear, noise + passing * (clear - noise), passing, chance)
 
     def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
-        range_m = part.range_m
-        clear = self.receiver.received(reflectivities(cloud, part.at, range_m, self.unknown_reflectivity), range_m)
-        passing = transmission(self.optical_depths(cloud, part, draw))
-        weakened = clear * passing
-        echo_m, echo = self.echoes(cloud, part, draw)
-        scattered = (echo >= 1.0) & (echo > weakened) & (echo_m < range_m)
-        lost = (weakened < 1.0) & ~scattered
-        sigma_m = noise_sigma_m(clear, np.maximum(weakened, np.float32(1.0)))
+        range_m, found = part.range_m, self.amplitudes(cloud, part, draw)
+        echo_m, echo = self.echoes(cloud, part, draw, found)
+        scattered = echo > 0.0
+        lost = (found.weakened < 1.0) & ~scattered
+        sigma_m = noise_sigma_m(found.clear, np.maximum(found.weakened, np.float32(1.0)), self.noise_at_threshold_m)
         if self.further_noise:
             sigma_m = np.hypot(sigma_m, range_m * np.float32(self.further_noise))
-        noisy_m = range_m + sigma_m * normals(draw["noise_key"], len(range_m), part.first)
+        noisy_m = range_m + sigma_m * gaussian(found.chance[:, 3])
         noisy_m = np.clip(noisy_m, range_m * _LEAST_SHARE, np.maximum(range_m, np.float32(self.max_range_m)))
-        reads = np.minimum(self.receiver.reflectivity(echo, echo_m), np.float32(1.0))
-        return range_m, np.where(scattered, echo_m, noisy_m), passing, reads, scattered, lost
+        reads = np.minimum(self.receiver.reflectivity(echo[scattered], echo_m[scattered]), np.float32(1.0))
+        return range_m, np.where(scattered, echo_m, noisy_m), found.passing, reads, scattered, lost
+
+    def _on_empty(self, cloud: Cloud, draw: Draw) -> EmptyEchoes | None:
+        if not self.likely_echoes:
+            return None
+        beams = empty_beams(cloud)
+        hit, range_m, amplitude = self.empty_echoes(beams, draw)
+        reads = np.minimum(self.receiver.reflectivity(amplitude, range_m), np.float32(1.0))
+        return EmptyEchoes(beams, hit, range_m, reads)
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud, and report lost returns and echoes of the air."""
-        numbers, added, clouds = {"returns_lost": 0.0, "returns_scattered": 0.0}, {}, []
+        numbers, added, clouds = dict.fromkeys(NUMBERS, 0.0), {}, []
         for cloud in bundle.clouds:
             fate = self.fate(cloud, of_cloud(draw, cloud))
             clouds.append(self._changed(cloud, fate))
             numbers["returns_lost"] += float(np.count_nonzero(fate.lost))
             numbers["returns_scattered"] += float(np.count_nonzero(fate.scattered))
+            if fate.on_empty is not None:
+                numbers["empty_beams"] += float(len(fate.on_empty.beams))
+                numbers["empty_beams_echoed"] += float(len(fate.on_empty.hit))
             added[cloud.topic] = fate.echo_places(cloud)
         return Followup(((0, bundle.with_clouds(clouds)),), Effects(numbers=numbers, added_points=added))
 
@@ -174,32 +232,51 @@ class Weather(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check lost returns, beams, ranges and intensities, in decibels."""
         fate = self.fate(old, draw)
-        return proof_of_weather(self, old, new, fate, draw)
+        return proof_of_weather(with_sensor(self, draw["sensor"]), old, new, fate, draw)
 
-    def drift_mps(self, bundle: Bundle, cloud: Cloud, fall_mps: float = 0.0) -> npt.NDArray[np.float64]:
-        """Return the velocity (3,) of the air in the sensor's frame, z up if its mount is unknown."""
-        velocity = np.array([self.wind_x_mps - self.ego_speed_mps, self.wind_y_mps, -fall_mps])
-        try:
-            return np.asarray(bundle.transforms.lookup(cloud.frame_id, "base_link")[:3, :3] @ velocity)
-        except UnknownTransform:
-            return velocity
+    @property
+    def needs_motion(self) -> bool:
+        """Whether the speed of the ego is not given."""
+        return self.ego_speed_mps is None
+
+    def drift(self, bundle: Bundle, cloud: Cloud, fall_mps: float = 0.0) -> AirDrift:
+        """Return how the air has moved past the sensor."""
+        return AirDrift.of(bundle, cloud, self.ego_speed_mps, np.array([self.wind_x_mps, self.wind_y_mps, -fall_mps]))
 
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
-        # The cloud from without() is a fresh copy: it may be written to.
-        new = without(cloud, fate.rows(fate.lost))
-        points, at, left = new.points, fate.remaining_rows(cloud), ~fate.lost
-        ratio = (fate.new_m / fate.old_m)[left]
-        for name in "xyz":
-            points[name][at] = points[name][at] * ratio
-        write_range_fields(points, cloud, at, ratio.astype(np.float64))
-        self._weaken(points, at, cloud, fate, left)
+        # The spliced cloud is a fresh copy: it may be written to. In blocks, to save memory.
+        (new, empty_at), read = fate.splice(cloud), 0
+        for index, stay, rows in fate.blocks(cloud):
+            ratio = (fate.new_m[index] / fate.old_m[index])[stay]
+            for name in "xyz":
+                new.points[name][rows] = new.points[name][rows] * ratio
+            write_range_fields(new.points, cloud, rows, ratio.astype(np.float64))
+            begin, read = read, read + int(np.count_nonzero(fate.scattered[index]))
+            _weaken(new.points, cloud, fate, (index, stay, rows), fate.reads[begin:read])
+        if fate.on_empty is not None and len(fate.on_empty.hit):
+            write_echoes(new, cloud, empty_at, fate.on_empty)
         return new
 
-    def _weaken(self, points: Points, at: At, cloud: Cloud, fate: Fate, left: Mask) -> None:
-        if not cloud.echoes.fields:
-            return
-        values = cloud.echoes.weakened(points, at, fate.passing[left], fate.old_m[left])
-        echoed, soft, soft_m = fate.scattered[left], fate.reflectivity[fate.scattered], fate.new_m[fate.scattered]
-        for name, soft_values in cloud.echoes.values(points, soft, soft_m).items():
-            values[name][echoed] = soft_values
-        write_values(points, at, values)
+
+W = TypeVar("W", bound=Weather)
+
+
+@lru_cache(maxsize=64)
+def with_sensor(weather: W, sensor: str) -> W:
+    """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
+    model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
+    of_family = {name: getattr(model, name) for name in ("max_range_m", "pulse_ns", "divergence_mrad") if name in own}
+    changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
+    return replace(weather, sensor=sensor, **changed)
+
+
+def _weaken(points: Points, cloud: Cloud, fate: Fate, block: tuple[slice, Mask, Rows], reads: Singles) -> None:
+    """Write the strengths of a block of remaining returns, some of which read as echoes (k,) of the air."""
+    index, stay, rows = block
+    if not cloud.echoes.fields:
+        return
+    values = cloud.echoes.weakened(points, rows, fate.passing[index][stay], fate.old_m[index][stay])
+    echoed, soft_m = fate.scattered[index], fate.new_m[index]
+    for name, soft_values in cloud.echoes.values(points, reads, soft_m[echoed]).items():
+        values[name][echoed[stay]] = soft_values
+    write_values(points, rows, values)

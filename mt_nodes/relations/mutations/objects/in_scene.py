@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensi
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
 from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
+from mt_nodes.world.scene.enclosed_rays import enclosing_m
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
 from mt_nodes.world.scene.sight import Hits, RaycastBody
@@ -119,8 +120,13 @@ class ObjectVisibility:
 
 
 def look_at(cloud: Cloud, body: RaycastBody, pose: Matrix) -> ObjectVisibility:
-    """Cast all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud."""
-    return ObjectVisibility(body.cast(cloud, pose), *body.cast_silent(cloud, pose))
+    """Cast all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud.
+
+    A ray without a return that ends within a nearer object of the cloud, at its glass or dark paint, stays so.
+    """
+    silent, direction = body.cast_silent(cloud, pose)
+    own_m = np.minimum(silent.own_m, enclosing_m(cloud, direction))
+    return ObjectVisibility(body.cast(cloud, pose), replace(silent, own_m=own_m), direction)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.messages import Cloud
-from mt_nodes.data.sweep_times import seconds_of_sweep
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, look_at
 from mt_nodes.world.scene.sight import Hits, RaycastBody
@@ -25,12 +25,14 @@ Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 #: Rays are cast together while the object moves by so much.
 _STEP_M = 0.01
+#: Of a sweep of a cloud without times (assumed: the usual 10 Hz).
+_PERIOD_S = 0.1
 #: A slower object stands: within a sweep it moves by less than a tenth of the range noise.
 SLOWEST_MPS = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class BodyInSweep:
     """The times of a cloud's returns, and a body that moves through it.
 
     Attributes:
@@ -44,9 +46,9 @@ class Sweep:
     seconds: Floats
 
     @classmethod
-    def of(cls, cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: Floats) -> Sweep:
+    def of(cls, cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: Floats) -> BodyInSweep:
         """Take the times from the cloud's fields or azimuths."""
-        return cls(body, pose, velocity_mps, seconds_of_sweep(cloud))
+        return cls(body, pose, velocity_mps, _seconds(cloud))
 
     def at(self, second: float) -> Matrix:
         """Return the pose (4, 4) of the body at a time of the sweep."""
@@ -70,12 +72,10 @@ def look_at_moving(cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: 
     if np.linalg.norm(velocity_mps) < SLOWEST_MPS or not len(cloud):
         return look_at(cloud, body, pose)
     looks = []
-    for at, own in Sweep.of(cloud, body, pose, velocity_mps).slices(cloud, _STEP_M):
+    for at, own in BodyInSweep.of(cloud, body, pose, velocity_mps).slices(cloud, _STEP_M):
         look = look_at(cloud, body, at)
-        silent = own[look.silent.rows]
-        looks.append(
-            ObjectVisibility(_some(look.hits, own[look.hits.rows]), _some(look.silent, silent), look.direction[silent])
-        )
+        met, missed = own[look.hits.rows], own[look.silent.rows]
+        looks.append(ObjectVisibility(_some(look.hits, met), _some(look.silent, missed), look.direction[missed]))
     if not looks:
         return look_at(cloud, body, pose)
     silent, order = _joined([look.silent for look in looks])
@@ -93,17 +93,17 @@ def proof_of_moving_hits(
     drawn, broken = proof_of_rays(old, new, draw)
     if broken is not None:
         return broken
-    sweep = Sweep.of(old, body, pose, velocity_mps)
+    sweep = BodyInSweep.of(old, body, pose, velocity_mps)
     seconds = sweep.seconds[np.concatenate([rows_of(draw, "rows"), rows_of(draw, "new_rows")])]
     off = body.off_surface_m(drawn - seconds[:, None] * velocity_mps, pose)
     slack_m = CUT * sensor.sigma_m + SURFACE_M + _STEP_M
     if not (off <= slack_m).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
-    behind = sum(map(len, _hidden(replace(sweep, seconds=seconds_of_sweep(new)), new, slack_m + CUT * sensor.sigma_m)))
+    behind = sum(map(len, _hidden(replace(sweep, seconds=_seconds(new)), new, slack_m + CUT * sensor.sigma_m)))
     return f"{behind} returns are left behind the object" if behind else None
 
 
-def _hidden(sweep: Sweep, cloud: Cloud, slack_m: float) -> Iterator[Rows]:
+def _hidden(sweep: BodyInSweep, cloud: Cloud, slack_m: float) -> Iterator[Rows]:
     """Yield the returns behind the body at their time, and a step of its way before and after: at its edges, rays meet
     it or miss it within a step.
     """
@@ -127,3 +127,8 @@ def _joined(parts: list[Hits]) -> tuple[Hits, Rows]:
     columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Hits)]
     order = np.argsort(columns[0], kind="stable")
     return Hits(*(column[order] for column in columns)), order
+
+
+def _seconds(cloud: Cloud) -> Floats:
+    """Return when each return (N,) was measured, from the middle of the sweep; those without a place at 0."""
+    return np.nan_to_num(sweep_clock(cloud, _PERIOD_S)(slice(None)))

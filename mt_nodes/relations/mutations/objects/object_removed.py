@@ -106,12 +106,13 @@ class ObjectRemoved(PictureExchange):
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose the nearest object; with pictures, the first of the nearest that they can do without."""
-        things = (self._exchange(bundle, *thing) for thing in self.things(bundle))
+        things = (self.exchange_of(bundle, *thing) for thing in self.things(bundle))
         if not self.changes_pictures(bundle):
             return next(things)
         return solve(islice(things, _THINGS), partial(self.refuse_unclean, bundle), "the removed object")[1]
 
-    def _exchange(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
+    def exchange_of(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
+        """Return an object of :meth:`things` to take out."""
         cloud = bundle.known_clouds[0]
         rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
         return ObjectExchange({"outline_m": outline, "plane": plane}, rows)

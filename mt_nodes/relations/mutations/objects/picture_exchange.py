@@ -47,6 +47,8 @@ Floats = npt.NDArray[np.float64]
 
 #: Of the returns in sight, so many must lie on changed pixels; fewer pixels than this prove nothing.
 _LEAST_COVERED, _TOO_FEW = 0.9, 20
+#: An object is whole if up to so many returns, or this share of its own, stand within so many metres of its outline.
+_MOST_MORE, _SHARE_MORE, _ASIDE_M = 5, 0.05, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +104,12 @@ class PictureExchange(EverySensor):
         return self.pictures == "change" and bool(bundle.images)
 
     def draw_exchange(self, rng: np.random.Generator, bundle: Bundle, choice: Callable[[], ObjectExchange]) -> Draw:
-        """Draw for every cloud, then for every picture."""
+        """Draw for every cloud, then for every picture; a radar would contradict them.
+
+        Raises:
+            NotApplicable: there is a radar, or no honest follow-up of the others.
+        """
+        self.draw_radars(rng, bundle, choice)
         if not self.changes_pictures(bundle):
             return EachCloud.draw(self, rng, bundle, choice)
         refuse_out_of_sync(bundle)
@@ -119,12 +126,28 @@ class PictureExchange(EverySensor):
             NoRoom: one cannot, with the reason.
         """
         if self.changes_pictures(bundle):
+            self._refuse_part(bundle, exchange)
             try:
                 for image in bundle.images:
                     self.picture_change(View.of(bundle, image), exchange)
             except NotApplicable as reason:
                 raise NoRoom(f"({reason})") from reason
         return exchange
+
+    def _refuse_part(self, bundle: Bundle, exchange: ObjectExchange) -> None:
+        """Refuse a part of an object: a picture would show the other one.
+
+        Raises:
+            NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
+        """
+        body = exchange.body
+        middle = body.outline_m.mean(axis=0)
+        away = body.outline_m - middle
+        wide = middle + away * (1.0 + _ASIDE_M / np.linalg.norm(away, axis=1, keepdims=True))
+        around = self.standing_rows(bundle, StandingBody(wide, body.plane))[0]
+        more = len(around) - len(exchange.rows)
+        if more > max(_MOST_MORE, _SHARE_MORE * len(exchange.rows)):
+            raise NoRoom("a part of something larger")
 
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a changed picture; None if it shows neither the old object nor the new one.
