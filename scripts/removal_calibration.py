@@ -123,7 +123,8 @@ def picture_without(
 
 def rows(cases: list[Case]) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield "| drive | fills | objects | error beside it, median (90 %) | true error, median (90 %, largest) | from earlier pictures |"
+    names = ("drive", "fills", "objects", "error beside it, median (90 %)", "true error, median (90 %, largest)")
+    yield f"| {' | '.join(names)} | from earlier pictures |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for drive in dict.fromkeys(one.drive for one in cases):
         for clean in (True, False):

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.earlier_view import Background, EarlierView, recall
-from mt_nodes.world.camera.fill import Filled, Surfaces, fill
-from mt_nodes.world.camera.silhouette import Silhouette, enlarged, grown
+from mt_nodes.world.camera.fill import Fill, Surfaces, fill
+from mt_nodes.world.camera.silhouette import Silhouette, dilate_mask, upsample
 from mt_nodes.world.camera.standing_object import Flags, Floats, Singles, StandingObject, Window
 
 Rows = npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ def scene_of(
     """
     window, step = silhouette.window, depth.step_px
     pixels = picture.pixels[window].astype(np.float32) / picture.full_scale
-    apart = grown(silhouette.hole | silhouette.hidden, _EDGE_PX) | _shown(thing, others_m, silhouette)
+    apart = dilate_mask(silhouette.hole | silhouette.hidden, _EDGE_PX) | _shown(thing, others_m, silhouette)
     rows, columns = (np.arange(s.start // step, -(-s.stop // step)) for s in window)
     directions = thing.camera.grid(step)[rows[:, None], columns].astype(np.float32)
     range_m = depth.range_m[rows[:, None], columns]
@@ -139,7 +139,7 @@ def _farthest(scene: Scene) -> Singles:
     return np.asarray(cv2.morphologyEx(cells, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)))
 
 
-def filled(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[Filled, Flags]:
+def fill_hole(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[Fill, Flags]:
     """Fill a hole (h, w): from earlier pictures first, the rest from pixels beside it.
 
     Args:
@@ -149,23 +149,23 @@ def filled(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[
         The window, and what (h, w) came from earlier pictures.
     """
     range_m, ground_cells = background_of(scene, hole)
-    ground = enlarged(ground_cells.astype(np.uint8), scene.step_px, scene.window) != 0
+    ground = upsample(ground_cells.astype(np.uint8), scene.step_px, scene.window) != 0
     pixels = scene.pixels.copy()
     recalled = np.zeros_like(hole)
     if scene.views:
         wanted = hole if recallable is None else hole & recallable
         recalled = recall(pixels, scene.views, _background(scene, wanted, hole, range_m))
-    usable, far = (scene.usable & ~hole) | recalled, enlarged(range_m, scene.step_px, scene.window)
+    usable, far = (scene.usable & ~hole) | recalled, upsample(range_m, scene.step_px, scene.window)
     surfaces = Surfaces(pixels, usable, ground, far, scene.thing.camera, scene.thing.ground, scene.window)
     rest = fill(surfaces, hole & ~recalled)
-    return Filled(rest.pixels, rest.given | recalled), recalled
+    return Fill(rest.pixels, rest.given | recalled), recalled
 
 
 def _background(scene: Scene, wanted: Flags, hole: Flags, range_m: Singles) -> Background:
     """Return the points that the pixels of a hole show, and those of its border."""
     kernel = np.ones((2 * _BORDER_PX + 1,) * 2, np.uint8)
     border = (cv2.dilate(hole.astype(np.uint8), kernel) != 0) & scene.usable & ~hole
-    nearness = enlarged(1.0 / range_m, scene.step_px, scene.window)
+    nearness = upsample(1.0 / range_m, scene.step_px, scene.window)
     corner = np.array([scene.window[1].start, scene.window[0].start])
     found: list[Any] = []
     for mask in (wanted, border):

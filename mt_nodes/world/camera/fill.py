@@ -68,14 +68,14 @@ class Surfaces:
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class Fill:
     """Pixels (h, w, c) of a window with a hole filled; ``given`` (h, w) is where pixels came from other places."""
 
     pixels: Singles
     given: Flags
 
 
-def fill(surfaces: Surfaces, hole: Flags) -> Filled:
+def fill(surfaces: Surfaces, hole: Flags) -> Fill:
     """Return the window with a hole (h, w) filled."""
     pixels, given = surfaces.pixels.copy(), np.zeros(hole.shape, bool)
     usable = surfaces.usable & ~hole
@@ -90,7 +90,7 @@ def fill(surfaces: Surfaces, hole: Flags) -> Filled:
     rest = hole & ~given
     if rest.any():
         pixels[rest] = spread(pixels, usable | given)[rest]
-    return Filled(pixels, given)
+    return Fill(pixels, given)
 
 
 class _Sources:
@@ -199,7 +199,7 @@ class _Sources:
         return np.where(of_left[:, None], left[0], right[0]), left[1] | right[1]
 
     def _look(self, places: Floats, at: Rows) -> tuple[Singles, Flags]:
-        """Return the colours (..., n, c) at places (..., n, 2), row and column, and which can stand for pixels (n, 2)."""
+        """Return the colours (..., n, c) at places (..., n, 2), rows and columns, and which may fill pixels (n, 2)."""
         shape = np.array(self._zone.shape)
         with np.errstate(invalid="ignore"):
             inside = ((places >= 0) & (places <= shape - 1)).all(axis=-1)

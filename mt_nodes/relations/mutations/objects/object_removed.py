@@ -64,7 +64,7 @@ class ObjectRemoved(PictureExchange):
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
     are filled in.
 
-    In pictures its silhouette (its returns, grown to the picture's edges) and its shadow are filled: from up to a
+    In pictures its silhouette (its returns, dilate_mask to the picture's edges) and its shadow are filled: from up to a
     second of earlier pictures, moved by the ego's motion and depth, else with ground and background beside it, shifted
     as they recede. The same fill in a hole of the same shape beside it, whose pixels are known, must be at most 0.1 of
     full light off; else that object is skipped. A picture that does not show the object stays, byte for byte.

@@ -15,13 +15,14 @@ from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera.behind import scene_of
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.earlier_view import EarlierView
-from mt_nodes.world.camera.fill import Filled
+from mt_nodes.world.camera.fill import Fill
 from mt_nodes.world.camera.fill_quality import FillQuality, fill_measured
 from mt_nodes.world.camera.silhouette import Silhouette, silhouette_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
@@ -115,7 +116,7 @@ class PictureFill:
 
     thing: StandingObject
     silhouette: Silhouette
-    filled: Filled
+    filled: Fill
     quality: FillQuality
 
 
