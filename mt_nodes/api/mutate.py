@@ -85,7 +85,8 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
 
 def _begin(pipeline: MutationPipeline, frame: Frame, mutations: Sequence[Mutation]) -> None:
     """Show a pipeline the earlier frames, as far as its mutations need them: it begins with the first that it can."""
-    looks_back = any(mutation.needs_history for mutation in mutations)
+    history = max((m.draw_history for m in mutations), default=0) if frame.bundle.images else 0
+    looks_back = history > 0 or any(mutation.needs_history for mutation in mutations)
     if not looks_back and all(type(mutation).begin is Mutation.begin for mutation in mutations):
         return
     for bundle in frame.earlier():

@@ -134,7 +134,7 @@ def _sources(
     pixels = thing.camera.project(move(inverse(turn), board)) - (old[1].start, old[0].start)
     size = np.array([old[1].stop - old[1].start, old[0].stop - old[0].start])
     with np.errstate(invalid="ignore"):
-        inside = ((pixels >= 0) & (pixels <= size - 1)).all(axis=1)
+        inside = np.asarray(((pixels >= 0) & (pixels <= size - 1)).all(axis=1))
     shape = rows.stop - rows.start, columns.stop - columns.start
     return np.where(inside[:, None], pixels, 0.0).reshape(*shape, 2), inside.reshape(shape)
 
@@ -182,7 +182,7 @@ def _darkened(
     pixels = pixels - (silhouette.window[1].start, silhouette.window[0].start)
     size = np.array(factor.shape[::-1])
     with np.errstate(invalid="ignore"):
-        inside = ((pixels >= 0) & (pixels <= size - 1)).all(axis=1).reshape(x.shape)
+        inside = np.asarray(((pixels >= 0) & (pixels <= size - 1)).all(axis=1)).reshape(x.shape)
     at = np.where(inside[..., None], pixels.reshape(*x.shape, 2), 0.0)
     ground = inside & clear & below_horizon(there, window)
     return np.where(ground, _sampled(factor, at), np.float32(1.0))

@@ -9,6 +9,7 @@ hides is not the object's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -113,10 +114,10 @@ def occluder_mask(thing: StandingObject, depth: DepthMap, window: Window) -> Fla
     near = range_m < thing.nearest_m - _BEFORE_M
     height = thing.ground.camera_m + np.where(near, range_m, 0.0) * (directions @ thing.ground.up)
     cells = (near & (height > _ABOVE_M)).astype(np.uint8)
-    return upsample(cells, step, window) != 0
+    return np.asarray(upsample(cells, step, window) != 0)
 
 
-def upsample(cells: npt.NDArray[np.generic], step: int, window: Window) -> npt.NDArray[np.generic]:
+def upsample(cells: npt.NDArray[Any], step: int, window: Window) -> npt.NDArray[Any]:
     """Return cells that cover a window as its pixels (h, w)."""
     rows, columns = window
     full = np.repeat(np.repeat(cells, step, axis=0), step, axis=1)
@@ -129,20 +130,20 @@ def below_horizon(thing: StandingObject, window: Window) -> Flags:
     step = 4
     rows, columns = (np.arange(s.start // step, -(-s.stop // step)) for s in window)
     down = thing.camera.grid(step)[rows[:, None], columns] @ thing.ground.up < -1e-3
-    return upsample(down.astype(np.uint8), step, window) != 0
+    return np.asarray(upsample(down.astype(np.uint8), step, window) != 0)
 
 
 def dilate_mask(mask: Flags, by_px: int) -> Flags:
     """Return a mask (h, w) dilate_mask by some pixels."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * by_px + 1,) * 2)
-    return cv2.dilate(mask.astype(np.uint8), kernel) != 0
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel) != 0)
 
 
 def _filled(polygon: npt.NDArray[np.int32] | None, at: npt.NDArray[np.int64], size: tuple[int, ...]) -> Flags:
     mask = np.zeros(size, np.uint8)
     if polygon is not None:
         cv2.fillConvexPoly(mask, (polygon - at).astype(np.int32), 1)
-    return mask != 0
+    return np.asarray(mask != 0)
 
 
 def _body(thing: StandingObject, picture: Picture, window: Window, may: Flags, hidden: Flags) -> Flags:
@@ -185,7 +186,8 @@ def _closed(seeds: Flags, metre_px: float, gap_m: float) -> Flags:
     wide = max(3, round(gap_m * metre_px) | 1)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (wide, wide))
     padded = cv2.copyMakeBorder(seeds.astype(np.uint8), wide, wide, wide, wide, cv2.BORDER_CONSTANT)
-    return cv2.morphologyEx(padded, cv2.MORPH_CLOSE, kernel)[wide:-wide, wide:-wide] != 0
+    closed = np.asarray(cv2.morphologyEx(padded, cv2.MORPH_CLOSE, kernel))
+    return np.asarray(closed[wide:-wide, wide:-wide] != 0)
 
 
 def _segmented(
@@ -202,7 +204,7 @@ def _segmented(
     labels[edge & ~closed] = cv2.GC_BGD
     cv2.setRNGSeed(0)
     cv2.grabCut(colours, labels, None, np.zeros((1, 65)), np.zeros((1, 65)), _ROUNDS, cv2.GC_INIT_WITH_MASK)
-    return (labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)
+    return np.asarray((labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD))
 
 
 def _colours(picture: Picture, window: Window, inner: Window, size: tuple[int, ...]) -> Bytes:
