@@ -83,7 +83,7 @@ def fills(bundle: Bundle) -> Iterator[tuple[npt.NDArray[np.float64], PictureFill
         exchange = removed.exchange_of(bundle, *thing)
         returns = returns_of(bundle, removed.standing_rows(bundle, exchange.body))
         fill = fill_of(view, exchange.body, returns, removed.ego_frame_id)
-        if fill is not None:
+        if isinstance(fill, PictureFill):
             yield thing[0], fill
 
 

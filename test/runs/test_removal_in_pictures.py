@@ -173,6 +173,13 @@ def test_what_cannot_be_removed_cleanly_is_not_applicable(monkeypatch: pytest.Mo
         derive(ObjectRemoved(), street())
 
 
+def test_what_a_picture_hardly_shows_is_not_taken_for_out_of_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(removal_in_pictures, "_known", {})
+    monkeypatch.setattr(removal_in_pictures, "_LEAST_PX", 10**6)
+    with pytest.raises(NotApplicable, match=r"image: the object cannot be removed.*\d+ of its returns are in sight"):
+        derive(ObjectRemoved(), street())
+
+
 def test_a_radar_that_would_go_on_to_see_the_object_is_not_contradicted() -> None:
     radar = replace(street().clouds[0], topic="/radar")
     with pytest.raises(NotApplicable, match="/radar: what object_removed does to a radar is not known"):
@@ -261,4 +268,5 @@ def test_recorded_pictures_change_cleanly_or_not_at_all() -> None:
             assert result.broken is None
             changed_frames += 1
     assert changed_frames + len(reasons) == 6
-    assert all("sensing/camera/image: the object cannot be removed" in reason for reason in reasons)
+    assert all(reason.startswith("none of the nearest 4 objects can be removed: ") for reason in reasons)
+    assert all("image: the object cannot be removed from the picture: " in reason for reason in reasons)

@@ -105,6 +105,14 @@ def silhouette_of(thing: StandingObject, picture: Picture, depth: DepthMap) -> S
     return Silhouette(window, wide, (shadow | foot) & ~wide & ~hidden, hidden)
 
 
+def in_sight(thing: StandingObject, depth: DepthMap) -> int:
+    """Return how many of an object's returns a picture shows: within its borders, with nothing nearer before them."""
+    whole = slice(0, thing.camera.height), slice(0, thing.camera.width)
+    hidden = occluder_mask(thing, depth, whole)
+    x, y = np.rint(thing.pixels[thing.in_picture]).astype(int).T
+    return int(np.count_nonzero(~hidden[y, x]))
+
+
 def occluder_mask(thing: StandingObject, depth: DepthMap, window: Window) -> Flags:
     """Return the pixels (h, w) of a window at which something stands nearer to the camera than the object."""
     step = depth.step_px
