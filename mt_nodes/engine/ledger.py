@@ -25,13 +25,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
 #: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
-_KINDS: Mapping[type, str] = {
-    Cloud: "Cloud",
-    Radar: "Radar",
-    Image: "Image",
-    CameraInfo: "CameraInfo",
-    WorldMessage: "Told",
-}
+_KINDS: Mapping[type, str] = {cls: cls.__name__ for cls in (Cloud, Radar, Image, CameraInfo)} | {WorldMessage: "Told"}
 
 
 class Ledger:
@@ -219,7 +213,7 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
     """Return the SHA-256 (hex) of a bundle's sensor messages, or of those of some topics.
 
     Covers topic, stamp, frame, layout and data, in the order of topics; not the CDR bytes, whose padding is nobody's.
-    Transforms that the stack is given in place of the true ones are covered, too.
+    Transforms that the stack is given in place of the true ones are covered, too, and other messages that were changed.
     """
     digest, topics_to_hash = hashlib.sha256(), None if topics is None else set(topics)
     for message in sorted(bundle.messages, key=lambda m: m.topic):
@@ -228,6 +222,9 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
             head = [_KINDS[type(message)], message.topic, message.stamp_ns, message.frame_id, *head]
             digest.update(json.dumps(head).encode() + b"\n")
             digest.update(data)
+    for wire in (wire for wire in bundle.wires if wire.changed and topics is None):
+        digest.update(json.dumps(["wire", wire.topic, wire.type, wire.stamp_ns]).encode())
+        digest.update(wire.cdr)
     if (wrong := bundle.transforms.wrong) is not None and topics is None:
         rows = [[t.parent, t.child, t.matrix.tolist()] for t in wrong.transforms]
         digest.update(json.dumps(["transforms", rows]).encode())

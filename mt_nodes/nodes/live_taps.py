@@ -20,6 +20,7 @@ from rclpy.qos import DurabilityPolicy
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
@@ -126,7 +127,9 @@ class LiveTaps:
     def __init__(
         self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
-        self._node, self._receiver, self._reader = node, receiver, InstantReader(TransformTree())
+        self._node, self._receiver = node, receiver
+        radars = frozenset(stack.topics.get("radar", ()))
+        self._reader = InstantReader(TransformTree(), intensities=SensorBook(stack.intensities), radars=radars)
         self._odometry: set[str] = set()
         self._frames = KnownTransforms(transforms)
         #: Why nothing more is heard, empty while all is well.

@@ -127,7 +127,7 @@ class Snow(Precipitation):
     radar_reason = "dry snow weakens a wave of 77 GHz by less than 1 dB over 100 m and back (assumed)"
 
     reach_m: float = param(
-        3.0, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond are not kept one by one, but met by law"
+        2.5, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond are not kept one by one, but met by law"
     )
     snow_mm_per_h: float = param(0.5, low=0.1, high=10.0, unit="mm/h", neutral=0.1, help="snowfall rate, as water")
 

@@ -14,12 +14,11 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
 from mt_nodes.relations.mutations.objects.free_place import FreePlace
-from mt_nodes.relations.mutations.objects.in_radar import RadarObject, draw_object, proof_of_object, with_object_in
+from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     ObjectVisibility,
     Sensor,
@@ -34,6 +33,7 @@ from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictur
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
+    FAR_M,
     STANDS,
     Floats,
     WorldPlace,
@@ -41,7 +41,6 @@ from mt_nodes.relations.mutations.objects.world_place import (
     heading,
     velocity_of,
 )
-from mt_nodes.relations.mutations.radar.each_radar import motion_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
@@ -60,7 +59,7 @@ _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class ObjectAdded(CloudAndPictureChange):
+class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -72,8 +71,8 @@ class ObjectAdded(CloudAndPictureChange):
     Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
     odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
-    ego's motion unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is at that time.
-    Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
+    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
+    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
     change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
@@ -207,6 +206,14 @@ class ObjectAdded(CloudAndPictureChange):
             return True
         return False
 
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether the ego has left the object behind: another one then stands up the road."""
+        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+
+    @property
+    def _reach_m(self) -> float:
+        return max(self.range_m[1], FAR_M)
+
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
@@ -242,40 +249,9 @@ class ObjectAdded(CloudAndPictureChange):
             return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
-    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
-        """Draw its detections; ``state`` is its pose and velocity."""
-        pose, velocity = state
-        draw: Draw = {"pose": pose, **({"velocity_mps": velocity} if velocity.any() else {})}
-        return {**draw, **draw_object(rng, bundle, radar, self._before(bundle, radar, draw))}
-
-    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
-        """Add its detections."""
-        return with_object_in(radar, self._before(bundle, radar, draw), draw)
-
-    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
-        """Check their places and range rates, and what is lost behind it."""
-        return proof_of_object(old, new, self._before(bundle, old, draw), draw)
-
-    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
-        """Report what it hides from each radar."""
-        of = [radar for radar in bundle.radars if radar.topic in changed]
-        hidden = (
-            shadow_of(self.body, draws[r.topic]["pose"], self._to_ego(bundle, r), self.ego_frame_id, self.max_range_m)
-            for r in of
-        )
-        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
-        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
-        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
-
-    def _before(self, bundle: Bundle, radar: Radar, draw: Draw) -> RadarObject:
-        """Return it as a radar meets it: it goes along with the ego, stands on the ground, or moves over it."""
-        to_radar = self._to_cloud(bundle, radar)
-        relative = None
-        if self.frame_id == self.ego_frame_id:
-            relative = to_radar[:2, 0] * -self.closing_mps
-        elif "velocity_mps" in draw:
-            relative = to_radar[:2, :3] @ draw["velocity_mps"] - motion_of(radar).velocity_mps
-        return RadarObject(self.body, to_radar @ draw["pose"], self.label, relative)
+    def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
+        """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
+        return state.velocity_in(bundle, self.ego_frame_id), self.frame_id != self.ego_frame_id
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""

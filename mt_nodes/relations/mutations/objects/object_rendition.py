@@ -87,7 +87,7 @@ class CloudAndPictureChange(EverySensor):
         pose = clouds[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
         clouds = _with_reasons(bundle, clouds)
         others = self.draw_images(rng, bundle, pose) if bundle.images else {}
-        others |= self.draw_radars(rng, bundle, self.for_radar(bundle, pose, state))
+        others |= self.draw_radars(rng, bundle, (pose, state))
         if not bundle.clouds and not any(name.endswith("|pose") for name in others):
             raise NotApplicable("no sensor sees the place where the object stands")
         return {**clouds, **others}
