@@ -215,6 +215,11 @@ class Bundle:
         return (*self.clouds, *self.extra_clouds)
 
     @property
+    def intensity_assumptions(self) -> dict[str, str]:
+        """What is taken for granted of the intensities of each cloud's topic, or why nothing can be."""
+        return {c.topic: c.echoes.doubt or c.echoes.assumption for c in self.clouds}
+
+    @property
     def skew_ns(self) -> dict[str, int]:
         """Difference of each sensor's stamp from the bundle's, by topic."""
         messages: tuple[Cloud | Image, ...] = (*self.known_clouds, *self.radars, *self.images)

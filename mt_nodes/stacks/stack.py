@@ -12,13 +12,13 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.output_traits import OutputTraits, Thresholds, read_classes, read_thresholds
 from mt_nodes.data.stack_topics import (
     DEFAULT_INPUTS,
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
     LEADING_ROLES,
-    WORLD_TYPES,
     Input,
     OutputTopic,
     WorldTopic,
@@ -28,6 +28,7 @@ from mt_nodes.data.stack_topics import (
     topics_of,
 )
 from mt_nodes.stacks.box_conventions import CENTRE, CONVENTIONS, KITTI
+from mt_nodes.stacks.driver_file import driver_file
 from mt_nodes.stacks.network_settings import read_network, with_network
 from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_environment, read_reset, with_setting
 
@@ -77,6 +78,12 @@ class Stack:
         convert=read_camera,
         help="simulated camera: width, height, field_of_view_deg, forward_m, height_m; default: behind a windscreen, "
         "1280 by 720 pixels and 70 degrees",
+    )
+    intensities: dict[str, Any] = param(
+        {},
+        convert=read_intensities,
+        help="intensity convention by LiDAR topic, such as {/points: ouster_signal}, or by field of it; with @ and the "
+        "value of a white surface where that is no constant; default: recognised from the data",
     )
     needs: tuple[str, ...] = param((), help="other topics of the bag that it needs, such as /tf")
     answer: tuple[str, ...] = param((), help="outputs that form the answer to a bundle; empty: all but diagnostics")
@@ -229,7 +236,7 @@ def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
     """
-    path, rows = _driver_file(name) or _stack_file(name)
+    path, rows = driver_file(name) or _stack_file(name)
     where = str(path)
     for key, value in (settings or {}).items():
         rows, where = with_setting(rows, key.split("."), value, f"--set {key}"), f"{path} (with --set)"
@@ -243,26 +250,6 @@ def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
     path = resources.find("stacks", name)
     users = {} if path.name != Path(name).name else {"directory": str(path.parent.resolve())}
     return path, {**users, **read_mapping(path)}
-
-
-def _driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the stack of a Python file, ``file.py`` or ``file.py:name``: a driver for the closed loop.
-
-    Raises:
-        UsageError: there is no such file, or its name is no module name.
-    """
-    file, _, attribute = name.partition(":")
-    path = Path(file)
-    if path.suffix != ".py":
-        return None
-    if not path.is_file():
-        raise UsageError(f"no file {path}")
-    if not path.stem.isidentifier():
-        raise UsageError(
-            f"{path}: got '{path.stem}', expected letters, digits and _, because it is imported as a module"
-        )
-    module = {"callable": f"{path.stem}:{attribute or 'drive'}", "directory": str(path.parent.resolve())}
-    return path, {**module, "inputs": dict.fromkeys(WORLD_TYPES), "outputs": {"control": None}}
 
 
 def refuse_world_inputs(stack: Stack) -> None:

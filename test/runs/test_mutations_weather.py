@@ -29,9 +29,10 @@ from mt_nodes.relations.mutations.joint.fate import Fate
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
+from mt_nodes.relations.mutations.joint.receiver_models import RECEIVER_MODELS
 from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edges_mm
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
-from mt_nodes.relations.mutations.joint.weather import Weather
+from mt_nodes.relations.mutations.joint.weather import Weather, with_sensor
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -46,6 +47,8 @@ HEAVY: dict[str, Weather] = {
 
 
 def derive(weather: Weather, bundle: Bundle, seed: int = 0) -> tuple[Followup, Draw]:
+    """Of the sensor of the formulas here: 90 % is seen at 120 m."""
+    weather = replace(weather, sensor="generic") if weather.sensor == "auto" else weather
     state = weather.begin(generator(seed, "weather", 0, None, 0), bundle)
     draw = weather.draw(generator(seed, "weather", 0, bundle.index, 0), bundle, state)
     return weather.apply(bundle, draw), draw
@@ -172,6 +175,7 @@ def test_echoes_of_fog_are_the_highest_samples_of_a_noisy_waveform(visibility_m:
     apart = table.width_m / 2.0
     samples_m = 1.0 + apart * (rng.random((trials, 1)) + np.arange(18))
     mean = np.interp(samples_m, 0.05 * np.arange(len(table.waveform)), table.waveform)
+    mean = mean * np.exp(rng.logistic(0.0, 0.25, (trials, 1)))  # gain and focus of the beam's laser
     height = np.where(samples_m < away_m - apart, mean + rng.normal(0.0, 0.2, mean.shape), 0.0)
     highest, light = height.max(axis=1), 20.0 ** (-2.0 * away_m / visibility_m)
     chance = rng.random(trials)
@@ -264,7 +268,7 @@ def test_the_grid_finds_what_looking_at_every_pair_finds(up: bool) -> None:
         points[name] = xyz[:, i]
     points["intensity"] = rng.choice([2.0, 250.0], 1500)
     bundle = Bundle(0, 0, 0, (in_bytes(Cloud(TOPIC, 0, "velodyne", points)),), transforms=TREE)
-    snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0)
+    snow = Snow(snow_mm_per_h=1.0, reach_m=3.0, aperture_mm=30.0, sensor="generic")
     state = snow.begin(np.random.default_rng(4), bundle)
     draw = snow.draw_cloud(np.random.default_rng(4), bundle, bundle.cloud(), state)
     place, size = (
@@ -329,7 +333,7 @@ def test_a_slab_of_a_box_is_what_lies_there() -> None:
 @pytest.mark.parametrize("name", ["rain", "snow"])
 def test_echoes_move_with_the_air(name: str) -> None:
     """A particle that is met again half a millisecond later echoes from where the drift took it, 5 mm nearer."""
-    weather = replace(HEAVY[name], ego_speed_mps=10.0, reach_m=3.0)
+    weather = replace(HEAVY[name], ego_speed_mps=10.0, reach_m=3.0, sensor="generic")
     bundle = dense()
     state = weather.begin(generator(1, "w", 0, None, 0), bundle)
     places = []
@@ -536,12 +540,43 @@ def test_snow_falls_off_smoothly_with_range() -> None:
     found_m = np.concatenate([f.new_m[f.scattered] for f in (fate_of(Snow(), bundle, seed) for seed in range(2))])
     count = np.histogram(found_m, np.arange(1.0, 13.0))[0]
     assert count[6:10].min() > 20
-    assert (count[1:] < 2.0 * count[:-1] + 20).all() and (count[1:] > 0.4 * count[:-1] - 20).all()
+    assert (count[1:] < 2.0 * count[:-1] + 20).all() and (count[1:] > 0.3 * count[:-1] - 20).all()
     by_law = fate_of(Snow(reach_m=2.0), bundle)
     one_by_one = fate_of(Snow(reach_m=8.0), bundle)
     assert by_law.scattered.sum() == pytest.approx(one_by_one.scattered.sum(), rel=0.06)
     quantiles = [np.quantile(f.new_m[f.scattered], [0.1, 0.25, 0.5, 0.75, 0.9]) for f in (by_law, one_by_one)]
     np.testing.assert_allclose(*quantiles, rtol=0.06)
+
+
+# --- families of sensors
+
+
+@pytest.mark.parametrize("name", RECEIVER_MODELS)
+def test_a_receiver_sees_as_far_as_its_data_sheet_says(name: str) -> None:
+    """Within 15 %: makers' figures at two reflectivities do not follow the LiDAR equation."""
+    model, rng = RECEIVER_MODELS[name], np.random.default_rng(1)
+    receiver = Receiver(model.max_range_m)
+    for line in model.ranges:
+        needed = 1.0 + float(ndtri(line.probability)) / 5.0
+        far_m = model.max_range_m * np.sqrt(line.reflectivity / 0.9 / needed)
+        assert far_m == pytest.approx(line.range_m, rel=0.15)
+        mean = float(receiver.signal(np.array([line.reflectivity]), np.array([far_m]))[0])
+        assert (mean + rng.normal(0.0, 0.2, 50_000) > 1.0).mean() == pytest.approx(line.probability, abs=0.01)
+    assert model.source and model.assumed
+
+
+def test_the_sensor_is_recognised_and_told_and_its_parameters_give_way_to_own_ones() -> None:
+    bundle = walls()
+    weathers = (Fog(), Fog(sensor="os2"), Fog(sensor="os2", max_range_m=90.0), Snow(sensor="livox"))
+    draws = [w.draw_cloud(np.random.default_rng(1), bundle, bundle.cloud(), None) for w in weathers]
+    assert [d["sensor"] for d in draws] == ["hdl_64e", "os2", "os2", "livox"]
+    own = [with_sensor(w, d["sensor"]) for w, d in zip(weathers, draws, strict=True)]
+    assert own[1].max_range_m == RECEIVER_MODELS["os2"].max_range_m and own[2].max_range_m == 90.0
+    assert isinstance(own[3], Snow) and own[3].divergence_mrad == RECEIVER_MODELS["livox"].divergence_mrad
+    lost = [
+        float(fate_of(Fog(visibility_m=300.0, sensor=name), bundle).lost.mean()) for name in ("os0", "os1", "vls_128")
+    ]
+    assert lost[0] > lost[1] > lost[2]
 
 
 # --- beams without a return

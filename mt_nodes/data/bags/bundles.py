@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
+from mt_nodes.data.bags.look_ahead import LookAhead
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
-from mt_nodes.data.bags.topic_roles import SENSORS, Roles, candidates, choose
+from mt_nodes.data.bags.topic_roles import SENSORS, Roles, by_recorded_topic, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
@@ -110,6 +111,11 @@ class BagSource:
     ) -> None:
         given = topics or {}
         self._track = track or EgoTrack()
+        # A source that looks ahead for another one does so for nobody else.
+        if track is None or not track.looks_ahead:
+            self._track.set_look_ahead(
+                LookAhead(partial(BagSource, path, topics, transforms, episode, None, require, pictures, self._track))
+            )
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:
@@ -131,7 +137,8 @@ class BagSource:
         self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
-        self._intensities = intensities or {}
+        names = require.get("lidar", ()) if isinstance(require, Mapping) else ()
+        self._intensities = by_recorded_topic(intensities or {}, self.info, self.roles, names, path)
 
     def __enter__(self) -> BagSource:
         return self

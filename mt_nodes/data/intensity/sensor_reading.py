@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.intensity.echo_fields import ECHO_NAMES, EchoField, EchoFields
 from mt_nodes.data.intensity.firing_rows import is_dual
-from mt_nodes.data.intensity.intensity_conventions import convention
+from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS, convention
 
 Points = npt.NDArray[Any]
 C = TypeVar("C", bound="SensorCloud")
@@ -41,6 +42,38 @@ class SensorReading:
         reading.__dict__["dual_return"] = False
         reading.__dict__["fields"] = EchoFields((EchoField(field, row, row.top),), (), f"{field}: {name}, as generated")
         return reading
+
+    @classmethod
+    def of_plain(cls, topic: str, plain: Mapping[str, Any]) -> SensorReading:
+        """Return the reading that :meth:`as_plain` described.
+
+        Raises:
+            LookupError, TypeError, ValueError: it is none.
+        """
+        reading, fields = cls(topic, np.empty(0)), []
+        for row in plain["fields"]:
+            white, fading = float(row["white"]), float(row["fading_per_m"])
+            form = replace(CONVENTIONS[row["convention"]], white=white, fading_per_m=fading)
+            fields.append(EchoField(str(row["name"]), form, float(row["full_scale"])))
+        words = (str(plain[name]) for name in ("assumption", "doubt"))
+        reading.__dict__["fields"] = EchoFields(tuple(fields), tuple(plain["ambient"]), *words)
+        reading.__dict__["dual_return"] = bool(plain["dual_return"])
+        return reading
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it, to the last digit."""
+        fields = [
+            {
+                "name": field.name,
+                "convention": field.convention.name,
+                "white": field.convention.white,
+                "fading_per_m": field.convention.fading_per_m,
+                "full_scale": field.full_scale,
+            }
+            for field in self.fields.fields
+        ]
+        known = {"ambient": list(self.fields.ambient), "dual_return": self.dual_return}
+        return {"fields": fields, **known, "assumption": self.fields.assumption, "doubt": self.fields.doubt}
 
     @cached_property
     def fields(self) -> EchoFields:

@@ -89,6 +89,14 @@ class Mutation(ABC):
         """Return the state of a segment (particles, a placed object)."""
         return None
 
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether what ``begin`` returned is over at a bundle, such as an object that the ego has passed.
+
+        Then ``begin`` is called again. It is a function of its arguments alone, and reads no more of the bundle than
+        its stamp, its transforms and its motion.
+        """
+        return False
+
     @abstractmethod
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Make every random choice of this bundle.

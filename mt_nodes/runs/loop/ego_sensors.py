@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
+from mt_nodes.data.ego.ego_motion import TF, EgoMotion
 from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.radar import Radar
@@ -83,6 +84,7 @@ class Sensors:
             stamp_ns,
             transforms=TransformTree([moved, *self._mounts]),
             world_messages=self._world_messages(state, stamp_ns, episode, index),
+            motion=self._motion(state, stamp_ns, ego),
         )
         if not (self._rig.lidar or self._rig.camera or self._rig.radar):
             return bundle
@@ -96,6 +98,13 @@ class Sensors:
         if self._rig.radar:
             bundle = self._sensed(bundle, state, self._rig.radar, moving, ego_in_scenery)
         return self._photographed(bundle, state, self._camera, moving, ego_in_scenery) if self._camera else bundle
+
+    def _motion(self, state: WorldState, stamp_ns: int, ego: Matrix) -> EgoMotion:
+        """Return the ego's true motion; ``ego`` is its pose (4, 4) in the map."""
+        odometry = self._teller.odometry(state, stamp_ns)
+        x, y, z = (ego[:3, :3].T @ ego[:3, 3]).tolist()
+        velocity = np.array([odometry.speed_mps, 0.0, 0.0])
+        return EgoMotion(ego, velocity, odometry.yaw_rate_radps, TF, f"/tf {MAP_FRAME} → {EGO_FRAME}", 0, (x, y, z))
 
     def _swept(self, bundle: Bundle, state: WorldState, lidar: LidarModel, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the cloud of its instant; ``ego`` leads to the scenery's frame."""

@@ -14,20 +14,20 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
-from mt_nodes.world.scene.silent_rays import silent_rays
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 Clock = Callable[[Rows], Floats]
 
-#: Neighbours among returns are at most this far apart, in metres, and as a share of their range: the widest spacing of
-#: rings in use is 2 degrees (VLP-16). A wider gap is a gap of the object.
-_LEAST_REACH_M, _REACH = 0.12, 0.018
-_FEWEST, _ENOUGH = 4, 2500
+#: Neighbours among returns are at most this far apart, in metres across their rays and as an angle (the widest spacing
+#: of rings in use is 2 degrees, of the VLP-16, half of which is a gap already in finer ones), and along their rays: a
+#: roof or a road at glancing incidence. A wider gap is a gap of the object.
+_LEAST_REACH_M, _REACH_RAD, _DEPTH_M = 0.12, 0.018, 0.4
+_FEWEST, _ENOUGH = 4, 1500
 #: The cone around the object is this much wider, so that rounding never excludes a ray.
 _SLACK = 1.01
-#: Half of the widest step between rays of one ring, as a chord, and the rounding of single precision.
-_WIDEST_HALF_STEP, _ROUNDING = 0.005, 1e-6
+#: Half a step, and rounding.
+_HALF_STEP = 0.5 + 1e-3
 #: The proof: triangles tried for a ray; how near an edge, as a share, a ray is not judged; what is behind.
 _TRIED, _EDGE, _BEHIND_M = 12, 0.02, 0.05
 
@@ -37,9 +37,15 @@ def spanning(rows: Rows) -> Rows:
     return rows[:: 1 + len(rows) // _ENOUGH]
 
 
-def reach_m(xyz: Floats) -> Floats:
-    """Return how far neighbours of returns (n, 3) may be from them (n,), over the frame's origin."""
-    return np.maximum(_LEAST_REACH_M, _REACH * _lengths(xyz))
+def separation(some: Floats, others: Floats) -> Floats:
+    """Return the distance (n, k) of returns (n, 3) from others (n, k, 3), 1 for the farthest neighbours.
+
+    Across and along the ray are compared with different limits.
+    """
+    range_m, other_m = _lengths(some)[:, None], _lengths(others.reshape(-1, 3)).reshape(others.shape[:2])
+    turn = np.linalg.norm(others / other_m[..., None] - (some / range_m)[:, None], axis=2)
+    reach = np.maximum(_LEAST_REACH_M / range_m, _REACH_RAD)
+    return np.asarray(np.hypot(turn / reach, (other_m - range_m) / _DEPTH_M))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,23 +53,16 @@ class SurfaceHits:
     """Rays that hit a surface.
 
     Attributes:
-        rows: (n,) of the cloud. range_m: (n,) to the surface. own_m: (n,) to the cloud's return on that ray, or to what
-            its neighbours tell of a ray without. vertex: (n,) the nearest of the returns that span the surface.
+        rays: (n,) indices of the rays that were cast. rows: (n,) of the cloud. range_m: (n,) to the surface.
+        own_m: (n,) to the cloud's return on that ray, or to what its neighbours tell of a ray without.
+        vertex: (n,) the nearest of the returns that span the surface.
     """
 
+    rays: Rows
     rows: Rows
     range_m: Floats
     own_m: Floats
     vertex: Rows
-
-
-@dataclass(frozen=True, eq=False)
-class SurfaceLook:
-    """Hits of rays with a return, of rays without, and the directions (n, 3) of the latter."""
-
-    hits: SurfaceHits
-    silent: SurfaceHits
-    direction: Floats
 
 
 class ReturnSurface:
@@ -72,21 +71,27 @@ class ReturnSurface:
     Args:
         xyz: (n, 3) where the corners are. measured: (n, 3) where the sensor measured them, which tells neighbours: a
             Delaunay triangulation of their directions, without triangles that reach over a gap.
+        steps_rad: (2,) from ray to ray of one ring, and from ring to ring.
 
     Raises:
         NotApplicable: the returns span no surface.
     """
 
-    def __init__(self, xyz: Floats, measured: Floats) -> None:
+    def __init__(self, xyz: Floats, measured: Floats, steps_rad: Floats) -> None:
         triangles = _triangles(measured)
         self._xyz, self._scene = xyz, open3d().t.geometry.RaycastingScene(nthreads=1)
         self._scene.add_triangles(tensor(xyz.astype(np.float32)), tensor(triangles.astype(np.uint32)))
         self._corners = triangles
-        direction = xyz / _lengths(xyz)[:, None]
-        self._tree, self._distance_m = cKDTree(direction), float(_lengths(xyz).mean())
-        self._half_step = np.minimum(0.5 * self._tree.query(direction, k=2)[0][:, 1], _WIDEST_HALF_STEP) + _ROUNDING
+        self._steps, self._distance_m = steps_rad, float(_lengths(xyz).mean())
+        self._bearing_rad = float(np.arctan2(*xyz[:, 1::-1].mean(axis=0)))
+        self._tree = cKDTree(self._in_steps(xyz), compact_nodes=False, balanced_tree=False)
 
-    def look(self, cloud: Cloud, drift_mps: Floats, clock: Clock, drift_m: float = 0.0) -> SurfaceLook:
+    @property
+    def window(self) -> tuple[float, float]:
+        """Bearing and half width of the surface, in radians."""
+        return self._bearing_rad, float(np.abs(self._tree.data[:, 0]).max()) * float(self._steps[0])
+
+    def hits(self, cloud: Cloud, drift_mps: Floats, clock: Clock, drift_m: float = 0.0) -> SurfaceHits:
         """Cast the rays of a cloud; at time t of the sweep the surface is displaced by ``drift_mps`` (3,) times t.
 
         ``drift_m`` is the largest displacement.
@@ -94,17 +99,7 @@ class ReturnSurface:
         rows = self._around(cloud, drift_m)
         xyz = places(cloud, rows)
         own = lengths(xyz)
-        hits = self._hits(rows, xyz / own[:, None], own, drift_mps, clock)
-        x, y, _ = self._xyz.mean(axis=0).tolist()
-        away = np.arctan2(self._xyz[:, 1], self._xyz[:, 0]) - np.arctan2(y, x)
-        half = float(np.abs(away - 2.0 * np.pi * np.rint(away / (2.0 * np.pi))).max())
-        rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
-        silent = self._hits(
-            np.arange(len(rays.rows)), rays.direction, rays.clear_m, drift_mps, lambda at: clock(rays.rows[at])
-        )
-        chosen = silent.rows
-        of_cloud = SurfaceHits(rays.rows[chosen], silent.range_m, silent.own_m, silent.vertex)
-        return SurfaceLook(hits, of_cloud, rays.direction[chosen])
+        return self.meet(rows, xyz / own[:, None], own, drift_mps, clock)
 
     def _around(self, cloud: Cloud, drift_m: float) -> Rows:
         """Return the returns (n,) within a cone around the surface, wherever it may be during a sweep."""
@@ -115,7 +110,8 @@ class ReturnSurface:
             return returns_at(cloud, np.arange(len(cloud)))[0]
         return within_cone(cloud, middle / distance_m, float(np.sqrt(1.0 - (radius / distance_m) ** 2)))
 
-    def _hits(self, rows: Rows, direction: Floats, own: Floats, drift_mps: Floats, clock: Clock) -> SurfaceHits:
+    def meet(self, rows: Rows, direction: Floats, own: Floats, drift_mps: Floats, clock: Clock) -> SurfaceHits:
+        """Cast rays in directions (n, 3), each with the row of its time and with ``own_m`` (n,)."""
         rays = np.zeros((len(rows), 6), dtype=np.float32)
         rays[:, 3:] = direction
         if drift_mps.any() and len(rows):
@@ -132,7 +128,7 @@ class ReturnSurface:
             at, found, reached_m = self._at_edge(rays[missed].astype(np.float64))
             vertex[missed[at]], range_m[missed[at]] = found, reached_m
         chosen = np.flatnonzero(vertex >= 0)
-        return SurfaceHits(rows[chosen], range_m[chosen], own[chosen], vertex[chosen])
+        return SurfaceHits(chosen, rows[chosen], range_m[chosen], own[chosen], vertex[chosen])
 
     def _at_edge(self, rays: Floats) -> tuple[Rows, Rows, Floats]:
         """Return which rays (n, 6) meet a return right beside the triangles, which return (k,), and at what range (k,).
@@ -141,14 +137,21 @@ class ReturnSurface:
         lose half a step, and what is one ray wide would vanish.
         """
         moved, ray = -rays[:, :3], rays[:, 3:]
-        towards = ray - moved / self._distance_m
-        away, vertex = self._tree.query(towards / _lengths(towards)[:, None], distance_upper_bound=_WIDEST_HALF_STEP)
-        near = np.flatnonzero(np.isfinite(away))
-        # Now with the object's distance there, not its mean distance.
-        corner = self._xyz[vertex[near]] + moved[near]
-        off = _lengths(np.cross(corner, ray[near])) / _lengths(corner)
-        at = off <= self._half_step[vertex[near]]
-        return near[at], vertex[near[at]], (corner[at] * ray[near[at]]).sum(axis=1)
+        towards = self._in_steps(ray - moved / self._distance_m)
+        away, vertex = self._tree.query(towards, p=np.inf, distance_upper_bound=_HALF_STEP)
+        at = np.flatnonzero(np.isfinite(away))
+        corner = self._xyz[vertex[at]] + moved[at]
+        # The object may be nearer there than its middle, which was taken to find the return.
+        off = np.abs(self._in_steps(corner) - self._in_steps(ray[at])).max(axis=1) <= _HALF_STEP
+        at, corner = at[off], corner[off]
+        return at, vertex[at], (corner * ray[at]).sum(axis=1)
+
+    def _in_steps(self, xyz: Floats) -> Floats:
+        """Return azimuth from the object's middle and elevation (n, 2) of points (n, 3), in steps."""
+        x, y, z = xyz.T
+        azimuth = np.arctan2(y, x) - self._bearing_rad
+        azimuth -= 2.0 * np.pi * np.rint(azimuth / (2.0 * np.pi))
+        return np.column_stack([azimuth, np.arctan2(z, np.hypot(x, y))]) / self._steps
 
 
 def _triangles(xyz: Floats) -> Rows:
@@ -165,8 +168,8 @@ def _triangles(xyz: Floats) -> Rows:
     except ValueError as error:  # QhullError: all on one line
         raise NotApplicable("the object's returns lie on one line and span no surface") from error
     corner = xyz[triangles]
-    longest = np.max([_lengths(corner[:, i] - corner[:, i - 1]) for i in range(3)], axis=0)
-    triangles = triangles[longest <= reach_m(corner.mean(axis=1))]
+    longest = np.max([separation(corner[:, i - 1], corner[:, [i]])[:, 0] for i in range(3)], axis=0)
+    triangles = triangles[longest <= 1.0]
     if not len(triangles):
         raise NotApplicable("no three of the object's returns are neighbours on one surface")
     return triangles

@@ -114,7 +114,7 @@ def as_sensor(cloud: Cloud, name: str) -> Cloud:
     for own in layout.conventions:
         points[own] = layout.values(own, rho, range_m)
     for own, values in _beside(cloud, range_m).items():
-        if own in layout.dtype.names:
+        if own in (layout.dtype.names or ()):
             points[own] = values
     return replace(cloud, points=points)
 
@@ -122,9 +122,9 @@ def as_sensor(cloud: Cloud, name: str) -> Cloud:
 def _beside(cloud: Cloud, range_m: Floats) -> dict[str, Any]:
     """Return values of fields that repeat ring, time and range, under the names of all layouts."""
     names = cloud.fields
-    ring = cloud.points["ring"] if "ring" in names else np.zeros(len(cloud))
+    number = cloud.points["ring"].astype(np.int64) if "ring" in names else np.zeros(len(cloud), np.int64)
     time_s = cloud.points["time"].astype(np.float64) if "time" in names else np.zeros(len(cloud))
-    ring = {"ring": ring, "laser_number": ring, "line": ring.astype(np.int64) % 6}
+    ring = {"ring": number, "laser_number": number, "line": number % 6}
     time = {"time": time_s, "timestamp": cloud.stamp_ns * 1e-9 + time_s, "offset_ns": time_s * 1e9, "t": time_s * 1e9}
     return {**ring, **time, "range": np.rint(range_m * 1e3), "ambient": _AMBIENT}
 

@@ -131,7 +131,7 @@ class RaycastBody:
     def ranges(self, direction: Floats, pose: Matrix) -> Floats:
         """Return the range (n,) to the surface along unit vectors (n, 3) from a sensor, infinite without a hit."""
         answer = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)
-        return answer["t_hit"].numpy().astype(np.float64)
+        return np.asarray(answer["t_hit"].numpy(), dtype=np.float64)
 
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
         """Return the distance (n,) of points (n, 3) of the cloud's frame from the object's surface."""

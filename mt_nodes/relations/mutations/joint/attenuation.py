@@ -35,8 +35,6 @@ DARKEST = 0.05
 LEAST_SIGNAL = 2.0
 #: Ranges outside of these limits belong to no sensor: single precision and the air's own limits end there.
 NEAREST_M, FARTHEST_M = 0.01, 1e4
-#: Range noise of an echo at the noise floor, LISA: σ = 0.09 m / √(2 SNR).
-RANGE_NOISE_M = 0.09
 
 
 @dataclass(frozen=True)
@@ -182,7 +180,10 @@ def all_returns(cloud: Cloud) -> At:
     return slice(None) if len(rows) == len(cloud) else rows
 
 
-def noise_sigma_m(clear: Singles, weakened: Singles) -> Singles:
-    """Return the standard deviation (n,) of the range noise added by attenuation (signals ≥ 1)."""
-    gained = np.float32(0.5) / weakened - np.float32(0.5) / clear
-    return np.asarray(np.float32(RANGE_NOISE_M) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))
+def noise_sigma_m(clear: Singles, weakened: Singles, at_threshold_m: float) -> Singles:
+    """Return the standard deviation (n,) of the range noise that attenuation adds, of amplitudes of 1 and more.
+
+    A range is as uncertain as ``at_threshold_m`` / √a at an amplitude a (V. Kilic et al., LISA, 2021).
+    """
+    gained = np.float32(1.0) / weakened - np.float32(1.0) / clear
+    return np.asarray(np.float32(at_threshold_m) * np.sqrt(np.maximum(gained, 0.0, out=gained), out=gained))

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
@@ -28,7 +28,7 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
     from additional clouds. Sensors more than 50 ms apart are refused.
     """
 
-    sensors = ("lidar", "camera")
+    sensors: ClassVar[tuple[str, ...]] = ("lidar", "camera")
     joint = True
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
@@ -37,7 +37,7 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
         Raises:
             NotApplicable: there is none, one of them has no valid follow-up, or the change reaches none of them.
         """
-        messages = (*bundle.clouds, *bundle.images, *bundle.radars)
+        messages: tuple[Cloud | Image, ...] = (*bundle.clouds, *bundle.images, *bundle.radars)
         if not messages:
             raise NotApplicable(f"bundle {bundle.index} has no cloud, no image and no radar message")
         if bundle.images:

@@ -86,8 +86,8 @@ class Dust(HazyAir):
         return (1.0, 0.8, 0.55)
 
 
-#: Wavelengths of visible light and of LiDARs, in nanometres.
-_SEEN_NM, _LIDAR_NM = 550.0, 905.0
+#: Wavelength of visible light, in nanometres.
+_SEEN_NM = 550.0
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,10 @@ class Smoke(HazyAir):
     """Fills the air with smoke of a given visibility, which affects cameras more than LiDARs.
 
     α = ln 20 / visibility for what is seen. Smoke's particles are smaller than the wavelength: α falls with it as
-    (550 / 905)^a for a LiDAR, and β = α / S. Backscatter of forest-fire smoke fell with exponents of 0.9 to 1.1 between
-    532 and 1064 nm, at lidar ratios of 50 to 75 sr ("Optical characteristics of forest-fire smoke observed with
-    two-wavelength Mie-scattering lidars and a high-spectral-resolution lidar over Japan", 2008); extinction is assumed
-    to fall alike. How dark thick smoke is, is an assumption. The rest is as of fog.
+    (550 nm / λ)^a for a LiDAR's wavelength λ, and β = α / S. Backscatter of forest-fire smoke fell with exponents of
+    0.9 to 1.1 between 532 and 1064 nm, at lidar ratios of 50 to 75 sr ("Optical characteristics of forest-fire smoke
+    observed with two-wavelength Mie-scattering lidars and a high-spectral-resolution lidar over Japan", 2008);
+    extinction is assumed to fall alike. How dark thick smoke is, is an assumption. The rest is as of fog.
 
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
@@ -127,7 +127,7 @@ class Smoke(HazyAir):
     @property
     def extinction_per_m(self) -> float:
         """That of the LiDAR's longer wavelength."""
-        return float(self.visible_extinction_per_m * (_SEEN_NM / _LIDAR_NM) ** self.exponent)
+        return float(self.visible_extinction_per_m * (_SEEN_NM / self.model.wavelength_nm) ** self.exponent)
 
     @property
     def backscatter_per_m_sr(self) -> float:

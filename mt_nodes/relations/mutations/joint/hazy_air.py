@@ -39,6 +39,8 @@ from mt_nodes.world.camera.light import Colour
 Floats = npt.NDArray[np.float64]
 #: Contrast threshold of the meteorological optical range: 5 % (WMO), so that MOR = ln 20 / α.
 LN_20 = float(np.log(20.0))
+#: Patches farther away than this are alike by the law of large numbers.
+_PATCHES_TO_M = 150.0
 #: Density of the air counts up to here for its echo, which comes from nearer than that: patches are larger.
 NEAR_M = 5.0
 #: Parts of a beam that the proof integrates over.
@@ -82,6 +84,11 @@ class HazyAir(JointWeather):
         moved = {"moved_x_m": float(drift.moved_m[0]), "moved_y_m": float(drift.moved_m[1])}
         return {"air_key": key, **moved, **drift.draw()}
 
+    @property
+    def patches_to_m(self) -> float:
+        """Range up to which patches count; farther away the density is the mean up to there."""
+        return min(self.max_range_m, _PATCHES_TO_M)
+
     def patches(self, draw: Draw) -> Patches:
         """Return the density of the air for a draw."""
         moved_m = draw["moved_x_m"], draw["moved_y_m"]
@@ -124,7 +131,7 @@ class HazyAir(JointWeather):
         target_m = part.range_m[may]
         if self.patchiness:
             over_ground = part.level[may] * np.minimum(target_m, np.float32(NEAR_M))
-            density = self.patches(draw).mean_to(part.bearing_rad[may], over_ground, self.max_range_m)
+            density = self.patches(draw).mean_to(part.bearing_rad[may], over_ground, self.patches_to_m)
         found, peak, free_m = law.peaks(density, target_m, chance[may, 2])
         rows = may[found]
         higher = np.flatnonzero(peak > np.broadcast_to(least, part.range_m.shape)[rows])
@@ -136,7 +143,7 @@ class HazyAir(JointWeather):
         """Integrate the density along each beam by the midpoint rule."""
         x, y, z = columns(cloud, rows)
         over_ground, range_m = np.hypot(x, y), np.sqrt(x * x + y * y + z * z)
-        reached = np.minimum(1.0, np.ceil(self.max_range_m) / np.maximum(over_ground, 1e-9))
+        reached = np.minimum(1.0, np.ceil(self.patches_to_m) / np.maximum(over_ground, 1e-9))
         patches, total = self.patches(draw), np.zeros(len(rows))
         for part in range(_PARTS if self.patchiness else 0):
             share = reached * (part + 0.5) / _PARTS
@@ -155,7 +162,7 @@ class HazyAir(JointWeather):
         hidden = ~echoed & ~seen.empty
         low[hidden] = high[hidden] = weakened_amplitude(self, old, seen.index[hidden], draw)
         broken = proof_of_reports(air, number, (low, high), echoed)
-        return broken or proof_of_echo_places(air.of(echoed), seen.range_m, np.maximum(low[echoed], 1.0))
+        return broken or proof_of_echo_places(air.of(echoed), seen.range_m, (low[echoed], high[echoed]))
 
     def _air_on(self, seen: SeenEchoes, draw: Draw) -> AirOnBeams:
         x, y, z = seen.xyz.T
@@ -202,7 +209,7 @@ class HazyAir(JointWeather):
         """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
         bearing_rad, over_ground_m, range_m = polar(old)
         # Air is smooth: one cell of 4 x 4 gives the mean density for all sixteen.
-        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.max_range_m))[::4, ::4]
+        bearing_rad, reached = bearing_rad[::4, ::4], np.minimum(over_ground_m, np.ceil(self.patches_to_m))[::4, ::4]
         ahead, left = np.cos(bearing_rad) * reached, np.sin(bearing_rad) * reached
         shares = (np.arange(_PARTS_OF_PICTURES) + 0.5) / _PARTS_OF_PICTURES
         patches = self.patches(draw)
@@ -214,8 +221,8 @@ class HazyAir(JointWeather):
         if not self.patchiness:
             return np.ones_like(bearing_rad)
         bearing, reach = (a.astype(np.float32).reshape(-1) for a in (bearing_rad, over_ground_m))
-        mean = self.patches(draw).mean_to(bearing, reach, self.max_range_m)
+        mean = self.patches(draw).mean_to(bearing, reach, self.patches_to_m)
         return mean.reshape(bearing_rad.shape).astype(np.float64)
 
     def _mean_density(self, part: CloudPart, draw: Draw) -> Singles:
-        return self.patches(draw).mean_to(part.bearing_rad, part.level * part.range_m, self.max_range_m)
+        return self.patches(draw).mean_to(part.bearing_rad, part.level * part.range_m, self.patches_to_m)

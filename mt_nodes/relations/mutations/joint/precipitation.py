@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     class_edges_mm,
     far_law,
 )
+from mt_nodes.relations.mutations.joint.weather import with_sensor
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
@@ -49,19 +50,27 @@ _EXTINCTION_EFFICIENCY = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Falling:
-    """The particles of a segment: those that LiDARs may meet, and the key of those that cameras see."""
+    """The particles of a segment: those that its LiDAR may meet, their key, and the key of those that cameras see."""
 
     boxes: tuple[ParticleBox, ...]
+    key: int
     seen_key: int
+
+
+@lru_cache(maxsize=4)
+def seeded(key: int, spectrum: Spectrum, detection: Detection, falls_mps: tuple[float, ...]) -> tuple[ParticleBox, ...]:
+    """Return the particles of a key, once for all clouds of a segment."""
+    return boxes(np.random.default_rng(key), spectrum, detection, np.array(falls_mps), len(falls_mps))
 
 
 @dataclass(frozen=True)
 class Precipitation(JointWeather):
     """Falling particles with an exponential spectrum of sizes.
 
-    Beams are round cones. The default divergence is the larger one of a Velodyne VLS-128: 3.0 mrad along its scan, half
-    of that across it (its manual, table F-1). ``aperture_mm`` is an assumption, of the order of a LiDAR's windows and
-    lenses: no data sheet was found that gives it. A wider beam puts less of its power on one particle.
+    Beams are round cones. The default divergence is that of the sensor's family, else the larger one of a Velodyne
+    VLS-128: 3.0 mrad along its scan, half of that across it (its manual, table F-1). ``aperture_mm`` is assumed, of
+    the order of a LiDAR's windows and lenses; an OS1's beam is 10 mm wide where it leaves the sensor (its data sheet).
+    A wider beam puts less of its power on one particle.
     """
 
     divergence_mrad: float = param(
@@ -120,14 +129,21 @@ class Precipitation(JointWeather):
         return float(area_mm2_per_m3 / law.slope_per_mm**3 * 1e-6)
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
-        """Seed the particles of a segment."""
+        """Seed the particles of a segment, those that the first LiDAR may meet."""
+        key, seen_key = int(rng.integers(2**62)), int(rng.integers(2**62))
+        sensors = {self._sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
+        own = with_sensor(self, min(sensors)) if len(sensors) == 1 else self
+        return Falling(own.particles(key), key, seen_key)
+
+    def particles(self, key: int) -> tuple[ParticleBox, ...]:
+        """Return the particles of a key that this sensor may meet one by one."""
         edges = class_edges_mm(self.spectrum, self.detection, CLASSES)
         falls = self.fall_mps(np.sqrt(edges[1:] * edges[:-1]))
-        return Falling(boxes(rng, self.spectrum, self.detection, falls, CLASSES), int(rng.integers(2**62)))
+        return seeded(key, self.spectrum, self.detection, tuple(falls.tolist()))
 
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int) -> Draw:
         """Find the particles that beams meet at this instant: for each beam the strongest that exceeds its return."""
-        particles = (self.begin(rng, bundle) if state is None else state).boxes
+        particles = self.particles((self.begin(rng, bundle) if state is None else state).key)
         at, beams = all_returns(cloud), empty_beams(cloud)
         range_m, unit, least = self._beams(cloud, at, beams, noise_key)
         grid = BeamGrid.of(unit, least)

@@ -27,7 +27,6 @@ _SLACK_DB, _SLACK_SHARE = 0.01, 0.01
 _SAMPLE_SIZE = 1000
 #: Normal numbers from 16 bits end at 4.32.
 _MOST_SIGMAS = 4.35
-_NOISE_AT_FLOOR_M = 0.09 / np.sqrt(2.0)
 
 
 class Air(Protocol):
@@ -44,6 +43,10 @@ class Air(Protocol):
     @property
     def unknown_reflectivity(self) -> float:
         """Of returns without an intensity."""
+
+    @property
+    def noise_at_threshold_m(self) -> float:
+        """Standard deviation of the range of an echo at the threshold."""
 
     @property
     def further_noise(self) -> float:
@@ -92,7 +95,7 @@ def _ranges(weather: Air, cloud: Cloud, before: Floats, after: Floats, scattered
     if not nearer[scattered].all():
         return f"{int((~nearer[scattered]).sum())} echoes of the air are not before what they hide"
     off = np.abs(after - before)[~scattered]
-    sigma_m = np.hypot(_NOISE_AT_FLOOR_M, weather.further_noise * before[~scattered])
+    sigma_m = np.hypot(weather.noise_at_threshold_m, weather.further_noise * before[~scattered])
     if not (off <= _MOST_SIGMAS * sigma_m + slack[~scattered]).all():
         return f"a return moved by {off.max():.2f} m, more than noise of {sigma_m.max():.3f} m can"
     reach = np.maximum(before, weather.max_range_m) + slack

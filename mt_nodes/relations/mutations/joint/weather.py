@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,13 @@ from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEcho
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.fate import Fate, Mask
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
+from mt_nodes.relations.mutations.joint.receiver_models import (
+    AUTO,
+    GENERIC,
+    RECEIVER_MODELS,
+    ReceiverModel,
+    recognised_sensor,
+)
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
 from mt_nodes.relations.mutations.lidar.rays import Rows, refuse_whole_numbers, write_range_fields
 
@@ -60,6 +68,12 @@ class Weather(EachCloud):
     dark returns are of 5 %, the error of intensities, and that the strongest echo is the one reported.
     """
 
+    sensor: str = param(
+        AUTO,
+        choices=(AUTO, *RECEIVER_MODELS),
+        help="family of the LiDAR, for max_range_m, focus_m, pulse_ns, divergence_mrad where those are defaults; auto: "
+        "as the cloud tells, else generic",
+    )
     max_range_m: float = param(
         120.0, low=10.0, high=500.0, unit="m", aspect="fixed", help="the sensor sees a 90 % target that far"
     )
@@ -95,6 +109,16 @@ class Weather(EachCloud):
     def receiver(self) -> Receiver:
         """The sensor's receiver."""
         return Receiver(self.max_range_m, self.focus_m)
+
+    @property
+    def model(self) -> ReceiverModel:
+        """The model of the receiver; the generic one before a cloud is recognised."""
+        return RECEIVER_MODELS[GENERIC if self.sensor == AUTO else self.sensor]
+
+    @property
+    def noise_at_threshold_m(self) -> float:
+        """Standard deviation of the range of an echo at the threshold."""
+        return self.model.noise_m
 
     @property
     def further_noise(self) -> float:
@@ -141,15 +165,19 @@ class Weather(EachCloud):
         at = all_returns(cloud)
         refuse_odd_ranges(cloud, at)
         refuse_unreadable_intensities(cloud, at)
-        key = int(rng.integers(2**62))
-        return {"noise_key": key, **self.draw_air(rng, bundle, cloud, state, key)}
+        key, sensor = int(rng.integers(2**62)), self._sensor_of(cloud)
+        own = with_sensor(self, sensor)
+        return {"noise_key": key, "sensor": sensor, **own.draw_air(rng, bundle, cloud, state, key)}
+
+    def _sensor_of(self, cloud: Cloud) -> str:
+        return recognised_sensor(cloud) if self.sensor == AUTO else self.sensor
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
-        at = all_returns(cloud)
-        columns = zip(*(self._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
+        at, own = all_returns(cloud), with_sensor(self, draw["sensor"])
+        columns = zip(*(own._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
-        return Fate(at, old_m, new_m, passing, reads, scattered, lost, self._on_empty(cloud, draw))
+        return Fate(at, old_m, new_m, passing, reads, scattered, lost, own._on_empty(cloud, draw))
 
     def amplitudes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Amplitudes:
         """Return the amplitudes of a part of the returns, before and in the weather."""
@@ -167,7 +195,7 @@ class Weather(EachCloud):
         echo_m, echo = self.echoes(cloud, part, draw, found)
         scattered = echo > 0.0
         lost = (found.weakened < 1.0) & ~scattered
-        sigma_m = noise_sigma_m(found.clear, np.maximum(found.weakened, np.float32(1.0)))
+        sigma_m = noise_sigma_m(found.clear, np.maximum(found.weakened, np.float32(1.0)), self.noise_at_threshold_m)
         if self.further_noise:
             sigma_m = np.hypot(sigma_m, range_m * np.float32(self.further_noise))
         noisy_m = range_m + sigma_m * gaussian(found.chance[:, 3])
@@ -204,7 +232,7 @@ class Weather(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check lost returns, beams, ranges and intensities, in decibels."""
         fate = self.fate(old, draw)
-        return proof_of_weather(self, old, new, fate, draw)
+        return proof_of_weather(with_sensor(self, draw["sensor"]), old, new, fate, draw)
 
     @property
     def needs_motion(self) -> bool:
@@ -228,6 +256,20 @@ class Weather(EachCloud):
         if fate.on_empty is not None and len(fate.on_empty.hit):
             write_echoes(new, cloud, empty_at, fate.on_empty)
         return new
+
+
+W = TypeVar("W", bound=Weather)
+
+
+@lru_cache(maxsize=64)
+def with_sensor(weather: W, sensor: str) -> W:
+    """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
+    model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
+    of_family = {name: getattr(model, name) for name in ("max_range_m", "pulse_ns", "divergence_mrad") if name in own}
+    # Rain has a focus of its own, without which no drop would be seen.
+    of_family |= {"focus_m": model.focus_m} if own["focus_m"] == Weather.focus_m else {}
+    changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
+    return replace(weather, sensor=sensor, **changed)
 
 
 def _weaken(points: Points, cloud: Cloud, fate: Fate, block: tuple[slice, Mask, Rows], reads: Singles) -> None:

@@ -31,5 +31,5 @@ def one_echo_a_firing(cloud: Cloud, draw: Draw) -> Draw:
     detected = np.isin(leader, rows)
     stays = detected & (firings.repeats | (hit == leader))
     source = at[stays]
-    fields = {name: draw[name][source] for name in ("range_m", "intensity") if name in draw}
+    fields: Draw = {name: draw[name][source] for name in ("range_m", "intensity") if name in draw}
     return {**draw, "rows": smallest(hit[stays]), "lost": smallest(hit[~stays]), **fields}

@@ -10,16 +10,21 @@ detections behind the object lose 15 dB (assumed).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NoEffect, NotApplicable
+from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.radar import Radar, polar
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.objects.in_scene import ego_from, shadow_of
+from mt_nodes.relations.mutations.radar.changes_radars import ChangesRadars
 from mt_nodes.relations.mutations.radar.each_radar import added_draw, added_part, motion_of, with_detections
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, weakened
 from mt_nodes.world.scene.radar_model import cross_section_dbsm, front_radar
@@ -41,18 +46,18 @@ class RadarObject:
 
     Attributes:
         pose: (4, 4), body to the radar's frame. label: class, for its cross-section.
-        relative_mps: (2,) velocity in the radar's frame relative to the radar; None for an object that stands on the
-            ground, whose relative velocity is that of the radar's own detections of standing things.
+        velocity_mps: (2,) along the radar's axes, over ground, or relative to the radar.
     """
 
     body: RaycastBody
     pose: Matrix
     label: str
-    relative_mps: Floats | None
+    velocity_mps: Floats
+    over_ground: bool
 
-    def velocity(self, radar: Radar) -> Floats:
-        """Return the velocity (2,) relative to the radar."""
-        return -motion_of(radar).velocity_mps if self.relative_mps is None else self.relative_mps
+    def relative_mps(self, radar: Radar) -> Floats:
+        """Return the velocity (2,) relative to the radar, whose own the detections of standing things tell."""
+        return self.velocity_mps - motion_of(radar).velocity_mps if self.over_ground else self.velocity_mps
 
     def surface(self) -> Floats:
         """Return places (n, 3) of the visible side in the radar's frame, each of about the same area."""
@@ -100,7 +105,7 @@ def draw_object(rng: np.random.Generator, bundle: Bundle, radar: Radar, thing: R
     level = np.full(len(range_m), float(np.median(seen_up)))
     ray = np.column_stack([np.cos(azimuth), np.sin(azimuth)]) * np.cos(level)[:, None]
     like = rng.integers(len(radar), size=len(range_m))
-    doppler, shown = ray @ thing.velocity(radar), _on_scale(radar, strength[detected])
+    doppler, shown = ray @ thing.relative_mps(radar), _on_scale(radar, strength[detected])
     return {"lost": lost, **added_draw((range_m, azimuth, level), doppler, shown, like)}
 
 
@@ -143,7 +148,7 @@ def proof_of_object(old: Radar, new: Radar, thing: RadarObject, draw: Draw) -> s
         return "a detection lies beside the object"
     step_s = 1e-3
     later = added.xyz.copy()
-    later[:, :2] += step_s * thing.velocity(old)
+    later[:, :2] += step_s * thing.relative_mps(old)
     rate = (np.linalg.norm(later, axis=1) - np.linalg.norm(added.xyz, axis=1)) / step_s
     off = np.abs(added.doppler_mps - rate)
     return None if (off <= 0.05 + 1e-3 * np.abs(rate)).all() else f"a range rate is {off.max():.2f} m/s off"
@@ -176,3 +181,48 @@ def _on_scale(radar: Radar, strength_dbsm: Floats) -> Floats:
         return strength_dbsm
     middle, spread = float(np.median(radar.strength_db)), float(radar.strength_db.std())
     return np.asarray(middle + np.clip((strength_dbsm + 5.0) / 10.0, -1.0, 1.0) * spread)
+
+
+class ObjectInRadars(ChangesRadars):
+    """Base of mutations that add a body: its detections in every radar, by the draw that places it for all sensors."""
+
+    sensors = ("lidar", "camera", "radar")
+
+    body: RaycastBody
+    label: str
+    ego_frame_id: str
+    max_range_m: float
+
+    @abstractmethod
+    def radar_motion(self, bundle: Bundle, state: Any) -> tuple[Floats, bool]:
+        """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
+
+    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
+        """Draw its detections; ``state`` is the pose, and the state of the episode."""
+        pose, of_episode = state
+        velocity, over_ground = self.radar_motion(bundle, of_episode)
+        draw: Draw = {"pose": pose, "radar_mps": velocity, "over_ground": over_ground}
+        return {**draw, **draw_object(rng, bundle, radar, self._before(bundle, radar, draw))}
+
+    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
+        """Add its detections."""
+        return with_object_in(radar, self._before(bundle, radar, draw), draw)
+
+    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
+        """Check their places and range rates, and what is lost behind it."""
+        return proof_of_object(old, new, self._before(bundle, old, draw), draw)
+
+    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
+        """Report its detections, and what it hides from each radar."""
+        hidden = []
+        for radar in (radar for radar in bundle.radars if radar.topic in changed):
+            to_ego = ego_from(bundle, radar.frame_id, self.ego_frame_id, radar.topic)
+            hidden.append(shadow_of(self.body, draws[radar.topic]["pose"], to_ego, self.ego_frame_id, self.max_range_m))
+        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
+        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
+        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
+
+    def _before(self, bundle: Bundle, radar: Radar, draw: Draw) -> RadarObject:
+        to_radar = np.asarray(np.linalg.inv(ego_from(bundle, radar.frame_id, self.ego_frame_id, radar.topic)))
+        velocity = (to_radar[:3, :3] @ draw["radar_mps"])[:2]
+        return RadarObject(self.body, to_radar @ draw["pose"], self.label, velocity, bool(draw["over_ground"]))

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,21 +14,18 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
-from mt_nodes.data.radar import Radar
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
-from mt_nodes.relations.mutations.objects.in_radar import RadarObject, draw_object, proof_of_object, with_object_in
+from mt_nodes.relations.mutations.objects.free_place import FreePlace
+from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
-    SURROUNDINGS_M,
     ObjectVisibility,
     Sensor,
     draw_hits,
     ego_from,
-    look_at,
     proof_of_hits,
     shadow_of,
-    surroundings,
     volume_of,
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
@@ -37,12 +33,12 @@ from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictur
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
+    FAR_M,
     STANDS,
     Floats,
     WorldPlace,
     by_use,
     heading,
-    is_in_ego,
     velocity_of,
 )
 from mt_nodes.world.scene.lamps import LAMPS, OFF
@@ -50,25 +46,20 @@ from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import (
-    Footprint,
     NoRoom,
     Place,
     Wish,
-    ground_plane,
-    solve,
-    stand,
-    stand_on,
     upright,
 )
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-#: More free space than asked for, with which a place is preferred: more of what stands there shows from nearer by.
-_SPARE_M = 1.0
+#: Free places that are compared by how long they stay so, as far as that can be known.
+_CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class ObjectAdded(CloudAndPictureChange):
+class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
@@ -80,8 +71,8 @@ class ObjectAdded(CloudAndPictureChange):
     Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
     odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
-    ego's motion unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is at that time.
-    Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
+    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
+    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
     change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
@@ -198,25 +189,35 @@ class ObjectAdded(CloudAndPictureChange):
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
         order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
-        chosen = list(order)[self._choose(bundle, [drawn[i] for i in order])]
-        pose, velocity = upright(drawn[chosen]), velocities[chosen]
-        return WorldPlace.begin(bundle, pose, velocity, self.frame_id, self.ego_frame_id)
+        free = self._free(bundle).among([drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES)
+        ways = [self._way(bundle, drawn[i], velocities[i]) for i in (list(order)[number] for number in free)]
+        if self.frame_id or bundle.track is None:
+            return ways[0]
+        coming = bundle.track.coming(bundle)
+        return max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
 
-    def _choose(self, bundle: Bundle, places: Sequence[Place]) -> int:
-        """Return the number of the first place that is free, if any with room to spare, as it is to stay so.
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
+        return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
 
-        Raises:
-            NotApplicable: none is free.
-        """
-        if not self.frame_id:
-            with suppress(NotApplicable):
-                return solve(places, partial(self._stand_with_room, bundle), self._what)[0]
-        return solve(places, partial(self._stand, bundle), self._what)[0]
+    def _stands(self, bundle: Bundle, way: WorldPlace) -> bool:
+        """Whether it can stand where it is in a bundle to come."""
+        with suppress(NotApplicable):
+            self._placement(bundle, way)
+            return True
+        return False
+
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether the ego has left the object behind: another one then stands up the road."""
+        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+
+    @property
+    def _reach_m(self) -> float:
+        return max(self.range_m[1], FAR_M)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
-        velocity, to_cloud = self._velocity(bundle, state), self._to_cloud(bundle, cloud)
+        velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
             look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
@@ -226,6 +227,10 @@ class ObjectAdded(CloudAndPictureChange):
         if self.needs_motion:
             draw["ego_motion"] = "unknown" if bundle.motion is None else bundle.motion.source
         return draw
+
+    def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
+        """Return its pose, and its velocity (3,) over ground."""
+        return pose, state.velocity_in(bundle, self.ego_frame_id)
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle."""
@@ -244,35 +249,9 @@ class ObjectAdded(CloudAndPictureChange):
             return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
 
-    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
-        """Draw its detections; ``state`` is the pose."""
-        return {"pose": state, **draw_object(rng, bundle, radar, self._before(bundle, radar, state))}
-
-    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
-        """Add its detections."""
-        return with_object_in(radar, self._before(bundle, radar, draw["pose"]), draw)
-
-    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
-        """Check their places and range rates, and what is lost behind it."""
-        return proof_of_object(old, new, self._before(bundle, old, draw["pose"]), draw)
-
-    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
-        """Report what it hides from each radar."""
-        of = [radar for radar in bundle.radars if radar.topic in changed]
-        hidden = (
-            shadow_of(self.body, draws[r.topic]["pose"], self._to_ego(bundle, r), self.ego_frame_id, self.max_range_m)
-            for r in of
-        )
-        added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
-        numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
-        return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
-
-    def _before(self, bundle: Bundle, radar: Radar, pose: Matrix) -> RadarObject:
-        """Return it as a radar meets it: it goes along with the ego, or stands on the ground."""
-        to_radar = self._to_cloud(bundle, radar)
-        along = self.frame_id == self.ego_frame_id
-        closing = to_radar[:2, 0] * -self.closing_mps if along else None
-        return RadarObject(self.body, to_radar @ pose, self.label, closing)
+    def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
+        """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
+        return state.velocity_in(bundle, self.ego_frame_id), self.frame_id != self.ego_frame_id
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
@@ -290,12 +269,6 @@ class ObjectAdded(CloudAndPictureChange):
         )
 
     @property
-    def _footprint(self) -> Footprint:
-        body = self.body
-        (x, y, _), (length, width, _) = body.center_m.tolist(), body.size_m
-        return Footprint((x, y), (length / 2, width / 2), float(body.high_m[2]))
-
-    @property
     def _what(self) -> str:
         where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
         low, high = self.range_m
@@ -305,46 +278,15 @@ class ObjectAdded(CloudAndPictureChange):
         """Return pose and visibility at the place of the episode."""
         place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._stand(bundle, place, known=not self.frame_id)
+            return self._free(bundle).stand(place, known=not self.frame_id)
         except NoRoom as reason:
             away_m = float(np.hypot(place[0], place[1]))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
 
-    def _velocity(self, bundle: Bundle, standing: WorldPlace) -> Floats:
-        """Return the velocity (3,) over ground along the ego's axes; zero for what is not fixed in the world."""
-        if self.frame_id or not standing.velocity_mps.any():
-            return np.zeros(3)
-        return standing.velocity_in(bundle, self.ego_frame_id)
-
-    def _stand_with_room(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
-        """Do as :meth:`_stand`, but with more free space around."""
-        stand(self._near(bundle, place), self._footprint, place, self.clearance_m + _SPARE_M)
-        return self._stand(bundle, place)
-
-    def _near(self, bundle: Bundle, place: Place) -> Floats:
-        """Return the points (n, 3) of the first cloud around a place, in the ego's frame."""
-        cloud, reach = bundle.known_clouds[0], self._footprint.radius_m + self.clearance_m + _SPARE_M + SURROUNDINGS_M
-        return surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)[1]
-
-    def _stand(self, bundle: Bundle, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom.
-
-        Where the ground is ``known`` from an earlier bundle, a few points of it around the place are enough.
-        """
-        cloud, footprint = bundle.known_clouds[0], self._footprint
-        if is_in_ego(place, footprint.half_m, footprint.center_m):
-            raise NoRoom("in the ego's own place")
-        points = self._near(bundle, place)
-        if known:
-            pose = stand_on(points, footprint, place, self.clearance_m, ground_plane(points, place[:2]))
-        else:
-            pose = stand(points, footprint, place, self.clearance_m)
-        look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
-        if look.expected(self._sensor) < self.least_points:
-            raise NoRoom(f"with fewer than {self.least_points} returns from it")
-        if look.share < self.least_visible:
-            raise NoRoom("hidden")
-        return pose, look
+    def _free(self, bundle: Bundle) -> FreePlace:
+        cloud = bundle.known_clouds[0]
+        demands = self.clearance_m, self.least_visible, self.least_points
+        return FreePlace(self.body, self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)

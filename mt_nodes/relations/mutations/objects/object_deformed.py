@@ -9,8 +9,8 @@ it, so that each return stays on a ray, and what the object hides and no longer 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.effects import Effects
+from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
@@ -26,18 +26,20 @@ from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.lidar.placement import rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
-from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged
+from mt_nodes.relations.mutations.objects.freed_rays import freed_rays
+from mt_nodes.relations.mutations.objects.object_exchange import ObjectExchanged, rectangle
 from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, standing_within
 from mt_nodes.relations.mutations.objects.one_object import CHOICES, Outline, objects_of
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange
-from mt_nodes.world.scene.return_surface import ReturnSurface, behind, reach_m, spanning
+from mt_nodes.relations.mutations.objects.turned_view import ray_steps_rad
+from mt_nodes.world.scene.return_surface import ReturnSurface, behind, separation, spanning
 from mt_nodes.world.scene.returns import places
 from mt_nodes.world.scene.shadow import shadow
 
 #: A return is replaced if the object is nearer by more than this share: rounding never decides.
 _NEARER = 1e-5
-#: How far a return may be from the place that the change gives it, beyond the spacing of the object's own.
-_PLACE_M = 0.02
+#: Returns of the object that are compared with a new one.
+_NEAREST = 8
 #: Rays beside the object are a little earlier or later than those that met it.
 _DRIFT_SLACK = 1.2
 
@@ -93,14 +95,17 @@ class ObjectDeformed(ObjectExchanged):
     ) -> Draw:
         """Measure the changed object with the rays of the cloud without it."""
         rows = _object_rows(draw)
-        surface = ReturnSurface(move(self._change(bundle, old, draw), places(old, rows)), places(old, rows))
+        own = places(old, rows)
+        steps = ray_steps_rad(old, rows, _angles(own))
+        surface = ReturnSurface(move(self._change(bundle, old, draw), own), own, steps)
         drift, clock = self._drift_mps(bundle, old, draw), self._clock(left)
         most_s = float(np.abs(self._clock(old)(rows)).max())
-        look = surface.look(left, drift, clock, _DRIFT_SLACK * most_s * float(np.linalg.norm(drift)))
-        hits, silent = look.hits, look.silent
+        hits = surface.hits(left, drift, clock, _DRIFT_SLACK * most_s * float(np.linalg.norm(drift)))
         nearer = hits.range_m < hits.own_m * (1.0 - _NEARER)
+        free = freed_rays(old, rows_of(draw, "lost"), surface.window)
+        silent = surface.meet(free.rows, free.direction, free.clear_m, drift, clock)
         new = silent.range_m < silent.own_m
-        at = look.direction[new] * silent.range_m[new, None]
+        at = free.direction[silent.rays[new]] * silent.range_m[new, None]
         addition: Draw = {
             "rows": smallest(hits.rows[nearer]),
             "range_m": hits.range_m[nearer].astype(np.float32),
@@ -124,22 +129,26 @@ class ObjectDeformed(ObjectExchanged):
         clock = self._clock(left)
         rows = np.concatenate([rows_of(addition, "rows"), rows_of(addition, "new_rows")])
         undone = move(np.asarray(np.linalg.inv(change)), placed - np.outer(clock(rows), drift))
-        distance, nearest = cKDTree(own).query(undone)
-        if not (distance <= reach_m(own[nearest]) + _PLACE_M).all():
-            return f"a return is {distance.max():.2f} m from every return of the object"
+        _, nearest = cKDTree(own).query(undone, k=range(1, min(_NEAREST, len(own)) + 1))
+        apart = separation(undone, own[nearest]).min(axis=1)
+        if not (apart <= 1.0).all():
+            return f"{int((apart > 1.0).sum())} returns are farther from the object's own than these from each other"
         hidden = behind(left, rows_of(addition, "rows"), move(change, own), own, (drift, clock))
         return f"{len(hidden)} returns are left behind the object" if len(hidden) else None
 
-    def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
-        """Report what the changed object hides; it is still there, so that checks go on to demand it."""
-        effects = super().describe_change(bundle, clouds, draws)
-        return replace(effects, removed=())
-
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
-        """Report what the changed object hides."""
+        """Report the changed object's place and what it hides; the old one counts as removed."""
+        cloud = bundle.clouds[0]
+        to_ego = self.to_ego(bundle, cloud)
         outline = move(draw["matrix"], np.column_stack([draw["outline_m"], np.zeros(len(draw["outline_m"]))]))[:, :2]
+        top = move(to_ego @ self._change(bundle, cloud, draw), places(cloud, _object_rows(draw)))[:, 2].max()
+        shape, ground = rectangle(outline), float(draw["plane"][0])
+        height, size = float(top) - ground, (2.0 * shape.half_m[0], 2.0 * shape.half_m[1])
+        center = (*shape.center_m, ground + height / 2.0)
         sensors = (self.to_ego(bundle, each)[:2, 3] for each in bundle.clouds)
-        return Effects(occluded=tuple(shadow(outline, at, self.ego_frame_id, self.max_range_m) for at in sensors))
+        hidden = tuple(shadow(outline, at, self.ego_frame_id, self.max_range_m) for at in sensors)
+        volume = Volume(self.ego_frame_id, center, (*size, height), shape.yaw_rad, "unknown")
+        return Effects(added=(volume,), occluded=hidden)
 
     def _clock(self, cloud: Cloud) -> Callable[[Rows], Floats]:
         """Return the time of returns (n,) of a sweep, in seconds from its middle; 0 where nothing moves."""
@@ -153,6 +162,13 @@ class ObjectDeformed(ObjectExchanged):
     def _drift_mps(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Floats:
         """Return the object's velocity (3,) in a cloud's frame."""
         return np.asarray(self.to_ego(bundle, cloud)[:3, :3].T @ draw["velocity_mps"])
+
+
+def _angles(xyz: Floats) -> Floats:
+    """Return azimuth from the mean bearing, and elevation (n, 2), of returns (n, 3)."""
+    x, y, z = xyz.T
+    azimuth = np.angle((x + 1j * y) / complex(x.mean(), y.mean()))
+    return np.column_stack([azimuth, np.arctan2(z, np.hypot(x, y))])
 
 
 def _object_rows(draw: Draw) -> Rows:

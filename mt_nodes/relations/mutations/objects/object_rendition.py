@@ -74,6 +74,10 @@ class CloudAndPictureChange(EverySensor):
             NotApplicable: there is no room.
         """
 
+    def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
+        """Return what ``draw_radar`` is given of the object: its pose in the bundle."""
+        return pose
+
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, then find which images and radars show the object."""
         if bundle.images:
@@ -83,7 +87,7 @@ class CloudAndPictureChange(EverySensor):
         pose = clouds[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
         clouds = _with_reasons(bundle, clouds)
         others = self.draw_images(rng, bundle, pose) if bundle.images else {}
-        others |= self.draw_radars(rng, bundle, pose)
+        others |= self.draw_radars(rng, bundle, (pose, state))
         if not bundle.clouds and not any(name.endswith("|pose") for name in others):
             raise NotApplicable("no sensor sees the place where the object stands")
         return {**clouds, **others}

@@ -24,7 +24,7 @@ T = TypeVar("T")
 STANDS, ALONG, ACROSS = "stands", "along", "across"
 #: A place is useful while it is between these distances from the ego, the farther one at least that asked for. It is
 #: looked at in steps of so many seconds up to a horizon: those that last so long are equally good (assumed).
-_NEAR_M, _FAR_M, _STEP_S, _HORIZON_S = 3.5, 30.0, 0.25, 2.0
+_NEAR_M, FAR_M, _STEP_S, _HORIZON_S = 3.5, 30.0, 0.25, 2.0
 #: The ego from above, from ``base_link`` (assumed: below the roof of a car of 5 m): behind, ahead, and to each side.
 _EGO_M = (2.5, 3.0, 1.1)
 
@@ -38,6 +38,7 @@ class WorldPlace:
         velocity_mps: (3,) in that frame.
         frame_id: name of the frame; empty: fixed in the world by the ego's motion.
         index, stamp_ns: of the first bundle. since: where the world frame began, None if the motion was unknown.
+        ahead: whether the object was ahead of the ego then.
     """
 
     pose: Matrix
@@ -46,6 +47,7 @@ class WorldPlace:
     index: int
     stamp_ns: int
     since: int | None
+    ahead: bool
 
     @classmethod
     def begin(cls, bundle: Bundle, pose: Matrix, velocity_mps: Floats, frame_id: str, ego_frame_id: str) -> WorldPlace:
@@ -55,7 +57,7 @@ class WorldPlace:
         since = motion.since if motion is not None and known else None
         to_frame = inverse(frame_to_ego(bundle, frame_id, ego_frame_id, np.eye(4)))
         velocity = to_frame[:3, :3] @ velocity_mps
-        return cls(to_frame @ pose, velocity, frame_id, bundle.index, bundle.stamp_ns, since)
+        return cls(to_frame @ pose, velocity, frame_id, bundle.index, bundle.stamp_ns, since, bool(pose[0, 3] > 0.0))
 
     def to_ego(self, bundle: Bundle, ego_frame_id: str) -> Matrix:
         """Return the matrix (4, 4) from the place's frame to the ego's at a bundle.
@@ -81,6 +83,16 @@ class WorldPlace:
             )
         return frame_to_ego(bundle, "", ego_frame_id)
 
+    def left_behind(self, bundle: Bundle, ego_frame_id: str, reach_m: float) -> bool:
+        """Whether the ego has reached or passed the object, is beyond ``reach_m``, or has lost track of the world."""
+        motion = bundle.motion
+        if self.frame_id or self.since is None or motion is None or motion.pose is None:
+            return False
+        if motion.since != self.since:
+            return True
+        x, y, _ = self.place(bundle, ego_frame_id)
+        return (self.ahead and x < _EGO_M[1]) or float(np.hypot(x, y)) > reach_m
+
     def place(self, bundle: Bundle, ego_frame_id: str) -> Place:
         """Return the object's place in the ego's frame at a bundle.
 
@@ -93,7 +105,9 @@ class WorldPlace:
         return float(pose[0, 3]), float(pose[1, 3]), float(np.arctan2(pose[1, 0], pose[0, 0]))
 
     def velocity_in(self, bundle: Bundle, ego_frame_id: str) -> Floats:
-        """Return the velocity (3,) in the frame of the place, along the axes of the ego at a bundle."""
+        """Return the velocity (3,) over ground along the axes of the ego; zero for what is not fixed in the world."""
+        if self.frame_id or not self.velocity_mps.any():
+            return np.zeros(3)
         return np.asarray(self.to_ego(bundle, ego_frame_id)[:3, :3] @ self.velocity_mps)
 
 
@@ -146,7 +160,7 @@ def by_use(bundle: Bundle, places: Sequence[Place], velocities: Sequence[Floats]
         x, y = (vx * np.cos(half) - vy * np.sin(half)) * time_s, (vx * np.sin(half) + vy * np.cos(half)) * time_s
         seen = seen_from(float(x), float(y), turn * time_s, at + speed * time_s)
         away_m = np.hypot(seen[:, 0], seen[:, 1])
-        going &= (away_m >= _NEAR_M) & (away_m <= max(far_m, _FAR_M)) & ((seen[:, 0] > 0.0) | (at[:, 0] <= 0.0))
+        going &= (away_m >= _NEAR_M) & (away_m <= max(far_m, FAR_M)) & ((seen[:, 0] > 0.0) | (at[:, 0] <= 0.0))
         lasts += going
     return [int(number) for number in np.argsort(-lasts, kind="stable")]
 

@@ -103,6 +103,6 @@ def motion_of(radar: Radar) -> SensorMotion:
     return motion
 
 
-def near(some: Any, others: Any, slack: float) -> bool:
+def near(some: Any, others: Any, slack: npt.ArrayLike) -> bool:
     """Return whether two arrays (n,) are the same up to a bound."""
     return bool((np.abs(np.asarray(some) - np.asarray(others)) <= slack).all())

@@ -46,12 +46,13 @@ def snr_db(radar: Radar) -> Floats:
     """Return the signal-to-noise ratio (N,) of detections.
 
     It is the message's own ``snr``; else it follows from ``rcs`` and range for a sensor that detects a car of 10 dBsm
-    at 100 m with 21 dB (assumed); on any other scale the weakest detection is taken to be at the threshold.
+    at 100 m with 21 dB (assumed), at least the threshold, above which every detection was; on any other scale the
+    weakest detection is taken to be at the threshold.
     """
     if field := radar.named(("snr",)):
         return radar.points[field].astype(np.float64)
     if radar.named(("rcs",)):
-        return front_radar().snr_db(radar.strength_db, radar.polar[0])
+        return np.maximum(front_radar().snr_db(radar.strength_db, radar.polar[0]), _THRESHOLD_DB)
     strength = radar.strength_db
     return np.asarray(strength - strength.min(initial=np.inf) + _THRESHOLD_DB)
 

@@ -115,10 +115,10 @@ class CalibrationDrifted(Drifting):
         return np.array([self.roll_deg, self.pitch_deg, self.yaw_deg, self.x_m, self.y_m, self.z_m])
 
     def _frame(self, bundle: Bundle) -> str:
-        sensors = [*bundle.clouds, *bundle.images]
-        if not self.frame and not sensors:
+        frames = [*(cloud.frame_id for cloud in bundle.clouds), *(image.frame_id for image in bundle.images)]
+        if not self.frame and not frames:
             raise NotApplicable(f"bundle {bundle.index} has no cloud and no picture")
-        return (self.frame or sensors[0].frame_id).lstrip("/")
+        return (self.frame or frames[0]).lstrip("/")
 
 
 def _edge(tree: TransformTree, frame: str) -> Transform | None:

@@ -73,7 +73,8 @@ class NavigationDrifted(Drifting):
                 continue
             if (now.topic, now.type, now.stamp_ns, now.changed) != (old.topic, old.type, old.stamp_ns, True):
                 return f"{old.topic}: topic, type or stamp changed, or it is not marked as changed"
-            if broken := self.wrong(*(codec.decode(w.type, w.cdr) for w in (old, now)), draw["error"]):
+            before, after = (codec.decode(wire.type, wire.cdr) for wire in (old, now))
+            if broken := self.wrong(before, after, draw["error"]):
                 return f"{old.topic}: {broken}"
         return None
 
