@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from made_runs import in_process
 
+import mt_nodes as mt
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
@@ -55,3 +56,11 @@ def test_an_object_that_nothing_fixes_in_the_world_is_not_applicable(
     later = [outcome for bundle, (outcome, _) in found.items() if bundle > min(found)]
     assert later == ["NOT_APPLICABLE"] * 3
     assert "kiss_icp is not installed: pip install 'mt_nodes[motion]'" in found[max(found)][1]
+
+
+def test_a_frame_out_of_the_middle_has_the_object_at_its_place_in_the_world(tmp_path: Path) -> None:
+    frames = list(mt.frames(drive(tmp_path / "drive", odometry=True)))
+    later = mt.mutate(frames[3], "object_added", seed=5)
+    first = mt.mutate(frames[0], "object_added", seed=5)
+    x = [frame.effects.added[0].center_m[0] for frame in (first, later)]
+    assert x[0] - x[1] == pytest.approx(2.4, abs=0.01)

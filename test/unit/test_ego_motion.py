@@ -191,7 +191,7 @@ def test_motion_is_estimated_for_those_who_need_it_only() -> None:
 
 
 def test_an_object_has_one_place_in_the_world() -> None:
-    pipeline, places = MutationPipeline([ObjectAdded(**AHEAD)], 3, "a"), []
+    pipeline, places = MutationPipeline([ObjectAdded(**AHEAD)], 4, "a"), []
     for bundle in drive():
         derived = pipeline.derive(bundle)
         assert derived.broken is None

@@ -34,6 +34,11 @@ class EgoSpeed:
         return {SPEED: self.speed_mps, RATE: self.yaw_rate_radps, SOURCE: self.source}
 
     @classmethod
+    def drawn(cls, bundle: Bundle, given_mps: float | None, default_mps: float) -> Draw:
+        """Return the part of a draw that holds them; nothing where the speed is given."""
+        return {} if given_mps is not None else cls.of(bundle, None, default_mps).draw()
+
+    @classmethod
     def of(cls, bundle: Bundle, given_mps: float | None, default_mps: float) -> EgoSpeed:
         """Return the speed of the ego at a bundle.
 

@@ -126,7 +126,7 @@ class ImageMotionBlurred(EachImage):
         Raises:
             NotApplicable: range or pose of the camera is unknown, or no pixel moves by one.
         """
-        draw = {} if self.ego_speed_mps is not None else EgoSpeed.of(view.bundle, None, _DEFAULT_MPS).draw()
+        draw = EgoSpeed.drawn(view.bundle, self.ego_speed_mps, _DEFAULT_MPS)
         path = self._path_px(view, draw, every=_PROBED_CELLS)
         longest = float(np.quantile(np.hypot(path[..., 0], path[..., 1]), 0.9))
         if longest < _LEAST_PX:

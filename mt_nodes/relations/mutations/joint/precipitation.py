@@ -186,10 +186,8 @@ class Precipitation(JointWeather):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
-        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
-        if self.ego_speed_mps is None:
-            seen.update(EgoSpeed.of(view.bundle, None, DEFAULT_MPS).draw())
-        return seen
+        ego = EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
+        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0)), **ego}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the veil of all particles, then near ones one by one."""
