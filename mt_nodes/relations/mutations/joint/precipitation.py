@@ -17,7 +17,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
-from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS
+from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, Floats
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
@@ -112,7 +112,7 @@ class Precipitation(JointWeather):
         """Reflectivity of a beam filled with one particle."""
 
     @abstractmethod
-    def fall_mps(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def fall_mps(self, diameter_mm: Floats) -> Floats:
         """Return the terminal speed (n,) of particles of diameters D (n,)."""
 
     @property
@@ -186,8 +186,8 @@ class Precipitation(JointWeather):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
-        ego = EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
-        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0)), **ego}
+        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        return seen | EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the veil of all particles, then near ones one by one."""
@@ -200,7 +200,7 @@ class Precipitation(JointWeather):
         passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
         return veiled(view, passing, draw["air_light"], self.cover(view))
 
-    def cover(self, view: View) -> npt.NDArray[np.float64]:
+    def cover(self, view: View) -> Floats:
         """Return the share (h, w) of each cell that is covered by earlier precipitation."""
         return np.zeros(surroundings(view).shape)
 
@@ -210,21 +210,20 @@ class Precipitation(JointWeather):
         return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
 
     def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
-        velocities = partial(self._velocities, speed_in(draw, self.ego_speed_mps))
-        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, velocities, self.shutter_ms * 1e-3)
-        return drawn.layer(view.picture.size)
+        velocities = partial(self._velocities, ego_mps=speed_in(draw, self.ego_speed_mps))
+        key, shutter_s = int(draw["seen_key"]), self.shutter_ms * 1e-3
+        return streaks(view, key, self.spectrum, velocities, shutter_s).layer(view.picture.size)
 
-    def _velocities(self, ego_mps: float, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _velocities(self, diameter_mm: Floats, ego_mps: float = DEFAULT_MPS) -> Floats:
         """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
         falls = self.fall_mps(diameter_mm)
-        along = np.full(len(falls), self.wind_x_mps - ego_mps)
-        return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
+        return np.column_stack([*np.full((len(falls), 2), (self.wind_x_mps - ego_mps, self.wind_y_mps)).T, -falls])
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × range."""
         return part.range_m * np.float32(self.extinction_per_m)
 
-    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Integrate the cross-sections over diameters instead of using the closed form."""
         law = self.spectrum
         diameter_mm = np.linspace(0.0, 40.0 / law.slope_per_mm, 4001)
