@@ -121,11 +121,12 @@ class _Sources:
             return
         found = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
         shifts = [shift for shift in found if shift is not None]
-        copies = [self._copy(whole)]
+        chosen = [whole]
         if len(shifts) == 2 and shifts[0] != shifts[1]:
             pair = [costs[shift, side].mean() for shift, side in zip(shifts, self._sides(), strict=True)]
             if np.mean(pair) < _BETTER * costs[whole].mean():
-                copies = [self._copy(shift) for shift in shifts]
+                chosen = shifts
+        copies = [self._copy(shift) for shift in chosen]
         colours, known = copies[0] if len(copies) == 1 else self._joined(*copies)
         rows, columns = self._hole[known].T
         pixels[rows, columns] = colours[known]
@@ -170,11 +171,14 @@ class _Sources:
         colours, known = self._sampled(self._hole, shift)
         own = self._surfaces.pixels[tuple(self._whole_border.T)]
         beside, there = self._sampled(self._whole_border, shift)
-        apart = np.zeros((*self._zone.shape, own.shape[1]), np.float32)
-        where = np.zeros(self._zone.shape, bool)
-        at = tuple(self._whole_border[there].T)
+        if not there.any():
+            return colours, known
+        corner = np.minimum(self._hole.min(axis=0), self._whole_border.min(axis=0))
+        height, width = np.maximum(self._hole.max(axis=0), self._whole_border.max(axis=0)) - corner + 1
+        apart, where = np.zeros((height, width, own.shape[1]), np.float32), np.zeros((height, width), bool)
+        at = tuple((self._whole_border[there] - corner).T)
         apart[at], where[at] = np.clip(own[there] - beside[there], -_LEVEL, _LEVEL), True
-        return (colours + spread(apart, where)[tuple(self._hole.T)] if where.any() else colours), known
+        return colours + spread(apart, where)[tuple((self._hole - corner).T)], known
 
     def _sampled(self, at: Rows, shift: int) -> tuple[Singles, Flags]:
         places = self._places(at, np.array([shift]))[0]

@@ -80,7 +80,8 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
-    and no cast shadow. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
+    and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
+    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
     find the ground; without any there is no follow-up, since nobody can tell what is free.
     """
 
