@@ -37,7 +37,7 @@ from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 
-#: What needs an extra of the package is looked at where that is installed: `make test-extras`. Navigation has no picture.
+#: What needs an extra is looked at where that is installed: `make test-extras`. Navigation has no picture.
 MUTATIONS: dict[str, Any] = {
     n: cls
     for n, cls in plugins.catalogue("mutations").items()
