@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-extras lint bench faults kills fuzz soak docs site gallery dist clean
+.PHONY: help demo check test test-extras lint bench faults kills fuzz physics soak docs site gallery dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -55,6 +55,9 @@ kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compa
 
 fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files each to the invariant (a quarter of an hour)
 	$(BIN)/python -m fuzz $(ARGS)
+
+physics: .venv/demo.stamp ## Hold figures of changed clouds and pictures to their goals, on a recorded drive: ARGS=BAG
+	$(BIN)/python scripts/physics.py $(ARGS)
 
 soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)

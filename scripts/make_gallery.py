@@ -12,10 +12,12 @@ from PIL import Image
 
 from mt_nodes.base.plugins import catalogue
 from mt_nodes.engine.bag_mutation import RELATION
+from mt_nodes.relations.mutations.stream.whole_stream import SENSORS
 from mt_nodes.report.mutation_picture import draw
 from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, inspect
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.radar_model import front_radar
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 FRAME, DPI, COLOURS, CAMERA = BEFORE, 76, 112, CameraSensor(width=480, height=320)
@@ -26,10 +28,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make_gallery", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all)")
     names = parser.parse_args(argv).names or drawn_by_default()
-    bundles = list(generate_drive(FRAME + AFTER + 1, camera=CAMERA))
+    drives = {
+        False: list(generate_drive(FRAME + AFTER + 1, camera=CAMERA)),
+        True: list(generate_drive(FRAME + AFTER + 1, radar=front_radar())),
+    }
     PLACE.mkdir(parents=True, exist_ok=True)
     for name in names:
         mutation = catalogue("mutations")[name]()
+        bundles = drives[tuple(mutation.sensors) == ("radar",)]
         figure = draw(inspect(bundles, [mutation], name, RELATION, FRAME, seed=0))
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=DPI)
@@ -47,8 +53,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def drawn_by_default() -> list[str]:
-    """Return the names of what needs no extra of the package."""
-    return [name for name, cls in catalogue("mutations").items() if not cls.extra]  # type: ignore[attr-defined]
+    """Return the names of what needs no extra of the package, and shows in a cloud or a picture."""
+    found = catalogue("mutations").items()
+    return [name for name, cls in found if not cls.extra and {*SENSORS} & {*cls.sensors}]  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

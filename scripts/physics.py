@@ -26,6 +26,18 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "physics.md"
 #: The same figures of version 0.1.0 before its clouds were changed by the laws that they are now.
 BEFORE = Path(__file__).with_name("physics_before.json")
+HEAD = """# Physics in figures
+
+This page gives figures of changed clouds and pictures that show how natural they are: before and after the physics was
+made what [the mutations](mutations.md) describe. Use it to judge whether a violation can come from a change that no
+sensor would show. The input is the recorded drive `{bag}`. Poses that places are compared by come from point-to-plane
+ICP of each cloud with the first one, which the package does not use for its own.
+
+`make physics ARGS=BAG` measures them on another drive. It exits with 1 if a figure misses its goal.
+
+| change | figure | before | now | goal |
+| --- | --- | --- | --- | --- |
+"""
 VISIBILITIES_M = tuple(float(v) for v in np.geomspace(40.0, 400.0, 24))
 
 
@@ -66,6 +78,20 @@ def world_fixed(frames: Frames) -> Figures:
     spread_m = float(pdist(np.array(places)).max()) if len(places) > 1 else float("nan")
     driven_m = float(np.linalg.norm(poses[-1][:3, 3]))
     return {"frames": len(places), "ego drove, m": driven_m, "places in the world differ by, m": spread_m}
+
+
+def ego_motion(frames: Frames) -> Figures:
+    """How far a place 15 m ahead moves in the world over the drive, by the ego motion that mutations go by."""
+    poses = poses_by_icp([frame.points_in("base_link")[:, :3].astype(np.float64) for frame in frames])
+    place, off_m, sources = np.array([15.0, 3.0, 1.0, 1.0]), [], set()
+    for frame, pose in zip(frames, poses, strict=True):
+        track = frame.bundle.track
+        motion = None if track is None else track.at(frame.bundle)
+        if motion is None or motion.pose is None:
+            return {"frames without ego motion": float(len(frames)), "place off by, m": float("nan")}
+        sources.add(motion.source)
+        off_m.append(np.linalg.norm(np.linalg.solve(motion.pose, place) - np.linalg.solve(pose, place)))
+    return {"sources": float(len(sources)), "place off by, m": float(max(off_m))}
 
 
 def fog_shares(frame: mt.Frame, visibility_m: float) -> tuple[float, float]:
@@ -152,6 +178,7 @@ class Part:
 
 
 PARTS = (
+    Part("Ego motion from the clouds", ego_motion, {"place off by, m": (0.0, 0.05)}),
     Part("An added pedestrian in the world", world_fixed, {"places in the world differ by, m": (0.0, 0.05)}),
     Part(
         "Fog of a visibility of 40 to 400 m",
@@ -171,24 +198,64 @@ PARTS = (
 )
 
 
-def rows(bag: Path, before: dict[str, Figures]) -> list[tuple[str, str, str, str, bool]]:
-    """Return title, figure, value before, value now and whether its goal is kept, for every figure."""
-    frames, found = list(mt.frames(bag)), []
+def measured(frames: Frames) -> dict[str, Figures]:
+    """Return all figures by part."""
+    return {part.title: part.measure(frames) for part in PARTS}
+
+
+def missed(found: dict[str, Figures]) -> list[str]:
+    """Return the figures that miss their goals, in words; a figure that is no number misses it, too."""
+    return [
+        f"{part.title}: {name}: {found[part.title][name]:.3g}, expected {_limits(*limits)}"
+        for part in PARTS
+        for name, limits in part.goals.items()
+        if not limits[0] <= found[part.title][name] <= limits[1]
+    ]
+
+
+def page(found: dict[str, Figures], before: dict[str, Figures], bag: str) -> str:
+    """Return docs/physics.md."""
+    lines = []
     for part in PARTS:
-        for name, now in part.measure(frames).items():
-            old = before.get(part.title, {}).get(name)
-            low, high = part.goals.get(name, (-np.inf, np.inf))
-            found.append((part.title, name, "" if old is None else f"{old:.3g}", f"{now:.3g}", low <= now <= high))
-    return found
+        for name, now in found[part.title].items():
+            old, limits = before.get(part.title, {}).get(name), part.goals.get(name)
+            cells = (
+                part.title,
+                name,
+                "" if old is None else f"{old:.3g}",
+                f"{now:.3g}",
+                _limits(*limits) if limits else "",
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+    return HEAD.format(bag=bag) + "\n".join(lines) + "\n"
+
+
+def _limits(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    return (
+        f"up to {high:g}" if low == 0.0 else f"{low:g} or more" if high in (np.inf, 100.0) else f"{low:g} to {high:g}"
+    )
 
 
 def main() -> int:
-    """Measure, write the page, and return 1 if a figure misses its goal."""
+    """Measure; write the page if asked to; return 1 if a figure misses its goal."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bag", type=Path)
-    frames = list(mt.frames(parser.parse_args().bag))
-    print(json.dumps({part.title: part.measure(frames) for part in PARTS}, indent=1))
-    return 0
+    parser.add_argument("bag", type=Path, help="a recorded drive with a LiDAR, such as that of docs/real_data.md")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--page", action="store_true", help="write docs/physics.md")
+    args = parser.parse_args()
+    found = measured(list(mt.frames(args.bag)))
+    before = json.loads(BEFORE.read_text(encoding="utf-8"))
+    text = page(found, before, args.bag.name)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if args.page:
+        PAGE.write_text(text, encoding="utf-8")
+    print(text)
+    for line in (wrong := missed(found)):
+        print(f"missed: {line}", file=sys.stderr)
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

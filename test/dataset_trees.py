@@ -134,8 +134,8 @@ def kitti_odometry(root: Path, frames: int = FRAMES) -> Path:
     return root
 
 
-def nuscenes(root: Path, frames: int = FRAMES, scenes: Sequence[str] = ("scene-0061",)) -> Path:
-    """``v1.0-mini``; each scene has one sweep behind every key frame of the LiDAR, and a front camera."""
+def nuscenes(root: Path, frames: int = FRAMES, scenes: Sequence[str] = ("scene-0061",), *, radar: bool = False) -> Path:
+    """``v1.0-mini``; each scene has one sweep behind every key frame of the LiDAR, a front camera, perhaps a radar."""
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("scene", "sample", "sample_data", "ego_pose")}
     tables["sensor"] = [
         {"token": "s0", "channel": "LIDAR_TOP", "modality": "lidar"},
@@ -170,13 +170,26 @@ def nuscenes(root: Path, frames: int = FRAMES, scenes: Sequence[str] = ("scene-0
     tables["category"] = [{"token": "k0", "name": "vehicle.car", "description": "{a car}"[1:-1]}]
     tables["instance"], tables["sample_annotation"] = [], []
     for number, scene in enumerate(scenes):
-        _add_scene(root, tables, scene, number, frames)
+        _add_scene(root, tables, scene, number, frames, radar)
     for name, rows in tables.items():
         write(root / "v1.0-mini" / f"{name}.json", json.dumps(rows, indent=0))
     return root
 
 
-def _add_scene(root: Path, tables: dict[str, list[dict[str, Any]]], scene: str, number: int, frames: int) -> None:
+def _detections() -> bytes:
+    """A binary ``.pcd`` with the fields of nuScenes: two detections straight ahead."""
+    names = "x y z dyn_prop id rcs vx vy vx_comp vy_comp is_quality_valid ambig_state x_rms y_rms invalid_state pdh0"
+    sizes, kinds = "4 4 4 1 2 4 4 4 4 4 1 1 1 1 1 1", "F F F I I F F F F F I I I I I I"
+    columns = zip(names.split(), kinds.lower().split(), sizes.split(), strict=True)
+    points = np.zeros(2, np.dtype([(name, f"<{kind}{size}") for name, kind, size in columns]))
+    points["x"], points["vx"], points["rcs"], points["id"] = [10.0, 20.0], [-3.0, 2.0], [5.0, 12.0], [0, 1]
+    head = f"VERSION 0.7\nFIELDS {names}\nSIZE {sizes}\nTYPE {kinds}\nWIDTH 2\nHEIGHT 1\nPOINTS 2\nDATA binary\n"
+    return head.encode() + points.tobytes()
+
+
+def _add_scene(
+    root: Path, tables: dict[str, list[dict[str, Any]]], scene: str, number: int, frames: int, radar: bool
+) -> None:
     tables["scene"].append({"token": f"t{number}", "name": scene, "nbr_samples": frames})
     tables["instance"].append({"token": f"i{number}", "category_token": "k0"})
     w, x, y, z = (*quaternion_of_rpy(0, 0, np.pi / 2)[3:], *quaternion_of_rpy(0, 0, np.pi / 2)[:3])
@@ -210,6 +223,8 @@ def _add_scene(root: Path, tables: dict[str, list[dict[str, Any]]], scene: str, 
                 write(root / file, points.tobytes())
             elif channel == "CAM_FRONT":
                 picture(root / file, i)
+            elif radar:
+                write(root / file, _detections())
         ahead, left, (length, width, tall), yaw = CAR
         quaternion = quaternion_of_rpy(0, 0, np.pi / 2 + yaw)
         box = {"token": f"a{number}_{i}", "sample_token": sample, "instance_token": f"i{number}"}

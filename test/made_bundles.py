@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
 
@@ -70,7 +70,7 @@ def made_cloud(
 
 def in_bytes(cloud: Cloud) -> Cloud:
     """The cloud, of which it is known that 255 is a white surface: made clouds of one brightness do not tell."""
-    return cloud.read_as(IntensityReading.known(cloud.topic, "hdl_64e")) if cloud.intensity_field else cloud
+    return cloud.read_as(SensorReading.known(cloud.topic, "hdl_64e")) if cloud.intensity_field else cloud
 
 
 def made_bundle(*clouds: Cloud, index: int = 0) -> Bundle:

@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.bags.bundles import BagSource, sensors_of
+from mt_nodes.data.ego.ego_track import EgoTrack
+from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.messages import Bundle, Cloud, Episode, Image
 from mt_nodes.data.transforms import load_transforms
 from mt_nodes.stacks.callable_host import as_points, as_radar
@@ -172,6 +174,7 @@ def frames(
     topics: Mapping[str, str] | None = None,
     transforms: str | os.PathLike[str] = "",
     limit: int | None = None,
+    intensities: Mapping[str, Any] | None = None,
 ) -> Iterator[Frame]:
     """Return the frames of a bag, one by one.
 
@@ -181,6 +184,7 @@ def frames(
         topics: role -> topic, such as ``{"lidar": "/points"}``, where the bag has several candidates.
         transforms: YAML file with transforms that the bag lacks.
         limit: frames at most.
+        intensities: LiDAR topic -> intensity convention, such as ``{"/points": "ouster_signal"}``; default: recognised.
 
     Raises:
         UsageError: no such bag, or it has no such sensor.
@@ -188,14 +192,15 @@ def frames(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"limit: got {limit}, expected at least 1, or None for all frames")
+    known = read_intensities(intensities or {}, "frames: intensities")
     given, roles = dict(topics or {}), (sensors,) if isinstance(sensors, str) else tuple(sensors)
     if unknown := sorted({*roles} - {*SENSORS}):
         raise UsageError(f"sensors: got {', '.join(map(repr, unknown))}, expected some of {', '.join(SENSORS)}")
     path, tree = Path(bag), load_transforms(Path(transforms)) if transforms else None
-    required = roles or sensors_of(path, SENSORS, given)[:1]
+    required, track = roles or sensors_of(path, SENSORS, given)[:1], EgoTrack()
 
     def source() -> BagSource:
-        return BagSource(path, given, tree, limit=limit, require=required)
+        return BagSource(path, given, tree, limit=limit, require=required, intensities=known, track=track)
 
     return _frames(source(), _drive_of(source, roles), roles, path)
 

@@ -85,16 +85,19 @@ def mutate(frame: Frame, name: str | os.PathLike[str], *, seed: int = 0, **param
 
 def _begin(pipeline: MutationPipeline, frame: Frame, mutations: Sequence[Mutation]) -> None:
     """Show a pipeline the earlier frames, as far as its mutations need them: it begins with the first that it can."""
-    looks_back = any(mutation.needs_history for mutation in mutations)
+    track = frame.bundle.track
+    moves = any(mutation.needs_motion for mutation in mutations) and track is not None and not track.knows(frame.bundle)
+    draws_back = bool(frame.bundle.images) and any(mutation.draw_history for mutation in mutations)
+    looks_back = moves or draws_back or any(mutation.needs_history for mutation in mutations)
     if not looks_back and all(type(mutation).begin is Mutation.begin for mutation in mutations):
         return
     for bundle in frame.earlier():
-        if pipeline.begun(bundle.episode):
+        if pipeline.begun(bundle):
             pipeline.meet(bundle)
         else:
             with suppress(NotApplicable):
                 pipeline.derive(bundle)
-        if pipeline.begun(bundle.episode) and not looks_back:
+        if pipeline.begun(bundle) and not looks_back and not pipeline.renews:
             return
 
 

@@ -11,6 +11,7 @@ from mt_nodes.cli.options import at_least_one, help_of, settings
 from mt_nodes.data.datasets.dataset_name import RECORDING_HELP
 from mt_nodes.engine.plan import ReplayRequest
 
+INTENSITIES = "intensity convention of a LiDAR's topic, such as /points=ouster_signal; default: recognised"
 OUT = (
     "bag to write; a name that ends in .bag is a ROS 1 bag; kitti:DIR, nuscenes:DIR or argoverse2:DIR for a recording "
     "of that data set; folder:DIR for clouds and pictures alone"
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="seed of all random draws (default %(default)s)")
     add("--limit", type=at_least_one, metavar="N", help="read at most N bundles")
     add("--topic", action="append", default=[], metavar="ROLE=TOPIC", help=help_of(ReplayRequest)["topics"])
+    add("--intensities", action="append", default=[], metavar="TOPIC=NAME", help=INTENSITIES)
     add("--transforms", type=Path, metavar="FILE", help="YAML file with transforms that the bag lacks")
 
 
@@ -41,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the mutated bag and print how many bundles were mutated."""
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import progress_bar, text
+    from mt_nodes.data.intensity.intensity_conventions import read_intensities
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.engine.bag_mutation import mutate_bag
     from mt_nodes.relations.manipulations import mutations_named
@@ -59,8 +62,11 @@ def run(args: argparse.Namespace) -> int:
             transforms=tree,
             storage=args.storage,
             limit=args.limit,
+            intensities=read_intensities(settings(args.intensities), "--intensities"),
             progress=lambda count, total: progress.update(task, completed=count, total=total),
         )
+    for topic, assumption in done.intensities.items():
+        text(f"intensities of {topic}: {assumption}")
     text(f"{done.mutated} of {done.bundles} bundles mutated, {done.messages} messages written to {args.out}")
     if done.labels:
         text(done.labels)

@@ -49,6 +49,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         paragraph(f"{by_arrival} of them rest on outputs without a stamp, paired by their arrival: less certain")
     for line in clocks(summary):
         paragraph(line)
+    if motion := summary.get("ego_motion"):
+        paragraph(f"ego motion: {'; '.join(motion)}")
     for name, latency in summary["latency_ms"].items():
         paragraph(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     for line in added(summary):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.data.intensity.intensity_reading import IntensityCloud
+from mt_nodes.data.intensity.sensor_reading import SensorCloud
 
 Points = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Cloud(IntensityCloud):
+class Cloud(SensorCloud):
     """One LiDAR message.
 
     Attributes:

@@ -108,6 +108,7 @@ class Wire:
     """One serialized message: CDR bytes (with the 4-byte encapsulation header) and their type.
 
     ``came_s`` is the arrival time of a live message (monotonic), None if recorded or made; a replacement keeps it.
+    ``changed``: a mutation replaced its bytes.
     """
 
     topic: str
@@ -115,6 +116,7 @@ class Wire:
     stamp_ns: int
     cdr: bytes
     came_s: float | None = field(default=None, kw_only=True)
+    changed: bool = field(default=False, kw_only=True)
 
 
 Message = Cloud | Image | CameraInfo | WorldMessage
@@ -211,6 +213,11 @@ class Bundle:
     def known_clouds(self) -> tuple[Cloud, ...]:
         """All clouds of this instant, whether the stack takes them or not."""
         return (*self.clouds, *self.extra_clouds)
+
+    @property
+    def intensity_assumptions(self) -> dict[str, str]:
+        """What is taken for granted of the intensities of each cloud's topic, or why nothing can be."""
+        return {c.topic: c.echoes.doubt or c.echoes.assumption for c in self.clouds}
 
     @property
     def skew_ns(self) -> dict[str, int]:

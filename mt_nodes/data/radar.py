@@ -125,6 +125,11 @@ class Radar(Cloud):
             louder = strength_db - self.strength_db[rows]
             for field in self.strength_fields:
                 _write(changed.points, field, rows, self.points[field][rows] + louder)
+        if place is not None and self.named(("rcs",)):
+            # What is no cross-section falls with the fourth power of the range.
+            fainter = -40.0 * np.log10(np.maximum(place[0], 1e-3) / np.maximum(self.polar[0][rows], 1e-3))
+            for field in (name for name in self.strength_fields if name.lower() != "rcs"):
+                _write(changed.points, field, rows, changed.points[field][rows] + fainter)
         return changed
 
     @property

@@ -26,6 +26,7 @@ from mt_nodes.data.datasets.dataset_name import DatasetName, is_dataset
 from mt_nodes.data.datasets.dataset_reader import DatasetReader
 from mt_nodes.data.datasets.folder_copy import FolderCopy
 from mt_nodes.data.datasets.tree_copy import TreeCopy
+from mt_nodes.data.intensity.sensor_reading import Intensities
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.relations.mutations.base import Mutation
@@ -45,6 +46,8 @@ class MutationSummary:
     messages: int = 0
     #: What became of the labels of a data set, empty for a bag.
     labels: str = ""
+    #: Topic -> what its intensities were taken for.
+    intensities: dict[str, str] = field(default_factory=dict)
     #: Whether a mutation changed which objects are there, or where.
     truth_changed: bool = False
 
@@ -59,6 +62,7 @@ def mutate_bag(
     storage: str = "mcap",
     limit: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    intensities: Intensities | None = None,
 ) -> MutationSummary:
     """Write ``out`` with every message of ``bag``, sensor messages mutated bundle by bundle.
 
@@ -75,6 +79,7 @@ def mutate_bag(
         storage: ``mcap`` or ``sqlite3``.
         limit: bundles at most.
         progress: called with the number of bundles that are done, and of all.
+        intensities: topic -> intensity convention, where it is not to be recognised.
 
     Raises:
         UsageError: ``out`` exists, no such bag, topics are missing or unclear, a type cannot go into a ROS 1 bag.
@@ -83,7 +88,8 @@ def mutate_bag(
     _refuse_transforms(mutations, out)
     pipeline, summary = MutationPipeline(mutations, seed, RELATION), MutationSummary()
     damage: InfrastructureError | None = None
-    with BagSource(bag, topics, transforms, limit=limit, require=changed_in(bag, mutations, topics or {})) as source:
+    require = changed_in(bag, mutations, topics or {})
+    with BagSource(bag, topics, transforms, limit=limit, require=require, intensities=intensities) as source:
         copy = _copy(source.reader, out, storage, summary, limit)
         with copy.bag:
             copy.announce()
@@ -97,6 +103,8 @@ def mutate_bag(
                     damage = error
                     break
                 copy.write(bundle, _derived(pipeline, bundle, summary))
+                if not summary.bundles:
+                    summary.intensities = bundle.intensity_assumptions
                 summary.bundles += 1
                 if progress is not None:
                     progress(summary.bundles, total)
@@ -169,9 +177,11 @@ class _Copy:
         """Write all of a bundle's wires; sensor messages once for each follow-up that has them."""
         sensors = {id(wire_for(m, bundle.wires)): m for m in bundle.messages}
         self._write_transforms(bundle, followups)
+        others = {(w.topic, w.stamp_ns): w for _, followup in followups for w in followup.wires if w.changed}
         for wire in bundle.wires:
             if id(wire) not in sensors:
-                self._write(wire, 0, self._rewritten(wire))
+                other = others.get((wire.topic, wire.stamp_ns))
+                self._write(wire, 0, self._rewritten(wire) if other is None else other.cdr)
                 continue
             before = sensors[id(wire)]
             for delay_ns, followup in followups:
@@ -235,8 +245,12 @@ def _derived(pipeline: MutationPipeline, bundle: Bundle, summary: MutationSummar
 
 
 def changed_in(bag: Path, mutations: Sequence[Mutation], topics: Mapping[str, str]) -> list[str]:
-    """Return the sensors that mutations can change and the bag has; all of them when it has none."""
-    return sensors_of(bag, (s for s in SENSORS if any(s in m.changes for m in mutations)), topics)
+    """Return the sensors that mutations can change and the bag has; all of them when it has none.
+
+    Of mutations that change no sensor of a bundle, such as satellite navigation, the one that bundles follow.
+    """
+    changed = [s for s in SENSORS if any(s in m.changes for m in mutations)]
+    return sensors_of(bag, changed, topics) if changed else sensors_of(bag, SENSORS, topics)[:1]
 
 
 def _definitions(reader: RecordingReader) -> dict[str, str]:

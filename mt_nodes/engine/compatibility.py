@@ -44,7 +44,7 @@ def incompatibility(
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    if reason := _without_transforms(relation, stack, over_topics):
+    if reason := _without_transforms(relation, stack, over_topics) or _without_wires(relation, stack):
         return reason
     outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
     lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
@@ -63,6 +63,18 @@ def _without_transforms(relation: Relation, stack: Stack, over_topics: bool | No
     if not stack.points_frame and not stack.boxes_frame:
         return f"{changes}; stack '{stack.name}' is given none, its file lacks points_frame"
     return None
+
+
+def _without_wires(relation: Relation, stack: Stack) -> str | None:
+    """Say why changed messages, such as fixes of satellite navigation, would not reach a stack."""
+    changed = [m for m in (*relation.mutate, *relation.baseline) if m.about_wires]
+    others = [topic for topic in stack.needs if topic not in ("/tf", "/tf_static")]
+    if not changed or (others and not stack.callable):
+        return None
+    return (
+        f"relation '{relation.id}' changes messages of a {changed[0].sensors[0]}; stack '{stack.name}' is not known to "
+        "take any: name their topics in `needs` of the file of a ROS 2 program"
+    )
 
 
 def stack_for(roles: Collection[str]) -> str:

@@ -98,9 +98,7 @@ class FollowupMaker:
         """Begin what persists over an episode or a case, and remember its bundles, as an undisturbed run does."""
         pipeline = self._pipelines[offer.relation.id]
         pipeline.meet(bundle)
-        if self._schedule.wants(offer, bundle) and not pipeline.begun(
-            bundle.episode, self._schedule.first(offer, bundle)
-        ):
+        if self._schedule.wants(offer, bundle) and not pipeline.begun(bundle, self._schedule.first(offer, bundle)):
             self(offer, bundle)
 
 

@@ -25,13 +25,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
 #: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
-_KINDS: Mapping[type, str] = {
-    Cloud: "Cloud",
-    Radar: "Radar",
-    Image: "Image",
-    CameraInfo: "CameraInfo",
-    WorldMessage: "Told",
-}
+_KINDS: Mapping[type, str] = {cls: cls.__name__ for cls in (Cloud, Radar, Image, CameraInfo)} | {WorldMessage: "Told"}
 
 
 class Ledger:
@@ -46,8 +40,11 @@ class Ledger:
         self._directory = directory
         self._file = LineFile(directory / FILE)
         self._known = PairTable(hashlib.sha256().digest_size)
+        #: Where motion of the ego came from, for people, as far as draws took it.
+        self.ego_motion: set[str] = set()
         for line in read_lines(directory / FILE):
             self._known.put(Pair.parse(line["pair"]), bytes.fromhex(_both(line)))
+            self.ego_motion.update(_motions(line["draw"]))
 
     def __enter__(self) -> Ledger:
         return self
@@ -126,6 +123,7 @@ class Ledger:
         self, file: str, mutations: Sequence[Mutation], draws: Sequence[Draw], followup: Followup
     ) -> dict[str, Any]:
         packed, arrays = _pack(draws)
+        self.ego_motion.update(_motions(packed))
         return {
             "mutations": [{"name": name_of(type(m)), "params": plain(m)} for m in mutations],
             "draw": packed,
@@ -215,7 +213,7 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
     """Return the SHA-256 (hex) of a bundle's sensor messages, or of those of some topics.
 
     Covers topic, stamp, frame, layout and data, in the order of topics; not the CDR bytes, whose padding is nobody's.
-    Transforms that the stack is given in place of the true ones are covered, too.
+    Transforms that the stack is given in place of the true ones are covered, too, and other messages that were changed.
     """
     digest, topics_to_hash = hashlib.sha256(), None if topics is None else set(topics)
     for message in sorted(bundle.messages, key=lambda m: m.topic):
@@ -224,6 +222,9 @@ def sha256_of(bundle: Bundle, topics: Iterable[str] | None = None) -> str:
             head = [_KINDS[type(message)], message.topic, message.stamp_ns, message.frame_id, *head]
             digest.update(json.dumps(head).encode() + b"\n")
             digest.update(data)
+    for wire in (wire for wire in bundle.wires if wire.changed and topics is None):
+        digest.update(json.dumps(["wire", wire.topic, wire.type, wire.stamp_ns]).encode())
+        digest.update(wire.cdr)
     if (wrong := bundle.transforms.wrong) is not None and topics is None:
         rows = [[t.parent, t.child, t.matrix.tolist()] for t in wrong.transforms]
         digest.update(json.dumps(["transforms", rows]).encode())
@@ -294,6 +295,11 @@ def _pack(draws: Sequence[Draw]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
                 raise TypeError(f"draw {i}, '{name}': got {type(value).__name__}, expected array, number or text")
         packed.append(row)
     return packed, arrays
+
+
+def _motions(packed: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    rows = ((name, value) for draw in packed for name, value in draw.items())
+    return (value for name, value in rows if name.rpartition("|")[2] == "ego_motion" and isinstance(value, str))
 
 
 def _unpack(packed: dict[str, Any], arrays: Any) -> Draw:

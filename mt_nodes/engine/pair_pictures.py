@@ -42,7 +42,7 @@ def write_view(
     detail: dict[str, Any],
 ) -> None:
     """Write the arrays, everything in the frame of the check's region; without a region, in the source cloud's."""
-    frame = source.clouds[0].frame_id if source.clouds else ""
+    frame = next((cloud.frame_id for cloud in (*source.clouds, *source.radars)), "")
     arrays: Arrays = {}
     if isinstance(check, ObstacleCheck):
         region = check.region.resolve(source)
@@ -50,11 +50,11 @@ def write_view(
         arrays["region"] = _outline(region.geometry)
         arrays["keep"] = _outline(region.buffered(-check.keep_inset_m))
     for name, bundle in (("source", source), ("followup", followup)):
-        arrays[f"{name}_xyz"] = _points([c.xyz for c in bundle.clouds], bundle, frame)
-    sent = {cloud.topic: cloud for cloud in followup.clouds}
+        arrays[f"{name}_xyz"] = _points([(c, c.xyz) for c in (*bundle.clouds, *bundle.radars)], bundle, frame)
+    sent = {cloud.topic: cloud for cloud in (*followup.clouds, *followup.radars)}
     added = [
-        _points_in_cloud(effects.added_points[c.topic], sent.get(c.topic))
-        for c in source.clouds
+        (c, _points_in_cloud(effects.added_points[c.topic], sent.get(c.topic)))
+        for c in (*source.clouds, *source.radars)
         if c.topic in effects.added_points
     ]
     arrays["added_xyz"] = _points(added, source, frame)
@@ -154,10 +154,10 @@ def _within(xyz: npt.NDArray[Any], window: tuple[float, float, float, float]) ->
     return xyz[(xyz[:, 0] >= x0) & (xyz[:, 0] <= x1) & (xyz[:, 1] >= y0) & (xyz[:, 1] <= y1)]
 
 
-def _points(parts: list[npt.NDArray[Any]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
+def _points(parts: list[tuple[Cloud, npt.NDArray[Any]]], bundle: Bundle, frame: str) -> npt.NDArray[np.float32]:
     moved_parts = [
         move(bundle.transforms.lookup(frame, cloud.frame_id), part[np.isfinite(part).all(axis=1)])
-        for part, cloud in zip(parts, bundle.clouds, strict=False)
+        for cloud, part in parts
     ]
     return np.concatenate([np.empty((0, 3)), *moved_parts]).astype(np.float32)
 

@@ -58,7 +58,7 @@ class RecordedDraws:
     def meet(self, bundle: Bundle) -> None:
         """Take a bundle in, for the follow-ups of later ones to look back on."""
         for pipeline in filter(None, (self._pipeline, self._baseline)):
-            pipeline.meet(bundle)
+            pipeline.remember(bundle)
 
     def _derived(self, pipeline: MutationPipeline, bundle: Bundle, line: dict[str, Any]) -> DerivedFollowup:
         draws = load_draws(self._directory, line)

@@ -249,6 +249,7 @@ class Recorder:
             tables=make_tables and make_tables(self._run.out, infos),
             waivers=Path(self._run.waivers) if self._run.waivers else None,
             latency_ms={k: v for k, v in latency.items() if v},
+            ego_motion=sorted(self._ledger.ego_motion),
             **trouble,
         )
 

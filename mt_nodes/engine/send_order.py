@@ -52,12 +52,19 @@ def split_followup(followup: Followup, source: Bundle) -> tuple[Bundle | None, t
     messages alone are dropped, delayed or repeated: all else, such as /tf, passes once and at its own time. A bundle
     that has none of the topics of the one before it, but its stamp, is a late piece of that.
     """
-    plain = len(followup.bundles) == 1 and followup.bundles[0][0] == 0 and followup.first.wires is source.wires
+    plain = len(followup.bundles) == 1 and followup.bundles[0][0] == 0 and _same_wires(followup.first, source)
     parts = tuple(
         Part(bundle if plain else _sensors(bundle), bundle.changed_topics(source), source.stamp_ns, delay_ns)
         for delay_ns, bundle in followup.bundles
     )
     return None if plain else source.without_messages(), _whole(parts)
+
+
+def _same_wires(bundle: Bundle, source: Bundle) -> bool:
+    """Return whether a bundle has the source's wires, but for those whose bytes a mutation replaced."""
+    if bundle.wires is source.wires or len(bundle.wires) != len(source.wires):
+        return bundle.wires is source.wires
+    return all(a is b or (a.changed and a.topic == b.topic) for a, b in zip(bundle.wires, source.wires, strict=True))
 
 
 def _whole(parts: Sequence[Part]) -> tuple[Part, ...]:

@@ -15,7 +15,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
-from mt_nodes.data.intensity.intensity_reading import IntensityBook
+from mt_nodes.data.ego.ego_track import EgoTrack
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, Wire
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.transforms import TransformTree
@@ -105,10 +106,17 @@ class LiveInputs:
 
 @dataclass(frozen=True, eq=False)
 class InstantReader:
-    """Makes bundles of the messages of live instants."""
+    """Makes bundles of the messages of live instants.
+
+    Attributes:
+        track: what estimates the ego's motion from them, and from what else it is given.
+        radars: topics whose point clouds are a radar's; None: their fields tell.
+    """
 
     transforms: TransformTree
-    intensities: IntensityBook = field(default_factory=IntensityBook)
+    track: EgoTrack = field(default_factory=EgoTrack)
+    intensities: SensorBook = field(default_factory=SensorBook)
+    radars: frozenset[str] | None = None
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
@@ -131,6 +139,7 @@ class InstantReader:
             camera_infos=tuple(m for m in messages if isinstance(m, CameraInfo)),
             transforms=self.transforms,
             wires=tuple(wires),
+            track=self.track,
         )
 
     def _message(self, wire: Wire) -> Message:
@@ -138,7 +147,8 @@ class InstantReader:
             if wire.topic not in self._clouds:
                 self._clouds[wire.topic] = CloudReader(wire.topic)
             cloud = self._clouds[wire.topic].read(wire.cdr)
-            return radar_of(cloud) if is_radar(cloud.fields) else cloud
+            by_fields = self.radars is None and is_radar(cloud.fields)
+            return radar_of(cloud) if by_fields or wire.topic in (self.radars or ()) else cloud
         if wire.type in (RADAR_SCAN, RADAR_TRACKS):
             return radar_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
         read = codec.camera_info_from_msg if wire.type == codec.CAMERA_INFO else codec.image_from_msg

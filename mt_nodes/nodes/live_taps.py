@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from rclpy.node import Node
@@ -18,9 +19,11 @@ from rclpy.qos import DurabilityPolicy
 
 from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.ego.published_motion import ODOMETRY_TYPE
+from mt_nodes.data.intensity.sensor_reading import SensorBook
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transform_buffer import TransformBuffer
-from mt_nodes.data.transforms import TransformTree
+from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.engine.plan import ReplayedTopic
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.convert import SENSOR_TYPES
@@ -95,13 +98,15 @@ class KnownTransforms:
     def __init__(self, fixed: TransformTree) -> None:
         self._buffer = TransformBuffer(fixed)
 
-    def take(self, data: bytes, static: bool) -> None:
-        """Take in one serialized ``tf2_msgs/TFMessage``.
+    def take(self, data: bytes, static: bool) -> list[Transform]:
+        """Take in one serialized ``tf2_msgs/TFMessage``, and return its transforms.
 
         Raises:
             MtError: it cannot be understood.
         """
-        self._buffer.add(codec.transforms_from_msg(codec.decode(codec.TF, data), static))
+        transforms = codec.transforms_from_msg(codec.decode(codec.TF, data), static)
+        self._buffer.add(transforms)
+        return transforms
 
     def at(self, stamp_ns: int) -> TransformTree:
         """Return what is known by now of an instant; a frame that nobody has told of is not in it."""
@@ -122,7 +127,10 @@ class LiveTaps:
     def __init__(
         self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
-        self._receiver, self._reader = receiver, InstantReader(TransformTree())
+        self._node, self._receiver = node, receiver
+        radars = frozenset(stack.topics.get("radar", ()))
+        self._reader = InstantReader(TransformTree(), intensities=SensorBook(stack.intensities), radars=radars)
+        self._odometry: set[str] = set()
         self._frames = KnownTransforms(transforms)
         #: Why nothing more is heard, empty while all is well.
         self.failure = ""
@@ -146,12 +154,26 @@ class LiveTaps:
     def _frame_received(self, static: bool) -> Callable[[bytes], None]:
         def received(data: bytes) -> None:
             with suppress(MtError):  # what is not known is told of the pairs that need it
-                self._frames.take(data, static)
+                transforms = self._frames.take(data, static)
+                if not static:
+                    self._reader.track.add_transforms(transforms)
 
         return received
 
+    def _tap_odometry(self) -> None:
+        """Tap what tells of the ego's motion, as far as it is published by now."""
+        for topic, types in self._node.get_topic_names_and_types():
+            if ODOMETRY_TYPE in types and topic not in self._odometry:
+                self._odometry.add(topic)
+                kind, take = message_class(ODOMETRY_TYPE), partial(self._odometry_received, topic)
+                self._node.create_subscription(kind, topic, take, qos.LIVE_BURSTS, raw=True)
+
+    def _odometry_received(self, topic: str, data: bytes) -> None:
+        self._reader.track.take(Wire(topic, ODOMETRY_TYPE, 0, data))
+
     def _look(self) -> None:
         try:
+            self._tap_odometry()
             if self._inputs.look():
                 self._looking.cancel()
         except MtError as error:  # raised from here, the executor would print where; what to do is in the text

@@ -12,6 +12,7 @@ OTHER_DEFAULTS = (
     ("exposure_one_stop_down_steering", "pixels_dead_steering", "lens_dirt_steering"),
     ("brightness_raised_lane", "sensor_noise_lane", "jpeg_quality_50_lane"),
     ("noise_beside_lane_keeps_current",),
+    ("radar_clutter_outside_roi_30", "radar_ghosts_behind_walls", "radar_weak_targets_missed_beyond_25_m"),
 )
 #: Defaults of the closed loop: decided by every scenario, the quickest first.
 LOOP_DEFAULT = ("far_object_same_trace", "far_crowd_brakes", "far_crowd_collisions", "world_moved_same_trace")

@@ -41,7 +41,8 @@ class MutationPipeline:
     """Applies mutations one after the other, each to every bundle that the previous one made; delays add up.
 
     The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on the result of ``begin``
-    for the first bundle of the episode, or of the segment that starts at bundle ``first``. Effects are those of the
+    for the first bundle of the episode, or of the segment that starts at bundle ``first``, or for the first one after
+    what had begun was over. Effects are those of the
     first bundle, whose answer is judged. A mutation that looks back gets the source's earlier bundles, so all bundles
     must be passed in order: to ``derive``, ``again`` or ``meet``. A ``baseline`` is made in parallel, by mutations that
     draw from generators with the same seeds: of two that differ in one parameter, one goes further than the other at
@@ -82,13 +83,18 @@ class MutationPipeline:
         """
         if self._baseline is not None:
             self._baseline.meet(bundle)
+        return self.remember(self._moving(bundle))
+
+    def _moving(self, bundle: Bundle) -> Bundle:
+        """Return a bundle with the ego's motion, if a mutation needs that."""
         looks_back = self._draw_history > 0 and bool(bundle.images)
         if (self._needs_motion or looks_back) and bundle.motion is None and bundle.track is not None:
             # Of the source, before any mutation has changed its clouds.
-            bundle = replace(bundle, motion=bundle.track.at(bundle))
-        return self._remembered(bundle)
+            return replace(bundle, motion=bundle.track.at(bundle))
+        return bundle
 
-    def _remembered(self, bundle: Bundle) -> Bundle:
+    def remember(self, bundle: Bundle) -> Bundle:
+        """Do as :meth:`meet`, but without the ego's motion: recorded draws hold what they took from it."""
         history = max(self._needs_history, self._draw_history if bundle.images else 0)
         if not history:
             return bundle
@@ -140,10 +146,16 @@ class MutationPipeline:
         self._refuse_unmet(bundle, followup)
         return DerivedFollowup(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
-    def begun(self, episode: int, first: int | None = None) -> bool:
-        """Whether the first relevant bundle of an episode, or of a segment of it, was passed."""
-        begun = all((episode, first, step) in self._states for step in range(len(self.mutations)))
-        return begun and (self._baseline is None or self._baseline.begun(episode, first))
+    def begun(self, bundle: Bundle, first: int | None = None) -> bool:
+        """Whether what a bundle needs has begun: with an earlier one of its episode, or of its segment, and lasts."""
+        moving = self._moving(bundle)
+        begun = all(self._lasts(step, moving, first) for step in range(len(self.mutations)))
+        return begun and (self._baseline is None or self._baseline.begun(bundle, first))
+
+    @property
+    def renews(self) -> bool:
+        """Whether what has begun may be over before the episode is."""
+        return any(type(mutation).ended is not Mutation.ended for mutation in self.mutations)
 
     def rebuild(self, bundle: Bundle, draws: Iterable[Draw]) -> Followup:
         """Make a follow-up again from recorded draws.
@@ -160,7 +172,7 @@ class MutationPipeline:
             raise ValueError(f"got {len(recorded)} draws, too few for {self._names()} on this bundle")
 
         # Recorded draws hold what they took from the ego's motion: it is not estimated again.
-        followup, _ = self._run(self._remembered(bundle), draw, lambda *_: None)
+        followup, _ = self._run(self.remember(bundle), draw, lambda *_: None)
         if spare := len(list(left)):
             raise ValueError(f"got {len(recorded)} draws, {spare} more than {self._names()} use on this bundle")
         return followup
@@ -227,11 +239,20 @@ class MutationPipeline:
 
     def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
         key = (bundle.episode, first, step)
-        if key not in self._states:
-            rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}")
+        if not self._lasts(step, bundle, first):
+            again = f".{bundle.index}" if key in self._states else ""
+            rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}{again}")
             with name_errors(self.mutations[step], "begin"):
                 self._states[key] = self.mutations[step].begin(rng, bundle)
         return self._states[key]
+
+    def _lasts(self, step: int, bundle: Bundle, first: int | None) -> bool:
+        """Whether what a mutation has begun is not over at a bundle."""
+        key = (bundle.episode, first, step)
+        if key not in self._states:
+            return False
+        with name_errors(self.mutations[step], "ended"):
+            return not self.mutations[step].ended(self._states[key], bundle)
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"

@@ -219,17 +219,17 @@ def of_stack(relation: Relation, traits: OutputTraits) -> Relation:
 def refuse_baseline(relation: Relation, owner: str) -> None:
     """Refuse a relation with a baseline if the source arm's input cannot be changed, and one of the closed loop.
 
-    One that changes transforms is refused, too: what sends over topics sends them as recorded.
+    One that changes transforms or messages of navigation sensors is refused, too: they are sent as they are.
 
     Raises:
         UsageError: it has one, or is one.
     """
     if relation.loop:
         raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
-    if any(mutation.about_transforms for mutation in relation.mutate):
+    if any(mutation.about_transforms or mutation.about_wires for mutation in relation.mutate):
         raise UsageError(
-            f"{owner}: relation '{relation.id}' changes the transforms that the stack is given, which topics carry as "
-            "recorded; use `mt replay --transport inprocess` or `mt mutate`"
+            f"{owner}: relation '{relation.id}' changes transforms or messages of a navigation sensor, which live topics "
+            "carry as they are; use `mt replay` (of transforms: with --transport inprocess) or `mt mutate`"
         )
     if relation.baseline:
         raise UsageError(

@@ -12,13 +12,13 @@ from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.output_traits import OutputTraits, Thresholds, read_classes, read_thresholds
 from mt_nodes.data.stack_topics import (
     DEFAULT_INPUTS,
     DEFAULT_OUTPUTS,
     DIAGNOSTICS,
     LEADING_ROLES,
-    WORLD_TYPES,
     Input,
     OutputTopic,
     WorldTopic,
@@ -28,6 +28,7 @@ from mt_nodes.data.stack_topics import (
     topics_of,
 )
 from mt_nodes.stacks.box_conventions import CENTRE, CONVENTIONS, KITTI
+from mt_nodes.stacks.driver_file import driver_file
 from mt_nodes.stacks.network_settings import read_network, with_network
 from mt_nodes.stacks.stack_settings import read_camera, read_domains, read_environment, read_reset, with_setting
 
@@ -77,6 +78,12 @@ class Stack:
         convert=read_camera,
         help="simulated camera: width, height, field_of_view_deg, forward_m, height_m; default: behind a windscreen, "
         "1280 by 720 pixels and 70 degrees",
+    )
+    intensities: dict[str, Any] = param(
+        {},
+        convert=read_intensities,
+        help="intensity convention by LiDAR topic, such as {/points: ouster_signal}, or by field of it; with @ and the "
+        "value of a white surface where that is no constant; default: recognised from the data",
     )
     needs: tuple[str, ...] = param((), help="other topics of the bag that it needs, such as /tf")
     answer: tuple[str, ...] = param((), help="outputs that form the answer to a bundle; empty: all but diagnostics")
@@ -206,14 +213,12 @@ class Stack:
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
-        if {"lidar", "camera"} <= set(self.inputs):
-            return ("lidar", "camera", "fusion")
-        if {"lidar", "radar"} <= set(self.inputs):
-            return ("lidar", "radar")
+        if "lidar" in self.inputs and (beside := {"camera", "radar"} & set(self.inputs)):
+            return ("lidar", "camera", "fusion") if "camera" in beside else ("lidar", "radar")
         if self.world_inputs:
             return ("planner",) if self.leading_input in self.world_inputs else (self.leading_input, "planner")
-        drives = self.leading_input == "lidar" and "control" in self.outputs
-        return (self.leading_input, "driver") if drives else (self.leading_input,)
+        kinds = ("driver",) if self.leading_input == "lidar" and "control" in self.outputs else ()
+        return (self.leading_input, *kinds)
 
     @property
     def leading_topic(self) -> str:
@@ -231,7 +236,7 @@ def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     Raises:
         UsageError: naming the file, the key, what was got and what was expected.
     """
-    path, rows = _driver_file(name) or _stack_file(name)
+    path, rows = driver_file(name) or _stack_file(name)
     where = str(path)
     for key, value in (settings or {}).items():
         rows, where = with_setting(rows, key.split("."), value, f"--set {key}"), f"{path} (with --set)"
@@ -245,26 +250,6 @@ def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
     path = resources.find("stacks", name)
     users = {} if path.name != Path(name).name else {"directory": str(path.parent.resolve())}
     return path, {**users, **read_mapping(path)}
-
-
-def _driver_file(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the stack of a Python file, ``file.py`` or ``file.py:name``: a driver for the closed loop.
-
-    Raises:
-        UsageError: there is no such file, or its name is no module name.
-    """
-    file, _, attribute = name.partition(":")
-    path = Path(file)
-    if path.suffix != ".py":
-        return None
-    if not path.is_file():
-        raise UsageError(f"no file {path}")
-    if not path.stem.isidentifier():
-        raise UsageError(
-            f"{path}: got '{path.stem}', expected letters, digits and _, because it is imported as a module"
-        )
-    module = {"callable": f"{path.stem}:{attribute or 'drive'}", "directory": str(path.parent.resolve())}
-    return path, {**module, "inputs": dict.fromkeys(WORLD_TYPES), "outputs": {"control": None}}
 
 
 def refuse_world_inputs(stack: Stack) -> None:
@@ -303,7 +288,7 @@ def _contradictions(stack: Stack) -> Iterator[tuple[bool, str]]:
     yield called and any(row.beside for row in outputs), "outputs.control: got several topics; a callable has one"
     text = "outputs: got fields, which are for reading messages; a callable needs types that can be written"
     yield called and any(row.fields for row in outputs), text
-    text = f"inputs: got {', '.join(stack.inputs)}, expected lidar or camera among them, or objects"
+    text = f"inputs: got {', '.join(stack.inputs)}, expected lidar, camera or radar among them, or objects"
     yield not set(LEADING_ROLES) & set(stack.inputs), text
     text = "an external stack needs domain: {source: …, followup: …} and nodes: [/its, /nodes]"
     yield stack.external and not (stack.domain and stack.nodes), text

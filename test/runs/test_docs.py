@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+
+from mt_nodes.base.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,6 +53,53 @@ def test_a_stale_table_is_told(tmp_path: Path) -> None:
     assert text.replace("| `deadline_s` |", "| `deadlin_s` |") != text
 
 
+@cache
+def peers() -> list[dict[str, Any]]:
+    data = yaml.safe_load((ROOT / "scripts" / "peer_operators.yaml").read_text(encoding="utf-8"))
+    return list(data["peers"])
+
+
+PEER_OPERATORS = [(peer["levels"], operator) for peer in peers() for operator in peer["operators"]]
+
+
+@pytest.mark.parametrize(
+    ("levels", "operator"), PEER_OPERATORS, ids=lambda v: v["function"] if isinstance(v, dict) else ""
+)
+def test_each_operator_of_a_peer_has_mutations_at_every_level_or_a_reason(
+    levels: int, operator: dict[str, Any]
+) -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from peer_page import levels_of
+
+    assert all(operator[key] for key in ("name", "function", "sensor", "severity"))
+    assert bool(operator.get("ours")) != bool(operator.get("reason")), "mutations, or why there are none"
+    assert all(bool(mutations) == bool(operator.get("ours")) for mutations in levels_of(operator, levels))
+    measured = operator.get("measured")
+    assert measured is None or len(measured["peer"]) == len(measured["ours"]) == levels
+
+
+def test_a_wrong_row_of_a_peer_is_refused() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from peer_page import levels_of, peer_page
+
+    for ours, says in (
+        ({"fogg": {}}, "fogg"),
+        ({"fog": {"visible_m": 1}}, "visible_m"),
+        ({"fog": {"visibility_m": [50.0]}}, "expected 3"),
+    ):
+        with pytest.raises((UsageError, ValueError), match=says):
+            levels_of({"name": "Fog", "ours": [ours]}, 3)
+    rows = [line for line in peer_page(ROOT, make_table).splitlines() if line.startswith("| ")]
+    assert len(rows) == len(PEER_OPERATORS) + 2 * len(peers())
+    assert not any(not cell.strip() for row in rows for cell in row.strip("|").split(" | "))
+
+
+def make_table(columns: Any, rows: Any) -> str:
+    from make_docs import table
+
+    return str(table(columns, rows))
+
+
 def test_the_readme_is_a_front_door() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 250
 
@@ -71,7 +121,10 @@ def test_every_mutation_is_in_the_gallery() -> None:
 
     page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     pictures = {path.stem: path for path in (ROOT / "docs" / "gallery").iterdir()}
-    drawn = {name for name, cls in catalogue("mutations").items() if not cls.extra}  # type: ignore[attr-defined]
+    shown = {"lidar", "camera", "radar"}
+    found = catalogue("mutations").items()
+    drawn = {name for name, cls in found if not cls.extra and shown & {*cls.sensors}}  # type: ignore[attr-defined]
+    assert len(drawn) > 90
     assert set(pictures) == drawn, "type: make gallery"
     assert sorted(re.findall(r"gallery/(\w+)\.png", page)) == sorted(pictures)
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures.values())

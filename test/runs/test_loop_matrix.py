@@ -114,6 +114,7 @@ CASES = [
     ),
     case("scene_shifted_same_trace", "other_tile_unseen", WALKER),
     case("world_moved_same_trace", "other_tile_unseen", WALKER),
+    case("odometry_drifted_collisions", "route_lost", CROSSER),
     case("world_mirrored_same_trace", "evades_to_the_left", setting(over_the_line(), road="two_way", duration_s=8.0)),
     case("world_mirrored_same_trace", "shies_from_the_right", setting(pedestrian(60.0, -4.0), duration_s=6.0)),
     case("deer_crosses_slows_down", "strangers_ignored", setting(duration_s=9.0)),

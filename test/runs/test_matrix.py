@@ -113,6 +113,7 @@ TELL = {
         "noise_keeps_tracks_100",
         "calibration_drifted_pitch",
         "sector_spoofed_behind",
+        "deskew_noisy_5mm",
     ),
     "stale_result": ("region_emptied",),
     "stamp_slot": (

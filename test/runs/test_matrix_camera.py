@@ -59,6 +59,7 @@ TELL = {
         "impulse_noise_lane",
         "pixels_dead_boxes",
         "pixels_dead_steering",
+        "image_blanked_not_faster",
     ),
     "blue_is_sky": ("white_balance_cold_boxes",),
     "bonnet_masked": ("person_close_stops",),
@@ -80,6 +81,7 @@ TELL = {
     "compressed_picture_dropped": ("jpeg_quality_40_boxes", "jpeg_quality_50_lane"),
     "flat_is_free": (
         "dust_camera_not_faster",
+        "image_blanked_not_faster",
         "fog_camera_not_faster",
         "image_occluded_not_faster",
         "smoke_camera_not_faster",

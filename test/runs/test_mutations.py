@@ -26,8 +26,9 @@ from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
 from mt_nodes.world.scene.drive import generate_drive
 
-#: What changes images alone is walked in test_mutations_camera.py.
-CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if getattr(cls, "sensors", ()) != ("camera",)}
+#: What changes images or radars alone is walked in test_mutations_camera.py and test_mutations_radar.py.
+ALONE = (("camera",), ("radar",))
+CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if getattr(cls, "sensors", ()) not in ALONE}
 BUNDLES = {
     **{layout: made_bundle(made_cloud(layout)) for layout in LAYOUTS},
     "organised": made_bundle(made_cloud("ouster", 8192, height=64, holes=0.3)),

@@ -98,7 +98,7 @@ def test_nothing_is_left_behind_and_rays_that_miss_stay(scan: Bundle) -> None:
     followup, draw = derive(mutation, scan)
     assert mutation.guarantee(scan, followup, draw) is None
     old, new = scan.cloud(), followup.first.cloud()
-    touched = np.concatenate([part(draw, scan, name) for name in ("rows", "lost")]).astype(int)
+    touched = np.concatenate([part(draw, scan, name) for name in ("rows", "lost", "dimmed")]).astype(int)
     if old.organised:
         touched = np.concatenate([touched, part(draw, scan, "new_rows").astype(int)])
         assert (np.delete(old.raw, touched) == np.delete(new.raw, touched)).all()
@@ -134,7 +134,8 @@ def test_any_place_chosen_is_free_and_proves_itself(seed: int, kind: str) -> Non
 
 def test_it_stays_where_it_is_put_and_comes_nearer_when_told() -> None:
     bundles = street()
-    still, closing = ObjectAdded(**AHEAD), ObjectAdded(**AHEAD, closing_mps=5.0)
+    along = {**AHEAD, "frame_id": "base_link"}
+    still, closing = ObjectAdded(**along), ObjectAdded(**along, closing_mps=5.0)
     places = [[derive(m, b, first=bundles[0])[0].effects.added[0].center_m for b in bundles] for m in (still, closing)]
     assert np.ptp([p[0] for p in places[0]]) < 0.05
     assert np.diff([p[0] for p in places[1]]) == pytest.approx([-0.5, -0.5], abs=0.05)
@@ -186,7 +187,7 @@ def test_broken_copies_are_caught(mutation: Mutation) -> None:
 
 @pytest.mark.parametrize("factor", [0.8, 1.05])
 def test_a_return_off_the_surface_is_caught(factor: float) -> None:
-    bundle, mutation = street()[0], ObjectAdded(kind="car", **AHEAD)
+    bundle, mutation = street()[0], ObjectAdded(kind="car", **AHEAD, frame_id="base_link")
     _, draw = derive(mutation, bundle)
     name = f"{bundle.cloud().topic}|range_m"
     off = {**draw, name: np.where(np.arange(len(draw[name])) == 5, draw[name] * np.float32(factor), draw[name])}

@@ -55,7 +55,7 @@ def test_both_inputs_and_both_outputs_are_there(tmp_path: Path) -> None:
     path = tmp_path / "evidence" / evidence_name(PAIR)
     found, followup = evidence(path, source)
     sensors = ("points", "camera/image", "camera/camera_info", "obstacles")
-    assert set(found) == {"/tf_static", "/mt/pair", "/mt/transforms"} | {
+    assert set(found) == {"/tf_static", "/mt/pair", "/mt/transforms", "/mt/intensities"} | {
         f"/mt/{arm}/{t}" for arm in ("source", "followup") for t in sensors
     }
     recorded = {w.topic: w.cdr for w in source.wires}

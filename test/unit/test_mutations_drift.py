@@ -16,14 +16,17 @@ from made_images import street_in
 from scipy.spatial.transform import Rotation
 
 from mt_nodes.base.errors import NotApplicable, UsageError
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Bundle, Odometry, Wire, WorldMessage
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.ledger import sha256_of, sha256_of_followup
+from mt_nodes.engine.send_order import split_followup
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.lidar.extrinsic_shifted import SensorRemounted
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.stream.calibration_drift import CalibrationDrifted, IntrinsicsDrifted
+from mt_nodes.relations.mutations.stream.navigation_drift import GnssDrifted, ImuDrifted, OdometryDrifted
 from mt_nodes.relations.mutations.stream.stamp_mutations import ClockDrifted
 from mt_nodes.relations.relation import load_relation, refuse_baseline
 from mt_nodes.stacks.stack import load_stack
@@ -211,7 +214,7 @@ def test_runs_in_which_transforms_do_not_reach_the_stack_are_refused(name: str) 
     assert "--transport inprocess" in str(incompatibility(relation, detector, over_topics=True))
     assert "lacks points_frame" in str(incompatibility(relation, replace(detector, points_frame="")))
     assert "--transport inprocess" in str(incompatibility(relation, load_stack("autoware_lidar_perception")))
-    with pytest.raises(UsageError, match="changes the transforms"):
+    with pytest.raises(UsageError, match="changes transforms"):
         refuse_baseline(relation, "mutator")
 
 
@@ -305,3 +308,150 @@ def test_a_clock_that_is_right_has_no_followup() -> None:
         ClockDrifted(rate_ms_per_s=0.0, offset_s=0.0)
     with pytest.raises(NotApplicable, match="32 bits"):
         derive(ClockDrifted(offset_s=-1.0), BUNDLE)
+
+
+# Navigation: messages that no bundle decodes
+
+
+def fix(latitude: float, longitude: float, altitude: float) -> Wire:
+    types = codec.typestore().types
+    status = types["sensor_msgs/msg/NavSatStatus"](status=0, service=1)
+    header = codec.header_of("gnss", 7)
+    message = types[GnssDrifted.type](header, status, latitude, longitude, altitude, np.eye(3).ravel(), 2)
+    return Wire("/gnss/fix", GnssDrifted.type, 7, codec.encode(GnssDrifted.type, message))
+
+
+def rates() -> Wire:
+    types = codec.typestore().types
+    vector, turn = types["geometry_msgs/msg/Vector3"], types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+    zero = np.zeros(9)
+    message = types[ImuDrifted.type](
+        codec.header_of("imu", 7), turn, zero, vector(0.1, -0.2, 0.3), zero, vector(0.0, 0.0, 9.81), zero
+    )
+    return Wire("/imu", ImuDrifted.type, 7, codec.encode(ImuDrifted.type, message))
+
+
+OTHER = Wire("/chatter", "std_msgs/msg/String", 7, codec.encode_text("hello"))
+
+
+@FEW
+@given(
+    st.floats(-85.0, 85.0),
+    st.floats(-180.0, 180.0),
+    st.floats(-100.0, 3000.0),
+    st.tuples(*(st.floats(-50.0, 50.0),) * 3),
+)
+def test_a_fix_moves_by_metres_on_the_ellipsoid(
+    latitude: float, longitude: float, altitude: float, error: tuple[float, float, float]
+) -> None:
+    if not any(error):
+        return
+    bundle = replace(BUNDLE, wires=(OTHER, fix(latitude, longitude, altitude)))
+    followup, _ = derive(GnssDrifted(*error), bundle)
+    assert followup.first.wires[0] is OTHER
+    new = codec.decode(GnssDrifted.type, followup.first.wires[1].cdr)
+    # A degree of latitude is 110.57 km at the equator and 111.69 km at a pole.
+    assert (new.latitude - latitude) * 111_130.0 == pytest.approx(error[1], rel=0.006, abs=1e-6)
+    assert new.altitude - altitude == pytest.approx(error[2])
+
+
+def test_jumps_come_now_and_then_and_last_a_second() -> None:
+    mutation = GnssDrifted(east_m=0.0, north_m=0.0, jump_m=20.0, jump_every_s=5.0)
+    bundle = replace(BUNDLE, wires=(fix(48.0, 11.0, 500.0),))
+    state = mutation.begin(np.random.default_rng(1), bundle)
+    sizes = np.array([np.linalg.norm(mutation.error(at(bundle, 0.1 * k), state)) for k in range(1, 500)])
+    assert set(np.round(sizes, 6)) == {0.0, 20.0}
+    assert (sizes > 0).mean() == pytest.approx(0.2, abs=0.03)
+
+
+def test_an_inertial_sensor_has_a_bias_of_its_grade_in_one_direction() -> None:
+    bundle = replace(BUNDLE, wires=(rates(), OTHER))
+    followup, draw = derive(ImuDrifted(gyro_degps=0.1, accelerometer_mg=5.0), bundle)
+    old, new = (codec.decode(ImuDrifted.type, b.wires[0].cdr) for b in (bundle, followup.first))
+    turn, push = (
+        np.array([getattr(getattr(new, name), a) - getattr(getattr(old, name), a) for a in "xyz"])
+        for name in ("angular_velocity", "linear_acceleration")
+    )
+    assert np.degrees(np.linalg.norm(turn)) == pytest.approx(0.1)
+    assert np.linalg.norm(push) == pytest.approx(5e-3 * 9.80665)
+    assert derive(ImuDrifted(), at(bundle, 3.0), bundle)[1]["error"].tolist() == draw["error"].tolist()
+
+
+NAVIGATION = {"gnss": (GnssDrifted(), fix(48.0, 11.0, 500.0)), "imu": (ImuDrifted(), rates())}
+
+
+@pytest.mark.parametrize("name", NAVIGATION)
+def test_changed_messages_are_marked_hashed_sent_and_proved(name: str) -> None:
+    mutation, wire = NAVIGATION[name]
+    bundle = replace(BUNDLE, wires=(wire, OTHER))
+    followup, draw = derive(mutation, bundle)
+    new = followup.first
+    assert new.wires[0].changed and sha256_of(new) != sha256_of(bundle)
+    passed, (part,) = split_followup(followup, bundle)
+    assert passed is None and part.bundle.wires == new.wires
+    broken = {
+        "the source": bundle,
+        "unmarked": replace(new, wires=(replace(new.wires[0], changed=False), OTHER)),
+        "another": replace(new, wires=(new.wires[0], replace(OTHER, stamp_ns=8))),
+        "the old bytes": replace(new, wires=(replace(wire, changed=True), OTHER)),
+        "one less": replace(new, wires=new.wires[:1]),
+    }
+    for tampered in broken.values():
+        assert mutation.guarantee(bundle, Followup(((0, tampered),)), draw)
+    with pytest.raises(NotApplicable, match="has no sensor_msgs"):
+        derive(mutation, replace(BUNDLE, wires=(OTHER,)))
+    with pytest.raises(NotApplicable, match="on /other"):
+        derive(replace(mutation, topic="/other"), bundle)
+
+
+def test_only_a_program_that_takes_them_is_tested_with_navigation() -> None:
+    relation = replace(load_relation("clock_drifted"), mutate=(GnssDrifted(),))
+    assert "needs" in str(incompatibility(relation, load_stack("reference_detector")))
+    program = replace(load_stack("autoware_lidar_perception"), needs=("/tf", "/gnss/fix"))
+    assert incompatibility(relation, program) is None
+    assert "needs" in str(incompatibility(relation, replace(program, needs=("/tf",))))
+
+
+# Odometry of a world
+
+
+def told(x_m: float, y_m: float, yaw_rad: float) -> Bundle:
+    pose = Odometry("map", 7, x_m, y_m, yaw_rad, 8.0, 0.1)
+    return replace(BUNDLE, world_messages=(WorldMessage("/localization/odometry", "odometry", 7, "map", pose),))
+
+
+@FEW
+@given(
+    *(st.floats(-500.0, 500.0),) * 2,
+    st.floats(-3.0, 3.0),
+    st.floats(-2.0, 2.0),
+    st.floats(-2.0, 2.0),
+    st.floats(-20.0, 20.0),
+)
+def test_a_pose_is_off_in_the_vehicles_own_frame(
+    x: float, y: float, yaw: float, ahead: float, left: float, turn: float
+) -> None:
+    if not any((ahead, left, turn)):
+        return
+    bundle = told(x, y, yaw)
+    followup, draw = derive(OdometryDrifted(ahead, left, turn), bundle)
+    new = followup.first.world_messages[0].data
+    here = bundle.world_messages[0].data.seen_from(np.array([[new.x_m, new.y_m]]))
+    np.testing.assert_allclose(here, [[ahead, left]], atol=1e-6)
+    assert new.yaw_rad - yaw == pytest.approx(np.radians(turn))
+    assert (new.speed_mps, new.yaw_rate_radps) == (8.0, 0.1)
+    mutation = OdometryDrifted(ahead, left, turn)
+    faster = replace(followup.first.world_messages[0], data=replace(new, speed_mps=9.0))
+    assert mutation.guarantee(bundle, Followup(((0, replace(followup.first, world_messages=(faster,))),)), draw)
+
+
+def test_without_odometry_there_is_none_to_drift() -> None:
+    with pytest.raises(NotApplicable, match="no odometry"):
+        derive(OdometryDrifted(), BUNDLE)
+    for cls, none in (
+        (OdometryDrifted, {"left_m": 0.0}),
+        (ImuDrifted, {"gyro_degps": 0.0, "accelerometer_mg": 0.0}),
+        (GnssDrifted, {"east_m": 0.0, "north_m": 0.0}),
+    ):
+        with pytest.raises(UsageError, match="expected one of"):
+            cls(**none)

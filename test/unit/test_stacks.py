@@ -158,7 +158,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "arms in one domain": ({**MINE, "env": {"ROS_DOMAIN_ID": 0}}, "env: ROS_DOMAIN_ID .*set it with domain:"),
     "one topic twice": ({**MINE, "inputs": {"lidar": ["/p", "/q"], "camera": "/p"}}, "inputs: got /p more than once"),
     "no topic": ({**MINE, "inputs": {"lidar": ["/p", "q"]}}, r"inputs.lidar\[1\]: got 'q', expected an absolute topic"),
-    "no sensor": ({**MINE, "inputs": {"camera_info": "/i"}}, "got camera_info, expected lidar or camera among them"),
+    "no sensor": (
+        {**MINE, "inputs": {"camera_info": "/i"}},
+        "got camera_info, expected lidar, camera or",
+    ),
 }
 
 

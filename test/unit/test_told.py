@@ -99,7 +99,7 @@ def test_what_is_saved_is_read_back(stack: Callable[..., Stack], tmp_path: Path)
         ({"objects": {"tpic": "/a"}}, "inputs.objects: unknown parameter 'tpic'; did you mean 'topic'"),
         ({"objects": "a"}, "inputs.objects.topic: got 'a', expected an absolute topic"),
         ({"objects": "/a", "route": "/a"}, "got /a more than once"),
-        ({"odometry": None}, "got odometry, expected lidar or camera among them, or objects"),
+        ({"odometry": None}, "got odometry, expected lidar, camera or radar among them, or objects"),
         ({"lidar": {"topic": "/a", "type": "b/msg/C"}}, "inputs.lidar: got .* expected an absolute topic"),
     ],
 )

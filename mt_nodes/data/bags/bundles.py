@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
+from mt_nodes.data.bags.look_ahead import LookAhead
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
-from mt_nodes.data.bags.topic_roles import SENSORS, Roles, candidates, choose
+from mt_nodes.data.bags.topic_roles import SENSORS, Roles, by_recorded_topic, candidates, choose
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, open_writer
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.radar_codec import radar_from_msg
@@ -22,7 +23,7 @@ from mt_nodes.data.cdr.radar_messages import RADAR_SCAN, RADAR_TRACKS
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
-from mt_nodes.data.intensity.intensity_reading import Intensities, IntensityBook
+from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
@@ -110,6 +111,11 @@ class BagSource:
     ) -> None:
         given = topics or {}
         self._track = track or EgoTrack()
+        # A source that looks ahead for another one does so for nobody else.
+        if track is None or not track.looks_ahead:
+            self._track.set_look_ahead(
+                LookAhead(partial(BagSource, path, topics, transforms, episode, None, require, pictures, self._track))
+            )
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:
@@ -127,11 +133,12 @@ class BagSource:
         self._required = self._topics({*require, *given})
         known = isinstance(require, Mapping)  # what the stack takes; else all that is found is decoded
         self._taken = self._topics({*require, *(["camera_info"] if "camera" in require else [])} if known else _SENSORS)
-        looks = known and "camera" in require and "lidar" not in require
+        looks = known and {"camera", "radar"} & {*require} and "lidar" not in require
         self._depth_topics = set(self.roles.get("lidar", candidates("lidar", self.info))) if looks else set()
         self._regions = _region_topics(self.info, self.roles if "region" in given else {})
         self._transforms, self._episode, self._limit, self._pictures = transforms, episode, limit, pictures
-        self._intensities = intensities or {}
+        names = require.get("lidar", ()) if isinstance(require, Mapping) else ()
+        self._intensities = by_recorded_topic(intensities or {}, self.info, self.roles, names, path)
 
     def __enter__(self) -> BagSource:
         return self
@@ -156,7 +163,7 @@ class BagSource:
             InfrastructureError: the bag is damaged, after all that could be read.
         """
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
-        buffer, book = TransformBuffer(self._transforms), IntensityBook(self._intensities)
+        buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
         limit = self._limit
         if limit == 0:
@@ -221,7 +228,7 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle | Unreadable:
+    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle | Unreadable:
         try:
             return self._bundle(index, moment, tree, book)
         except MtError as error:
@@ -229,7 +236,7 @@ class BagSource:
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"
             return Unreadable(known, type(error)(f"{where} cannot be read: {error}"))
 
-    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: IntensityBook) -> Bundle:
+    def _bundle(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle:
         decoded: dict[str, list[Any]] = {"clouds": [], "images": [], "camera_infos": [], "radars": []}
         radars = self._topics(["radar"])
         for wire in (wire for wire in moment.sensors if wire.topic in self._taken | self._depth_topics):

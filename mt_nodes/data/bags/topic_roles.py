@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.cdr import codec
@@ -149,3 +150,22 @@ def _unclear(role: str, chosen: Sequence[str], taken: Sequence[str], topics: Map
 
 def _listed(topics: Mapping[str, Topic]) -> str:
     return ", ".join(f"{name} ({topic.type})" for name, topic in sorted(topics.items())) or "no topic at all"
+
+
+def by_recorded_topic(
+    given: Mapping[str, Any], topics: Mapping[str, Topic], roles: Roles, names: Sequence[str], bag: Path
+) -> dict[str, Any]:
+    """Return what is given by topic, by the names of the recording: a stack's own names of its LiDARs stand for them.
+
+    Args:
+        names: the stack's, of ``roles["lidar"]``, in order.
+
+    Raises:
+        UsageError: a topic is neither the recording's nor the stack's.
+    """
+    own = dict(zip(roles.get("lidar", ()), names, strict=False))
+    known = {topic: given[name] for topic in topics for name in (topic, own.get(topic)) if name in given}
+    if unknown := sorted(set(given) - set(known) - set(names)):
+        lidars = ", ".join(candidates("lidar", topics)) or "no LiDAR"
+        raise UsageError(f"intensities: {bag} has no topic {unknown[0]}; it has {lidars}")
+    return known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The topic of a LiDAR whose clouds are files."""
+"""The topic of a LiDAR, or of a radar, whose clouds are files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ def cloud_topic(
     files: Sequence[Path],
     load: Callable[[Path], Points],
     store: Callable[[Path, Points], bytes],
+    *,
+    radar: bool = False,
 ) -> RecordedTopic:
     """Return the topic.
 
     Args:
         load: returns the points of a file.
         store: returns the content of a file with other points.
+        radar: whether they are a radar's detections.
     """
 
     def read(i: int) -> bytes:
@@ -34,4 +37,4 @@ def cloud_topic(
         assert isinstance(cloud, Cloud), "a LiDAR's file holds a cloud"
         return store(files[i], cloud.points)
 
-    return RecordedTopic(topic, codec.POINT_CLOUD, stamps_ns, read, files, encode=encode)
+    return RecordedTopic(topic, codec.POINT_CLOUD, stamps_ns, read, files, encode=encode, radar=radar)

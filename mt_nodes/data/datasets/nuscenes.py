@@ -23,6 +23,7 @@ from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.json_tables import Row, by_token, table_rows
 from mt_nodes.data.datasets.picture_files import info_topic, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import points_bytes, read_bin
+from mt_nodes.data.datasets.radar_files import load_radar, store_radar
 from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt
 from mt_nodes.data.outputs import Detections
@@ -60,7 +61,7 @@ def scenes(name: DatasetName) -> list[str]:
 
 
 def load(name: DatasetName) -> DatasetRecording:
-    """Return a scene: key frames and sweeps of the LiDAR, all cameras that are there, poses and annotations.
+    """Return a scene: key frames and sweeps of the LiDAR, all cameras and radars that are there, poses and annotations.
 
     Raises:
         UsageError: clouds are missing. InfrastructureError: a table is damaged.
@@ -111,11 +112,11 @@ def _mounts(tables: Path) -> dict[str, Row]:
 
 
 def _channels(rows: Sequence[Row], mounts: Mapping[str, Row]) -> dict[str, list[Row]]:
-    """Return the messages of LiDAR and cameras by channel, in the order of their stamps."""
+    """Return the messages of LiDAR, cameras and radars by channel, in the order of their stamps."""
     channels: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         sensor = mounts.get(row["calibrated_sensor_token"], {})
-        if sensor.get("modality") in ("lidar", "camera"):
+        if sensor.get("modality") in ("lidar", "camera", "radar"):
             channels[sensor["channel"]].append(row)
     return {channel: sorted(channels[channel], key=_stamp_ns) for channel in sorted(channels)}
 
@@ -143,6 +144,8 @@ def _topics(home: Path, channel: str, rows: Sequence[Row], mount: Row, raw: bool
     stamps_ns, files = [_stamp_ns(row) for row in rows], [home / row["filename"] for row in rows]
     if mount["modality"] == "lidar":
         return [cloud_topic(f"/{channel}", channel, stamps_ns, files, _load_points, _store_points)]
+    if mount["modality"] == "radar":
+        return [cloud_topic(f"/{channel}", channel, stamps_ns, files, load_radar, store_radar, radar=True)]
     size = int(rows[0]["width"]), int(rows[0]["height"])
     info = pinhole(channel, size, np.array(mount["camera_intrinsic"], dtype=np.float64).reshape(3, 3))
     return [

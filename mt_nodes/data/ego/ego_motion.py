@@ -24,12 +24,15 @@ class EgoMotion:
     """Motion of ``base_link`` at the stamp of a bundle.
 
     Attributes:
-        pose: (4, 4) ``base_link`` to a frame that is fixed in the world; None where only a turn rate is known (IMU).
+        pose: (4, 4) ``base_link`` to the world, the frame of ``base_link`` at bundle ``since``; None where only a turn
+            rate is known (IMU).
         velocity_mps: (3,) of ``base_link`` over ground, along its own axes; None where unknown, as in a first bundle.
         yaw_rate_radps: about z of ``base_link``, positive to the left; None where unknown.
         origin: ``tf``, ``odometry``, ``imu`` or ``kiss_icp``.
         source: the same for people, with topics: "KISS-ICP from /sensing/lidar/points".
         since: number of the bundle with which this world frame began: poses of different ones cannot be compared.
+        travelled_m: (3,) velocity integrated since then, always along the axes of ``base_link``: on a straight way the
+            position, on a bend the way along it.
     """
 
     pose: Matrix | None
@@ -38,6 +41,7 @@ class EgoMotion:
     origin: str
     source: str
     since: int = 0
+    travelled_m: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
     def speed_mps(self) -> float | None:
@@ -59,6 +63,9 @@ class MotionEstimator(Protocol):
 
     def knows(self, bundle: Any) -> bool:
         """Whether the motion at a bundle is estimated already."""
+
+    def coming(self, bundle: Any) -> tuple[Any, ...]:
+        """Return some of the bundles after one, as far as they can be known."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mt_nodes.data.ego import lidar_odometry, published_motion
-from mt_nodes.data.ego.ego_motion import IMU, KISS_ICP, EgoMotion, moved_m, rounded_pose
+from mt_nodes.data.ego.ego_motion import (
+    DECIMALS,
+    IMU,
+    KISS_ICP,
+    EgoMotion,
+    moved_m,
+    rotation_by,
+    rotation_vector,
+    rounded_pose,
+)
 from mt_nodes.data.ego.keyframe import LostTrack
 from mt_nodes.data.ego.lidar_track import LidarTrack
 from mt_nodes.data.ego.published_motion import PoseSource, PublishedMotion
@@ -44,21 +53,33 @@ class EgoTrack:
     Attributes:
         reason: why the latest bundle has no pose; empty if it has one.
         upcoming: returns the next cloud of the leading LiDAR, None if there is none: for the speed in a first bundle.
+        look_ahead: returns some of the bundles after one, of a recording.
     """
 
     def __init__(self) -> None:
         self.reason = ""
         self.upcoming: Callable[[], Cloud | None] = lambda: None
+        self.look_ahead: Callable[[Bundle], tuple[Bundle, ...]] = lambda bundle: ()
         self._pending: deque[Wire | list[Transform]] = deque(maxlen=_MOST_MESSAGES)
         self._published = PublishedMotion()
         self._lock = threading.RLock()
-        self._active = False
+        self._active = self._looks_ahead = False
         self._known: dict[int, tuple[EgoMotion | None, str]] = {}
+        self._episode: int | None = None
         self._begin(0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A bundle that goes to another process takes its motion along, not what estimates it.
         return EgoTrack, ()
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether bundles to come can be known."""
+        return self._looks_ahead
+
+    def set_look_ahead(self, look_ahead: Callable[[Bundle], tuple[Bundle, ...]]) -> None:
+        """Let it be asked for bundles to come."""
+        self.look_ahead, self._looks_ahead = look_ahead, True
 
     def take(self, wire: Wire) -> None:
         """Take a message if it is of odometry or an IMU; it is decoded when it is needed."""
@@ -76,28 +97,38 @@ class EgoTrack:
 
     def knows(self, bundle: Bundle) -> bool:
         """Whether the motion at a bundle is estimated already."""
-        return bundle.index in self._known
+        return bundle.episode == self._episode and bundle.index in self._known
+
+    def coming(self, bundle: Bundle) -> tuple[Bundle, ...]:
+        """Return some of the bundles after one with their motion, as far as they can be known."""
+        return tuple(replace(ahead, motion=self.at(ahead)) for ahead in self.look_ahead(bundle))
 
     def at(self, bundle: Bundle) -> EgoMotion | None:
         """Return the motion at a bundle; None if there is no source (see :attr:`reason`)."""
         with self._lock:
             self._active = True
+            if bundle.episode != self._episode:
+                self._restart(bundle)
             if bundle.index not in self._known:
                 if self._known and bundle.index < min(self._known):  # from the beginning again
-                    self._known.clear()
-                    self._begin(bundle.index)
+                    self._restart(bundle)
                 self._known[bundle.index] = self._estimate(bundle)
                 if len(self._known) > _MOST_MOTIONS:
                     self._known.pop(next(iter(self._known)))
             motion, self.reason = self._known[bundle.index]
             return motion
 
+    def _restart(self, bundle: Bundle) -> None:
+        self._known.clear()
+        self._episode = bundle.episode
+        self._begin(bundle.index)
+
     def _begin(self, index: int) -> None:
         """Begin a world frame."""
         self._since = index
         self._chosen: PoseSource | None = None
         self._lidar_only = False
-        self._to_world = np.eye(4)
+        self._to_world, self._way = np.eye(4), np.zeros(3)
         self._lidar: LidarTrack | None = None
         #: Stamp and pose of the bundle before.
         self._before: tuple[int, Matrix] | None = None
@@ -110,36 +141,52 @@ class EgoTrack:
         motion = self._of_lidar(bundle) if self._chosen is None else self._of_published(self._chosen, bundle)
         if motion is None and self._chosen is not None:
             reason = f"{self._chosen.history.source} has no pose within 0.1 s of the bundle"
-        if motion is not None and motion.pose is not None:
-            self._before = bundle.stamp_ns, motion.pose
+        if motion is not None and (pose := motion.pose) is not None:
+            motion = replace(motion, travelled_m=self._travelled(pose))
+            self._before = bundle.stamp_ns, pose
         motion = self._with_rate(motion, bundle.stamp_ns)
         return motion, "" if motion is not None and motion.pose is not None else f"{reason}; {PROVIDE}"
 
+    def _travelled(self, pose: Matrix) -> tuple[float, float, float]:
+        """Add the step to a pose (4, 4) to the way so far: along the axes in the middle of the step."""
+        if self._before is not None:
+            step = self._before[1][:3, :3].T @ (pose[:3, 3] - self._before[1][:3, 3])
+            half = rotation_by(0.5 * rotation_vector(self._before[1][:3, :3].T @ pose[:3, :3]))
+            self._way = np.round(self._way + half.T @ step, DECIMALS)
+        x, y, z = self._way.tolist()
+        return x, y, z
+
     def _choose(self, bundle: Bundle) -> str:
         """Choose a published source if one is to be trusted, else register the cloud; return what is wrong with it."""
-        if self._chosen is not None:
-            return ""
         stamp_ns = bundle.stamp_ns
         sources = [s for s in self._published.sources if s.history.at(stamp_ns) is not None and not self._lidar_only]
         moving = next((source for source in sources if source.history.moves), None)
-        if moving is not None:
-            self._trust(moving, stamp_ns)
+        chosen = self._chosen
+        if moving is not None and (chosen is None or not chosen.history.moves or moving.is_above(chosen)):
+            self._trust(moving, stamp_ns, bundle.index)
+        if self._chosen is not None:
             return ""
         reason = self._register(bundle)
         if reason and sources:  # nothing contradicts it: the ego stands
-            self._trust(sources[0], stamp_ns)
+            self._trust(sources[0], stamp_ns, bundle.index)
         if self._lidar is not None and not reason and moved_m(np.eye(4), self._lidar.latest) > _CONTRADICTED_M:
             self._lidar_only = True
         return reason
 
-    def _trust(self, source: PoseSource, stamp_ns: int) -> None:
+    def _trust(self, source: PoseSource, stamp_ns: int, index: int) -> None:
         """Go on with a published source, in the world frame so far."""
         self._chosen, self._lidar = source, None
         before = None if self._before is None else source.history.at(self._before[0])
         if self._before is not None and before is not None:
             self._to_world = self._before[1] @ inverse(before)
-        elif self._before is not None:
-            self._since = -1
+        else:
+            now = source.history.at(stamp_ns)
+            assert now is not None, "only what has a pose now is chosen"
+            self._begin_world(now, index)
+
+    def _begin_world(self, pose: Matrix, index: int) -> None:
+        """Begin the world frame at a pose (4, 4) of a published source."""
+        self._to_world, self._since, self._before, self._way = inverse(pose), index, None, np.zeros(3)
 
     def _register(self, bundle: Bundle) -> str:
         """Register the cloud of a bundle; return why that cannot be, empty if it is done."""

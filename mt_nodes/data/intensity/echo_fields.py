@@ -132,7 +132,8 @@ class EchoFields:
     def relit(self, points: Points, at: At, reflectivity: Points, range_m: Points) -> dict[str, Points]:
         """Return the values (n,) of some points whose surfaces become ones of another reflectivity (n,), by field.
 
-        Other fields than the leading one change by the same factor, so that they keep what they know more exactly.
+        Where they become darker, other fields than the leading one change by the same factor, so that they keep what
+        they know more exactly; a return that the leading field rounds to 0 keeps them.
 
         Raises:
             NotApplicable: their convention is in doubt.
@@ -140,11 +141,11 @@ class EchoFields:
         values = self.values(points, reflectivity, range_m)
         if len(self.fields) > 1:
             before = self.leading.reflectivity(points, at, range_m)
-            known = before > 0.0
-            share = np.divide(reflectivity, before, out=np.ones(len(before)), where=known)
+            darker = reflectivity <= before * (1.0 + 1e-6)
+            share = np.divide(reflectivity, before, out=np.ones(len(before)), where=darker & (before > 0.0))
             for field in self.fields[1:]:
                 scaled = field.weakened(points, at, share, range_m)
-                values[field.name] = np.where(known, scaled, values[field.name])
+                values[field.name] = np.where(darker, scaled, values[field.name])
         return values
 
 

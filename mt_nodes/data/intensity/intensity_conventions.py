@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,15 +110,42 @@ def _kind(values: Values) -> np.dtype[Any]:
     return np.dtype(np.float64 if values.dtype == np.float64 else np.float32)
 
 
-def convention(name: str, where: str = "intensities") -> IntensityConvention:
-    """Return a convention by name.
+def convention(text: str, where: str = "intensities") -> IntensityConvention:
+    """Return a convention by name, or by ``NAME@WHITE`` with the value of a white surface.
 
     Raises:
-        UsageError: there is none; suggests the nearest.
+        UsageError: there is none, or the value is no positive number.
     """
+    name, _, white = text.partition("@")
     if name not in CONVENTIONS:
         raise UsageError(f"{where}: no intensity convention '{name}'{suggest(name, CONVENTIONS)}")
-    return CONVENTIONS[name]
+    if not white:
+        return CONVENTIONS[name]
+    try:
+        value = float(white)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < math.inf:
+        raise UsageError(f"{where}: got '{text}', expected NAME@WHITE with a positive number, such as {name}@120000")
+    return replace(CONVENTIONS[name], white=value)
+
+
+def read_intensities(value: Any, where: str) -> dict[str, Any]:
+    """Read ``intensities``: topic -> convention, or field -> convention.
+
+    Raises:
+        UsageError: naming the key, what was got and what was expected.
+    """
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{/points: ouster_signal}}")
+    for topic, of_topic in value.items():
+        rows = of_topic if isinstance(of_topic, Mapping) else {"": of_topic}
+        for field, text in rows.items():
+            at = ".".join(filter(None, (where, str(topic), str(field))))
+            if not isinstance(text, str):
+                raise UsageError(f"{at}: got {text!r}, expected one of {', '.join(CONVENTIONS)}")
+            convention(text, at)
+    return {str(topic): of_topic for topic, of_topic in value.items()}
 
 
 _CALIBRATED = "0 to 100 are diffuse surfaces of 0 to 100 %, 101 to 255 retro-reflectors"

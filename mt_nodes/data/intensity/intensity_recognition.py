@@ -85,8 +85,14 @@ def recognise(topic: str, points: Points, given: Mapping[str, str] | str = "") -
     doubt = next((readings[n].doubt for n in order if readings[n].doubt), "")
     says = "; ".join(f"{n}: {readings[n].words}" for n in order)
     fields = tuple(EchoField(n, readings[n].convention, _full_scale(readings[n].convention, sample, n)) for n in order)
-    text = f"{topic}: {doubt}; say it: --intensities {topic}=NAME, or intensities: {{{topic}: NAME}} in the stack file"
-    return EchoFields(fields, ambient, says, doubt and f"{text} ({', '.join(CONVENTIONS)})")
+    text = (
+        f"{topic}: {doubt}; say what they are: intensities: {{{topic}: NAME}} in the stack file, --set "
+        f"intensities.{topic}=NAME, or `mt mutate --intensities {topic}=NAME`; NAME: {', '.join(CONVENTIONS)}"
+    )
+    return EchoFields(fields, ambient, says, doubt and text)
+
+
+_GIVEN = "as given"
 
 
 @dataclass(frozen=True)
@@ -100,12 +106,12 @@ class _Reading:
     @classmethod
     def given(cls, name: str, sample: IntensitySample, field: str) -> _Reading:
         """Return what the user says, with its scale."""
-        return cls(_scaled(convention(name), sample, field), "as given")
+        return cls(_scaled(convention(name), sample, field), _GIVEN)
 
     @property
     def fitted(self) -> bool:
         """Whether the scale came from the data."""
-        return bool(np.isnan(CONVENTIONS[self.convention.name].white))
+        return bool(np.isnan(CONVENTIONS[self.convention.name].white)) and self.why != _GIVEN
 
     @property
     def words(self) -> str:

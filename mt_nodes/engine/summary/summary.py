@@ -62,6 +62,7 @@ def summarise(
     relations: Sequence[RelationInfo],
     *,
     latency_ms: Mapping[str, Any] | None = None,
+    ego_motion: Sequence[str] = (),
     infrastructure: str | None = None,
     interrupted: bool = False,
     isolation: str | None = None,
@@ -75,6 +76,7 @@ def summarise(
 
     ``infrastructure``, ``isolation`` and ``usage`` tell what went wrong with the run itself, None when nothing did;
     ``clocks`` how far those of other computers are off, by computer. ``safety``: what kept a run off the vehicle.
+    ``ego_motion``: where mutations took the ego's motion from.
     ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
     ``drive_by_drive``: the lines come so, and no drive twice; then nothing is kept of one that is over.
 
@@ -103,6 +105,7 @@ def summarise(
         **trouble,
         **({"by_arrival": by_arrival} if by_arrival else {}),
         **({"clocks": dict(clocks)} if clocks else {}),
+        **({"ego_motion": list(ego_motion)} if ego_motion else {}),
         **({"safety": dict(safety)} if safety else {}),
         **({"topics": dict(topics)} if topics else {}),
         "relations": {

@@ -51,6 +51,8 @@ class Mutation(ABC):
     extra: ClassVar[str] = ""
     #: Whether it changes stamps of messages; every other mutation keeps them.
     about_stamps: ClassVar[bool] = False
+    #: Whether it changes serialized messages that no bundle decodes (``Wire.changed``).
+    about_wires: ClassVar[bool] = False
     #: Whether it changes the transforms that a stack is given (``TransformTree.wrong``).
     about_transforms: ClassVar[bool] = False
     #: Whether it changes one world for several sensors: each message of those in ``changes`` then shows the change, or
@@ -86,6 +88,14 @@ class Mutation(ABC):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Return the state of a segment (particles, a placed object)."""
         return None
+
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether what ``begin`` returned is over at a bundle, such as an object that the ego has passed.
+
+        Then ``begin`` is called again. It is a function of its arguments alone, and reads no more of the bundle than
+        its stamp, its transforms and its motion.
+        """
+        return False
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:

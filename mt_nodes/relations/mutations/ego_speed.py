@@ -16,6 +16,11 @@ Floats = npt.NDArray[np.float64]
 SPEED, RATE, SOURCE = "ego_speed_mps", "ego_yaw_rate_radps", "ego_motion"
 
 
+def speed_in(draw: Draw, given_mps: float | None) -> float:
+    """Return the ego's speed in m/s: as given, else as drawn."""
+    return float(draw[SPEED] if given_mps is None else given_mps)
+
+
 @dataclass(frozen=True)
 class EgoSpeed:
     """Forward speed in m/s and yaw rate in rad/s of the ego, and where they come from, for people."""

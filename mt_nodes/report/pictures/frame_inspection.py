@@ -13,7 +13,7 @@ import numpy as np
 
 from mt_nodes.base.errors import InfrastructureError, MtError, NotApplicable, UsageError
 from mt_nodes.data.effects import Effects
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, TransformTree
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
@@ -167,7 +167,7 @@ class _Inspection:
     def take(self, bundle: Bundle) -> DerivedFollowup | None:
         """Return the follow-up; None where there is none or the frame is too early."""
         self._contents.setdefault(_digest(bundle), bundle.index)
-        if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle.episode):
+        if bundle.index < self._frame - BEFORE and self._pipeline.begun(bundle):
             self._pipeline.meet(bundle)
             return None
         derived = self._derived(bundle)
@@ -180,7 +180,7 @@ class _Inspection:
         inspected = bundle.index == self._frame
         try:
             # The persistent state of a baseline begins only with a derivation that checks the guarantee.
-            if not inspected and self._pipeline.begun(bundle.episode):
+            if not inspected and self._pipeline.begun(bundle):
                 return self._pipeline.derive_unproven(bundle)[0]
             derived = self._pipeline.derive(bundle)
         except NotApplicable as reason:
@@ -199,16 +199,25 @@ class _Inspection:
 
 
 def _change(source: Bundle, derived: DerivedFollowup) -> CloudChange | None:
-    if not source.clouds:
+    shown = _shown(source, derived)
+    if shown is None:
         return None
     effects, baseline = derived.effects, derived.baseline
-    old = source.clouds[0] if baseline is None else baseline.followup.first.cloud(source.clouds[0].topic)
-    clouds = [c for _, b in derived.followup.bundles[:1] for c in b.clouds if c.topic == old.topic]
+    old = shown if baseline is None else baseline.followup.first.cloud(shown.topic)
+    clouds = [c for _, b in derived.followup.bundles[:1] for c in (*b.clouds, *b.radars) if c.topic == old.topic]
     if not clouds:
         return None
     # Points that were added to the frame may also have been added to its baseline.
     added = effects.added_points.get(old.topic) if baseline is None else None
     return compare(old, clouds[0], added, _expected(source, effects))
+
+
+def _shown(source: Bundle, derived: DerivedFollowup) -> Cloud | None:
+    """Return the first cloud, or the first radar where only radars change; None without either."""
+    changed = {topic for _, bundle in derived.followup.bundles[:1] for topic in bundle.changed_topics(source)}
+    radars = [radar for radar in source.radars if radar.topic in changed]
+    only_radars = bool(radars) and not changed & {cloud.topic for cloud in source.clouds}
+    return next(iter(radars if only_radars else (*source.clouds, *source.radars)), None)
 
 
 def _expected(source: Bundle, effects: Effects) -> Matrix | None:
@@ -225,6 +234,6 @@ def _stamp_ns(bundle: Bundle) -> int:
 
 def _digest(bundle: Bundle) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
-    for cloud in bundle.clouds:
+    for cloud in (*bundle.clouds, *bundle.radars):
         digest.update(cloud.points.tobytes())
     return digest.digest()

@@ -73,7 +73,7 @@ def prove(run: Run, finished: RecordedPair) -> Proof:
         seeded.meet(bundle)
         recorded.meet(bundle)
         first = run.schedule.first(offer, bundle)
-        if run.schedule.wants(offer, bundle) and not seeded.begun(bundle.episode, first):
+        if run.schedule.wants(offer, bundle) and not seeded.begun(bundle, first):
             _from_seed(seeded, offer.draw, bundle, first)
         pair = offer.followup_pair(bundle)
         if not run.stack.stateless and (line := recorded.lines.get(str(pair))):
@@ -102,7 +102,7 @@ def _prove_episode(
         if str(pair) not in recorded.lines:
             recorded.meet(bundle)
             seeded.meet(bundle)
-            if not seeded.begun(bundle.episode):
+            if not seeded.begun(bundle):
                 _from_seed(seeded, offer.draw, bundle)
             continue
         from_draws, why_draws = _from_draws(recorded, pair, bundle)

@@ -111,8 +111,8 @@ def _misfit(relation: Relation, config: LiveConfig, stack: Stack) -> str | None:
     if reason := incompatibility(relation, stack, over_topics=True):
         return reason
     try:
-        if config.mode == "shadow":
-            refuse_baseline(relation, "mode: shadow")
+        if config.mode == "shadow" or any(mutation.about_wires for mutation in relation.mutate):
+            refuse_baseline(relation, f"mode: {config.mode}")
     except UsageError as error:
         return str(error)
     return None

@@ -10,10 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.ego.ego_motion import TF, EgoMotion
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
+from mt_nodes.data.radar import Radar
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.transforms import (
     EGO_FRAME,
@@ -24,7 +27,8 @@ from mt_nodes.data.transforms import (
     pose_matrix,
 )
 from mt_nodes.runs.loop.lidar_sweep import Sweep
-from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, Rig
+from mt_nodes.runs.loop.radar_sweep import RadarSweep
+from mt_nodes.runs.loop.rig import CAMERA_FRAME, LIDAR_FRAME, RADAR_FRAME, RADAR_PLACE_M, Rig
 from mt_nodes.runs.loop.world_weather import WorldWeather
 from mt_nodes.world.drive.ground import surface_of
 from mt_nodes.world.drive.lighting import light_of
@@ -38,6 +42,8 @@ from mt_nodes.world.drive.teller import Teller
 from mt_nodes.world.drive.trace import WorldState
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS
 from mt_nodes.world.scene.lidar import LidarModel
+from mt_nodes.world.scene.objects import KINDS
+from mt_nodes.world.scene.radar_model import RadarModel
 from mt_nodes.world.scene.raycast import INTENSITY_CONVENTION
 
 #: What moves farther away than this is not looked for by rays.
@@ -58,7 +64,7 @@ class Sensors:
         self._surface = surface_of(road)
         self._weather = WorldWeather(scenario.environment, rig.lidar.range_max_m if rig.lidar else 120.0)
         self._begun: tuple[int, tuple[Any, ...]] = (-1, ())
-        if rig.lidar or rig.camera:
+        if rig.lidar or rig.camera or rig.radar:
             self._scenery = scenery_of(road)
         self._dark = bool(light_of(scenario.environment).headlamps)
         self._camera = self._camera_of(rig, scenario)
@@ -78,8 +84,9 @@ class Sensors:
             stamp_ns,
             transforms=TransformTree([moved, *self._mounts]),
             world_messages=self._world_messages(state, stamp_ns, episode, index),
+            motion=self._motion(state, stamp_ns, ego),
         )
-        if not (self._rig.lidar or self._rig.camera):
+        if not (self._rig.lidar or self._rig.camera or self._rig.radar):
             return bundle
         ego_in_scenery = ego.copy()
         ego_in_scenery[:2, 3] -= self._scenery.shift_m
@@ -88,7 +95,16 @@ class Sensors:
             self._begun = episode, self._weather.begin(self._rng("weather", episode, None))
         if self._rig.lidar:
             bundle = self._swept(bundle, state, self._rig.lidar, moving, ego_in_scenery)
+        if self._rig.radar:
+            bundle = self._sensed(bundle, state, self._rig.radar, moving, ego_in_scenery)
         return self._photographed(bundle, state, self._camera, moving, ego_in_scenery) if self._camera else bundle
+
+    def _motion(self, state: WorldState, stamp_ns: int, ego: Matrix) -> EgoMotion:
+        """Return the ego's true motion; ``ego`` is its pose (4, 4) in the map."""
+        odometry = self._teller.odometry(state, stamp_ns)
+        x, y, z = (ego[:3, :3].T @ ego[:3, 3]).tolist()
+        velocity = np.array([odometry.speed_mps, 0.0, 0.0])
+        return EgoMotion(ego, velocity, odometry.yaw_rate_radps, TF, f"/tf {MAP_FRAME} → {EGO_FRAME}", 0, (x, y, z))
 
     def _swept(self, bundle: Bundle, state: WorldState, lidar: LidarModel, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the cloud of its instant; ``ego`` leads to the scenery's frame."""
@@ -96,9 +112,23 @@ class Sensors:
         sweep = Sweep(self._scenery, moving, lidar, ego @ rig.lidar_mount, self._weather)
         points = sweep.points(self._rng("lidar", episode, index))
         topic = rig.topics["lidar"]
-        reading = IntensityReading.known(topic, INTENSITY_CONVENTION)
+        reading = SensorReading.known(topic, INTENSITY_CONVENTION)
         swept = replace(bundle, clouds=(Cloud(topic, bundle.stamp_ns, LIDAR_FRAME, points).read_as(reading),))
         return self._weather.on_clouds(swept, self._begun[1], _speed_mps(state), self._rng("weather", episode, index))
+
+    def _sensed(self, bundle: Bundle, state: WorldState, radar: RadarModel, moving: Solids, ego: Matrix) -> Bundle:
+        """Return a bundle with the radar detections of its instant."""
+        rig, near, yaw = self._rig, self._near(state), state.actors[:, 2]
+        velocity = np.zeros((len(moving), 2))
+        velocity[: len(near)] = (state.actors[:, 3] * np.stack([np.cos(yaw), np.sin(yaw)])).T[near]
+        labels = [KINDS[self._scenario.actors[i].kind].label for i in near]
+        labels += ["unknown"] * (len(moving) - len(near))
+        turn = state.ego.speed_mps * np.tan(state.ego.steering_rad) / self._scenario.ego.vehicle.wheelbase_m
+        own = ego[:2, :2] @ np.array([state.ego.speed_mps, turn * RADAR_PLACE_M[0]])
+        sweep = RadarSweep(self._scenery, moving, labels, velocity, radar, ego @ rig.radar_mount, own)
+        points = sweep.points(self._rng("radar", bundle.episode, bundle.index))
+        sensed = replace(bundle, radars=(Radar(rig.topics["radar"], bundle.stamp_ns, RADAR_FRAME, points),))
+        return self._weather.on_radars(sensed, self._rng("weather_radar", bundle.episode, bundle.index))
 
     def _photographed(self, bundle: Bundle, state: WorldState, camera: Camera, moving: Solids, ego: Matrix) -> Bundle:
         """Return a bundle with the picture of its instant."""
@@ -126,15 +156,18 @@ class Sensors:
 
     def _moving(self, state: WorldState) -> Solids:
         """Return what is the scenario's and not the map's, where it is: actors in sight, and obstacles."""
-        away = np.hypot(state.actors[:, 0] - state.ego.x_m, state.actors[:, 1] - state.ego.y_m)
-        near = np.flatnonzero(away < _SIGHT_M)
-        actors = self._scenario.actors
+        near, actors = self._near(state), self._scenario.actors
         bodies = [body_of(actors[i], float(state.travelled_m[i]), lit=self._dark) for i in near]
         obstacles = self._scenario.obstacles
         places = [(thing.pose.x_m, thing.pose.y_m, thing.pose.yaw_rad) for thing in obstacles]
         poses = np.concatenate([state.actors[near, :3], np.array(places).reshape(-1, 3)])
         poses_on_ground = standing(self._surface, poses)
         return Solids([*bodies, *map(obstacle_body, obstacles)], poses_on_ground, self._scenery.shift_m)
+
+    def _near(self, state: WorldState) -> npt.NDArray[np.int64]:
+        """Return the numbers (n,) of the actors in sight."""
+        away = np.hypot(state.actors[:, 0] - state.ego.x_m, state.actors[:, 1] - state.ego.y_m)
+        return np.flatnonzero(away < _SIGHT_M)
 
     def _world_messages(self, state: WorldState, stamp_ns: int, episode: int, index: int) -> tuple[WorldMessage, ...]:
         """Return one message for each role that is told and has a topic."""

@@ -162,7 +162,7 @@ class Player:
     def _unchanged(self, bundle: Bundle) -> Bundle:
         """Return what is seen where nothing is changed; what persists over an episode begins with it all the same."""
         assert self.tap is not None
-        if self.tap.begun(bundle.episode):
+        if self.tap.begun(bundle):
             self.tap.meet(bundle)
         else:
             self.tap.derive(bundle, self.draw)

@@ -12,6 +12,7 @@ from mt_nodes.data.stack_topics import DEFAULT_INPUTS
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, Transform, TransformTree, pose_matrix
 from mt_nodes.world.scene.drive import LIDAR_HEIGHT_M
 from mt_nodes.world.scene.lidar import LidarModel, hdl_64e
+from mt_nodes.world.scene.radar_model import RadarModel, front_radar
 
 if TYPE_CHECKING:
     from mt_nodes.stacks.stack import Stack
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
 #: Where the LiDAR stands: on the roof, so far before the rear axle (assumed, of a mid-size car).
 LIDAR_FORWARD_M = 1.2
-LIDAR_FRAME, CAMERA_FRAME = "velodyne", "camera"
+LIDAR_FRAME, CAMERA_FRAME, RADAR_FRAME = "velodyne", "camera", "radar"
+#: Where the radar stands: in the front bumper (assumed, of a mid-size car).
+RADAR_PLACE_M = (3.6, 0.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -27,17 +30,18 @@ class Rig:
     """The ego's sensors, and the topic of each role that is told (see :data:`mt_nodes.data.stack_topics.INPUT_ROLES`).
 
     Attributes:
-        lidar, camera: None for none; a camera's calibration has a role of its own.
+        lidar, camera, radar: None for none; a camera's calibration has a role of its own.
         topics: topic by role; what has none is not told.
     """
 
     lidar: LidarModel | None = None
     camera: CameraSensor | None = None
     topics: Mapping[str, str] = field(default_factory=lambda: dict(DEFAULT_INPUTS))
+    radar: RadarModel | None = None
 
     @classmethod
     def for_stack(cls, stack: Stack, lidar: LidarModel | None = None, camera: CameraSensor | None = None) -> Rig:
-        """Return the sensors that a stack takes; unless given, a 64-beam LiDAR and the camera that its file describes.
+        """Return the sensors that a stack takes: a front radar; unless given, a 64-beam LiDAR and its file's camera.
 
         Raises:
             UsageError: it takes several sensors of one role.
@@ -47,7 +51,7 @@ class Rig:
             role = several[0]
             raise UsageError(
                 f"stack {stack.name}: got {len(topics[role])} topics of {role} ({', '.join(topics[role])}), expected "
-                "one: a world carries one LiDAR and one camera; give a stack file with one topic"
+                "one: a world carries one LiDAR, one camera and one radar; give a stack file with one topic"
             )
         if "lidar" in topics and lidar is None:
             lidar = hdl_64e()
@@ -57,6 +61,7 @@ class Rig:
             lidar if "lidar" in topics else None,
             camera if "camera" in topics else None,
             {role: names[0] for role, names in topics.items()},
+            front_radar() if "radar" in topics else None,
         )
 
     @property
@@ -65,11 +70,17 @@ class Rig:
         return pose_matrix((LIDAR_FORWARD_M, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
 
     @property
+    def radar_mount(self) -> Matrix:
+        """4×4 that takes places of the radar's frame to ``base_link``."""
+        return pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))
+
+    @property
     def mounts(self) -> TransformTree:
         """Where the sensors are on the ego: what of the frames does not move."""
         lidar = [Transform(EGO_FRAME, LIDAR_FRAME, self.lidar_mount)] if self.lidar else []
         camera = [Transform(EGO_FRAME, CAMERA_FRAME, self.camera.mount)] if self.camera else []
-        return TransformTree([*lidar, *camera])
+        radar = [Transform(EGO_FRAME, RADAR_FRAME, self.radar_mount)] if self.radar else []
+        return TransformTree([*lidar, *camera, *radar])
 
 
 def windscreen_camera() -> CameraSensor:

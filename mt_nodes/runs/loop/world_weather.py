@@ -68,6 +68,13 @@ class WorldWeather:
             bundle = moving.apply(bundle, moving.draw(rng, bundle, state)).first
         return bundle
 
+    def on_radars(self, bundle: Bundle, rng: np.random.Generator) -> Bundle:
+        """Return a bundle of radars as they detect through the air: only rain weakens their echoes."""
+        for air in (air for air in self.air if isinstance(air, Rain)):
+            radars = [air.change_radar(bundle, r, air.draw_radar(rng, bundle, r, None)) for r in bundle.radars]
+            bundle = bundle.with_clouds(radars)
+        return bundle
+
     def on_picture(
         self, bundle: Bundle, known: Surroundings, states: tuple[Any, ...], speed_mps: float, rng: np.random.Generator
     ) -> Bundle:

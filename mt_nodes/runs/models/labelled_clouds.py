@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Cloud
 from mt_nodes.runs.models.labelled_streets import StreetRoad, without_collisions
 from mt_nodes.world.scene import meshes
@@ -60,7 +60,7 @@ class LabelledCloud:
             rows[field] = self.points[:, i]
         rows["z"] += np.float32(raised_m)
         rows["owner"] = self.owner + 1
-        reading = IntensityReading.known("/sensing/lidar/points", INTENSITY_CONVENTION)
+        reading = SensorReading.known("/sensing/lidar/points", INTENSITY_CONVENTION)
         return Cloud("/sensing/lidar/points", 0, frame_id, rows).read_as(reading)
 
     def changed(self, message: Cloud) -> LabelledCloud:

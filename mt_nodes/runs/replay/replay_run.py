@@ -116,8 +116,9 @@ class Run(SuiteRun[ReplayRequest]):
 
     @property
     def more_of_record(self) -> dict[str, Any]:
-        """The cases, if any, and what was left out."""
-        return super().more_of_record | ({} if self.plan is None else {"cases": self.plan.as_plain()})
+        """The cases, if any, what was left out, and what intensities are taken for."""
+        known = {"intensities": self.intensities} if self.intensities else {}
+        return super().more_of_record | known | ({} if self.plan is None else {"cases": self.plan.as_plain()})
 
     @property
     def topics_of_sources(self) -> dict[str, Any]:
@@ -185,7 +186,9 @@ class Run(SuiteRun[ReplayRequest]):
             return 0, None
         mutations = [m for offer in self.offers for m in (*offer.relation.mutate, *offer.relation.baseline)]
         back = max((mutation.needs_history for mutation in mutations), default=0)
-        return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
+        # A draw by earlier pictures needs the ego's motion, which depends on all that was before.
+        whole = not self.stack.stateless or ("camera" in self.stack.topics and any(m.draw_history for m in mutations))
+        return 0 if whole else max(0, bundle - back), bundle + 1
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -243,14 +246,23 @@ class Run(SuiteRun[ReplayRequest]):
             required |= {*roles, *self.stack.needs}
         return mapped, frozenset(required)
 
+    @functools.cached_property
+    def _first_bundles(self) -> tuple[tuple[Source, Bundle], ...]:
+        """The first bundle of each bag that can be understood; a bag without any has none."""
+        found = ((source, _first_readable(source)) for source in self.sources)
+        return tuple((source, first) for source, first in found if first is not None)
+
+    @property
+    def intensities(self) -> dict[str, str]:
+        """LiDAR topic -> what its intensities are taken for, and from what."""
+        assumptions = (first.intensity_assumptions for _, first in reversed(self._first_bundles))
+        return {topic: text for of_bag in assumptions for topic, text in of_bag.items()}
+
     @property
     def static_transforms(self) -> TransformTree:
         """Transforms for hosted callables, who have no /tf: the same for every bag, or the run is refused."""
         trees = []
-        for source in self.sources:
-            first = _first_readable(source)
-            if first is None:
-                continue
+        for source, first in self._first_bundles:
             trees.append(first.transforms)
             for cloud in (*first.clouds, *first.radars) if self.stack.points_frame else ():
                 frame = cloud.frame_id
@@ -271,7 +283,9 @@ def _source_for(
 ) -> BagSource:
     """Open a bag for a stack; one without the stack's sensor is refused with a stack that takes what the bag has."""
     try:
-        return BagSource(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable))
+        return BagSource(
+            *(bag, topics, extra, episode, limit, stack.topics, bool(stack.callable)), intensities=stack.intensities
+        )
     except MissingSensor as error:
         raise UsageError(f"{error}{stack_for(error.roles)}") from error
 

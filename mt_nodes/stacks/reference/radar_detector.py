@@ -70,10 +70,10 @@ class RadarDetector:
         known = radar[np.isfinite(radar).all(axis=1)]
         speed = steps.ground_speed(known, steps.own_velocity(known))
         admitted = steps.admit(np.column_stack([known, speed]))
-        watched = admitted[inside(admitted[:, 0], admitted[:, 1], self.region_m)]
+        watched = admitted[inside(admitted[:, 0], admitted[:, 1], self.region_m)].astype(np.float64)
         moves = np.abs(watched[:, 6]) > self.moving_mps
         parts = [self._clusters(watched[rows], stamp_ns) for rows in (moves, ~moves)]
-        return steps.report(_joined(*parts))
+        return steps.report(joined_detections(*parts))
 
     def _clusters(self, points: Floats, stamp_ns: int | None) -> Detections:
         """Return the clusters of detections (n, 7), the last column their speed over the ground."""
@@ -87,7 +87,7 @@ class RadarDetector:
         centre, extent, yaw = cluster_boxes.rectangles(xy_mm[groups.rows] / _MM, groups.member)
         size = np.maximum(extent, 0.5)
         small = size[:, 0] <= 1.2
-        fits = (size <= self.max_size_m).all(axis=1)
+        fits = np.asarray((size <= self.max_size_m).all(axis=1))
         label = np.where(small, "pedestrian", np.where(size[:, 0] <= 12.0, "car", "unknown"))
         height = np.array([_HEIGHT_M[name] for name in label.tolist()])
         speed = np.add.reduceat(rows[:, 6], groups.start) / groups.count
@@ -142,7 +142,7 @@ def _rays(radar: RadarPoints) -> Floats:
     return np.column_stack([np.cos(azimuth), np.sin(azimuth)])
 
 
-def _joined(one: Detections, other: Detections) -> Detections:
+def joined_detections(one: Detections, other: Detections) -> Detections:
     """Return the rows of two outputs, in the order of their places."""
     columns = ("center_m", "size_m", "yaw_rad", "label", "score", "track_id", "velocity_mps", "covariance", "traits")
     both = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in columns}

@@ -30,6 +30,8 @@ _TOP_BEAMS_RAD = np.radians(1.0)
 _FAR_M = 15.0
 #: Gaps of far cells narrower than this are closed.
 _GAP = 7
+#: Height of windows of cars, in metres (assumed), and in cells for cars from far to near.
+_PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
@@ -41,7 +43,9 @@ class DepthMap:
     """Depth per camera cell.
 
     Attributes:
-        range_m: (h, w) along the ray, infinite for the sky.
+        range_m: (h, w) along the ray, infinite for the sky. Small gaps in near objects are closed.
+        through_m: (h, w) the same with gaps. far_m: (h, w) the same to the farthest return of a cell: larger where an
+            edge divides it. pane_m: (h, w) the same to panes of near objects (:func:`panes_m`).
         measured: (h, w) whether a return lies in the cell; elsewhere its range is a neighbour's, or the ground's.
         step_px: width and height of a cell.
     """
@@ -49,6 +53,9 @@ class DepthMap:
     range_m: Singles
     measured: npt.NDArray[np.bool_]
     step_px: int
+    through_m: Singles
+    far_m: Singles
+    pane_m: Singles
 
     def middles_px(self) -> npt.NDArray[np.float64]:
         """Return x and y (h, w, 2) of the centres of the cells."""
@@ -89,10 +96,10 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
 def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     step = cell_px(camera.width)
     shape = -(-camera.height // step), -(-camera.width // step)
-    range_m = np.full(shape, np.inf, np.float32)
+    range_m, far_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
     on_top = np.zeros(shape, bool)
     for cloud in bundle.known_clouds:
-        _project(cloud, _to_camera(bundle, cloud, image), camera, step, range_m, on_top)
+        _project(cloud, _to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
@@ -110,7 +117,9 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     ground = _ground_m(bundle, image, camera, step)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
-    return DepthMap(_closed(filled), measured, step)
+    far_m = np.where(measured, np.maximum(far_m, filled), filled)
+    panes = panes_m(filled, step / float(camera.k[0, 0]))
+    return DepthMap(_closed(filled), measured, step, filled, far_m, panes)
 
 
 def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
@@ -125,10 +134,11 @@ def _project(
     to_camera: npt.NDArray[np.float64],
     camera: CameraModel,
     step: int,
-    range_m: Singles,
+    extremes_m: tuple[Singles, Singles],
     on_top: npt.NDArray[np.bool_],
 ) -> None:
-    """Put the nearest return into each cell, and whether it belongs to the sensor's topmost beams."""
+    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
+    range_m, far_m = extremes_m
     own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
     in_camera = move(to_camera, own)
     pixels = camera.project(in_camera)
@@ -142,6 +152,7 @@ def _project(
     ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)
+    np.maximum.at(far_m.reshape(-1), cell, ranges)
     nearest = np.flatnonzero(of_cells[cell] == ranges)
     x, y, z = own[inside[nearest]].T.astype(np.float64)
     high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
@@ -184,9 +195,29 @@ def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
     return np.asarray(by_label[label])
 
 
+def panes_m(range_m: Singles, cell_rad: float) -> Singles:
+    """Return ranges (h, w) with the gaps in near objects that are as small as car windows: taken for panes (assumed).
+
+    Gaps into which a square of seven cells does not fit, and gaps of less than 0.8 m between what is above and below.
+    """
+    pane_m = _closed(range_m)
+    nearness = _nearness(range_m)
+    for height in _PANE_CELLS:
+        kernel = np.ones((height, 1), np.uint8)
+        far = np.float32(height * cell_rad / _PANE_M)  # farther objects have larger gaps of so many cells
+        closed = cv2.morphologyEx(np.where(nearness >= far, nearness, np.float32(0.0)), cv2.MORPH_CLOSE, kernel)
+        with np.errstate(divide="ignore"):
+            np.minimum(pane_m, np.float32(1.0) / closed, out=pane_m)
+    return pane_m
+
+
+def _nearness(range_m: Singles) -> Singles:
+    return np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
+
+
 def _closed(range_m: Singles) -> Singles:
     """Return ranges without small gaps in near objects, such as windows that light passes through."""
-    nearness = np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
+    nearness = _nearness(range_m)
     closed = cv2.morphologyEx(nearness, cv2.MORPH_CLOSE, np.ones((_GAP, _GAP), np.uint8))
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)

@@ -83,7 +83,8 @@ class EarlierView:
         there = move(self.from_now, points_m)
         cell, _, inside = self._cells(there)
         own_m = np.linalg.norm(there, axis=1)
-        return inside & self.depth.measured[cell] & (self.depth.range_m[cell] > (1.0 + _NEARER) * own_m + _NEARER_M)
+        beyond = self.depth.range_m[cell] > (1.0 + _NEARER) * own_m + _NEARER_M
+        return np.asarray(inside & self.depth.measured[cell] & beyond)
 
     @property
     def _parallax_px(self) -> float:
@@ -93,7 +94,8 @@ class EarlierView:
     def _cells(self, there: Floats) -> tuple[tuple[Rows, Rows], Floats, Flags]:
         pixels = self.camera.project(there)
         with np.errstate(invalid="ignore"):
-            inside = ((pixels >= 0) & (pixels <= (self.camera.width - 1, self.camera.height - 1))).all(axis=1)
+            last = self.camera.width - 1, self.camera.height - 1
+            inside = np.asarray(((pixels >= 0) & (pixels <= last)).all(axis=1))
         pixels = np.where(inside[:, None], pixels, 0.0)
         column, row = (pixels // self.depth.step_px).astype(np.int64).T
         return (row, column), pixels, inside
@@ -134,8 +136,10 @@ def recall(pixels: Singles, views: tuple[EarlierView, ...], background: Backgrou
     darkest = _darkest(pixels, background)
     for view in views:
         missing = ~recalled[tuple(background.hole.T)]
+        if not missing.any():
+            break
         level = _level(pixels, view, background)
-        if level is None or not missing.any():
+        if level is None:
             continue
         colours, shown = view.colours(background.hole_m[missing], background.hole_ground[missing])
         colours += level
@@ -153,6 +157,8 @@ def _darkest(pixels: Singles, background: Background) -> float:
 
 def _level(pixels: Singles, view: EarlierView, background: Background) -> Singles | None:
     """Return how much brighter (c,) the present picture is around a hole; None if the two do not agree there."""
+    if len(background.border) < _FEWEST:
+        return None
     own = pixels[tuple(background.border.T)]
     before, shown = view.colours(background.border_m, background.border_ground)
     if shown.sum() < _FEWEST:

@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 #: Width of the border that shifts are compared on, in pixels; pixels of it, and of the hole, that are examined.
-_BORDER_PX, _SAMPLES = 4, 160
+_BORDER_PX, _SAMPLES = 4, 96
 #: Shifts of the ground: along the picture's columns and along its rows, in metres.
 _ASIDE_M = np.geomspace(0.3, 9.0, 22)
 _ALONG_M = np.array([0.0, -0.6, 0.6, -1.2, 1.2, -2.0, 2.0, 3.0])
@@ -35,9 +35,11 @@ _UPRIGHT = np.array([0.0, -0.03, 0.03, -0.08, 0.08])
 _LEAST_GIVEN = 0.35
 #: Two shifts are better than one if their borders differ by less than this share of its.
 _BETTER = 0.8
-_TRIED = 12
+_TRIED = 24
+#: In each pass, background may be so many times as far as what it stands for, or as near; everything is as far as this.
+_ALIKE, _FAR_M = (1.6, 2.5, 1e9), 150.0
 #: Passes over a zone, each from what the former left, until so little is left; greatest change of brightness.
-_PASSES, _LEAST_REST, _LEVEL = 4, 0.02, 0.12
+_PASSES, _LEAST_REST, _LEVEL = 3, 0.02, 0.12
 #: OpenCV's maps have at most 32,767 rows.
 _ROW = 1024
 #: A difference of mean brightness costs this share of one of structure: it is spread out anyway.
@@ -52,47 +54,55 @@ class Surfaces:
         pixels: (h, w, c) single precision.
         usable: (h, w) pixels that show ground or background: not the object, nor others, nor what hides it.
         ground: (h, w) whether the surface behind is the plane under the object.
+        range_m: (h, w) of what is seen, in the hole of what is behind it.
         camera, plane: to shift along it. window: of the picture.
     """
 
     pixels: Singles
     usable: Flags
     ground: Flags
+    range_m: Singles
     camera: CameraModel
     plane: CameraGround
     window: Window
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class Fill:
     """Pixels (h, w, c) of a window with a hole filled; ``given`` (h, w) is where pixels came from other places."""
 
     pixels: Singles
     given: Flags
 
 
-def fill(surfaces: Surfaces, hole: Flags) -> Filled:
+def fill(surfaces: Surfaces, hole: Flags) -> Fill:
     """Return the window with a hole (h, w) filled."""
     pixels, given = surfaces.pixels.copy(), np.zeros(hole.shape, bool)
     usable = surfaces.usable & ~hole
     for ground in (True, False):
         zone = hole & (surfaces.ground == ground)
-        for _ in range(_PASSES):
+        for turn in range(_PASSES):
             rest = zone & ~given
             if np.count_nonzero(rest) <= _LEAST_REST * np.count_nonzero(zone):
                 break
-            _Sources(replace(surfaces, pixels=pixels, usable=usable | given), rest, ground).paint(pixels, given)
+            now = replace(surfaces, pixels=pixels, usable=usable | given)
+            _Sources(now, rest, ground, _ALIKE[turn]).paint(pixels, given)
     rest = hole & ~given
     if rest.any():
         pixels[rest] = spread(pixels, usable | given)[rest]
-    return Filled(pixels, given)
+    return Fill(pixels, given)
 
 
 class _Sources:
     """Shifted copies of usable pixels for one zone of a hole: ground, or what stands behind."""
 
-    def __init__(self, surfaces: Surfaces, zone: Flags, ground: bool) -> None:
-        self._surfaces, self._usable, self._zone, self._ground = surfaces, surfaces.usable, zone, ground
+    def __init__(self, surfaces: Surfaces, zone: Flags, ground: bool, alike: float) -> None:
+        self._surfaces, self._zone, self._ground = surfaces, zone, ground
+        self._flat = surfaces.pixels.reshape(-1, surfaces.pixels.shape[2])
+        self._same = (surfaces.usable & (surfaces.ground == ground)).ravel()
+        # Ground is as far as its row of the picture says; of what stands on it, the distance must be told.
+        self._depth = None if ground else np.log(np.minimum(surfaces.range_m, _FAR_M)).ravel()
+        self._alike = np.log(alike)
         kernel = np.ones((2 * _BORDER_PX + 1,) * 2, np.uint8)
         border = (cv2.dilate(zone.astype(np.uint8), kernel) != 0) & surfaces.usable & (surfaces.ground == ground)
         self._whole_border = np.argwhere(border & ~zone)
@@ -109,12 +119,14 @@ class _Sources:
         whole = self._best(costs.mean(axis=1))
         if whole is None:
             return
-        shifts = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
-        copies = [self._copy(whole)]
-        if len(shifts) == 2 and None not in shifts and shifts[0] != shifts[1]:
+        found = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
+        shifts = [shift for shift in found if shift is not None]
+        chosen = [whole]
+        if len(shifts) == 2 and shifts[0] != shifts[1]:
             pair = [costs[shift, side].mean() for shift, side in zip(shifts, self._sides(), strict=True)]
             if np.mean(pair) < _BETTER * costs[whole].mean():
-                copies = [self._copy(shift) for shift in shifts]
+                chosen = shifts
+        copies = [self._copy(shift) for shift in chosen]
         colours, known = copies[0] if len(copies) == 1 else self._joined(*copies)
         rows, columns = self._hole[known].T
         pixels[rows, columns] = colours[known]
@@ -130,7 +142,7 @@ class _Sources:
         at = self._border
         own = self._surfaces.pixels[at[:, 0], at[:, 1]]
         places = self._places(at, np.arange(len(self._shifts)))
-        colours, known = self._look(places)
+        colours, known = self._look(places, at)
         apart = colours - own
         apart[~known] = 0.0
         count = np.maximum(known.sum(axis=1), 1)[:, None]
@@ -139,31 +151,38 @@ class _Sources:
         unknown = np.quantile(cost, 0.9) + cost.max(axis=1, keepdims=True)
         cost = np.where(known, cost, unknown)
         cost[known.mean(axis=1) < _LEAST_GIVEN] = np.inf
-        return cost
+        return np.asarray(cost)
 
     def _best(self, cost: Floats) -> int | None:
+        """Return the best shift that gives enough of the hole, without more structure than there is around it."""
+        own = float(self._surfaces.pixels[tuple(self._border.T)].mean(axis=1).std())
+        found: list[tuple[float, int]] = []
         for shift in np.argsort(cost)[:_TRIED]:
-            if not np.isfinite(cost[shift]):
-                return None
-            _, known = self._look(self._places(self._probe, np.array([shift])))
+            if not np.isfinite(cost[shift]) or (found and cost[shift] >= found[0][0]):
+                break
+            colours, known = self._look(self._places(self._probe, np.array([shift])), self._probe)
             if known.mean() >= _LEAST_GIVEN:
-                return int(shift)
-        return None
+                more = max(0.0, float(colours[known].mean(axis=1).std()) - own)
+                found = [min((*found, (float(cost[shift]) + more * more, int(shift))))]
+        return found[0][1] if found else None
 
     def _copy(self, shift: int) -> tuple[Singles, Flags]:
         """Return the colours (n, c) of the hole's pixels under a shift, in the light of the border; and which exist."""
         colours, known = self._sampled(self._hole, shift)
         own = self._surfaces.pixels[tuple(self._whole_border.T)]
         beside, there = self._sampled(self._whole_border, shift)
-        apart = np.zeros((*self._zone.shape, own.shape[1]), np.float32)
-        where = np.zeros(self._zone.shape, bool)
-        at = tuple(self._whole_border[there].T)
+        if not there.any():
+            return colours, known
+        corner = np.minimum(self._hole.min(axis=0), self._whole_border.min(axis=0))
+        height, width = np.maximum(self._hole.max(axis=0), self._whole_border.max(axis=0)) - corner + 1
+        apart, where = np.zeros((height, width, own.shape[1]), np.float32), np.zeros((height, width), bool)
+        at = tuple((self._whole_border[there] - corner).T)
         apart[at], where[at] = np.clip(own[there] - beside[there], -_LEVEL, _LEVEL), True
-        return (colours + spread(apart, where)[tuple(self._hole.T)] if where.any() else colours), known
+        return colours + spread(apart, where)[tuple((self._hole - corner).T)], known
 
     def _sampled(self, at: Rows, shift: int) -> tuple[Singles, Flags]:
         places = self._places(at, np.array([shift]))[0]
-        colours, known = self._look(places)
+        colours, known = self._look(places, at)
         if not self._ground:
             return colours, known
         maps = np.where(known[:, None], places, 0.0).astype(np.float32)
@@ -184,16 +203,17 @@ class _Sources:
         of_left = np.where(left[1] & right[1], of_left, left[1])
         return np.where(of_left[:, None], left[0], right[0]), left[1] | right[1]
 
-    def _look(self, places: Floats) -> tuple[Singles, Flags]:
-        """Return the colours (..., c) at places (..., 2), row and column, and which are usable."""
+    def _look(self, places: Floats, at: Rows) -> tuple[Singles, Flags]:
+        """Return the colours (..., n, c) at places (..., n, 2), rows and columns, and which may fill pixels (n, 2)."""
         shape = np.array(self._zone.shape)
         with np.errstate(invalid="ignore"):
-            inside = ((places >= 0) & (places <= shape - 1)).all(axis=-1)
-        rows, columns = (
-            np.where(inside[..., None], np.rint(places), 0).astype(np.intp).transpose(-1, *range(places.ndim - 1))
-        )
-        known = inside & self._usable[rows, columns] & (self._surfaces.ground[rows, columns] == self._ground)
-        return self._surfaces.pixels[rows, columns], known
+            inside = np.asarray(((places >= 0) & (places <= shape - 1)).all(axis=-1))
+        whole = np.where(inside[..., None], np.rint(places), 0).astype(np.intp)
+        flat = whole[..., 0] * shape[1] + whole[..., 1]
+        known = inside & self._same.take(flat)
+        if self._depth is not None:
+            known &= np.abs(self._depth.take(flat) - self._depth.take(at[:, 0] * shape[1] + at[:, 1])) <= self._alike
+        return self._flat.take(flat, axis=0), known
 
     def _places(self, at: Rows, shifts: Rows) -> Floats:
         """Return where pixels (n, 2) come from under each shift: (s, n, 2), row and column of the window."""
@@ -204,7 +224,7 @@ class _Sources:
         directions = surfaces.camera.directions((at + corner)[:, ::-1])
         points = directions * np.minimum(surfaces.plane.ranges(directions), 200.0)[:, None]
         moved = (points[None] + self._shifts[shifts][:, None]).reshape(-1, 3)
-        return surfaces.camera.project(moved)[:, ::-1].reshape(len(shifts), len(at), 2) - corner
+        return np.asarray(surfaces.camera.project(moved)[:, ::-1].reshape(len(shifts), len(at), 2) - corner)
 
     def _background_shifts(self) -> Floats:
         low, high = self._hole.min(axis=0), self._hole.max(axis=0)
@@ -233,7 +253,7 @@ def _some(places: Rows, count: int) -> Rows:
 
 def _seam(apart: Singles) -> Rows:
     """Return for each row the column of the seam of least difference, neighbours at most one column apart."""
-    height, width = apart.shape
+    height = len(apart)
     cost = apart.copy()
     for row in range(1, height):
         above = np.pad(cost[row - 1], 1, constant_values=np.inf)

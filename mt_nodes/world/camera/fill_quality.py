@@ -8,15 +8,19 @@ from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
+import numpy.typing as npt
 
-from mt_nodes.world.camera.behind import Scene, background_of, filled
-from mt_nodes.world.camera.fill import Filled
-from mt_nodes.world.camera.silhouette import Silhouette, enlarged
+from mt_nodes.world.camera.behind import Scene, background_of, fill_hole
+from mt_nodes.world.camera.fill import Fill
+from mt_nodes.world.camera.silhouette import Silhouette, upsample
 from mt_nodes.world.camera.standing_object import Flags, Singles
 
 #: Bounds, from the calibration in docs/removal.md: largest error in linear light, least share of the hole that real
 #: pixels fill, and range of the ratio of gradients.
-MOST_LIGHT, LEAST_GIVEN, DETAIL = 0.10, 0.95, (0.5, 2.0)
+MOST_LIGHT, LEAST_GIVEN, DETAIL = 0.10, 0.90, (0.5, 2.0)
+#: Largest step across the border of a fill, in those around it.
+MOST_SEAM = 2.0
+_NOISE, _EDGE_PX = 0.01, 5
 #: A like hole lies so many of its own widths aside, in the order of trial.
 _ASIDE = (1.05, -1.05, 1.3, -1.3, 1.7, -1.7, 2.2, -2.2)
 #: It is compared if at least this share of it is usable, and its share of ground differs by less than this.
@@ -48,11 +52,13 @@ class FillQuality:
 
     Attributes:
         given: share of the hole that real pixels fill, shifted or of earlier pictures. recalled: of the latter alone.
+        seam: steps of brightness across its border, in those between neighbours around it.
         tests: errors in holes of the same shape beside it, filled in the same way, whose true pixels are known.
     """
 
     given: float
     recalled: float
+    seam: float
     tests: tuple[FillError, ...]
 
     @property
@@ -66,6 +72,8 @@ class FillQuality:
             return (
                 f"only {self.given:.0%} of what is behind it can be filled with real pixels, expected {LEAST_GIVEN:.0%}"
             )
+        if self.seam > MOST_SEAM:
+            return f"its border would show: steps of {self.seam:.1f} times those around it, allowed {MOST_SEAM}"
         if not self.tests:
             return "there is no place like it beside it to measure the fill on"
         if self.light > MOST_LIGHT:
@@ -74,14 +82,37 @@ class FillQuality:
         return None if off is None else f"beside it, the same fill has {off:.2f} times the detail, allowed {DETAIL}"
 
 
-def fill_measured(scene: Scene, silhouette: Silhouette) -> tuple[Filled, FillQuality]:
+def fill_measured(scene: Scene, silhouette: Silhouette) -> tuple[Fill, FillQuality]:
     """Fill the hole of a silhouette, and measure the same fill where the truth is known."""
     hole = silhouette.hole
-    whole, recalled = filled(scene, hole, silhouette.body)
-    inside = max(1, np.count_nonzero(hole))
-    given = np.count_nonzero(whole.given & hole) / inside
-    tests = tuple(_tests(scene, hole, recalled)) if given >= LEAST_GIVEN else ()
-    return whole, FillQuality(given, np.count_nonzero(recalled) / inside, tests)
+    whole, recalled = fill_hole(scene, hole, silhouette.body)
+    inside = float(np.count_nonzero(hole))
+    given = float(np.count_nonzero(whole.given & hole)) / inside
+    seam = seam_of(whole.pixels, hole, scene.usable)
+    tests = tuple(_tests(scene, hole, recalled)) if given >= LEAST_GIVEN and seam <= MOST_SEAM else ()
+    return whole, FillQuality(given, float(np.count_nonzero(recalled)) / inside, seam, tests)
+
+
+def seam_of(pixels: Singles, hole: Flags, usable: Flags) -> float:
+    """Return the mean step of brightness across the border of a hole, in mean steps between neighbours beside it.
+
+    Both are taken between neighbours in a row and in a column; next to what is not usable there is no border. A step of
+    1 % of full scale, the noise of a camera by day, is the least that counts.
+    """
+    luma = pixels.mean(axis=2)
+    near = cv2.dilate(hole.astype(np.uint8), np.ones((2 * _APART_PX + 1,) * 2, np.uint8)) != 0
+    # The blurred edge of the object is not usable, and yet lies outside of the hole.
+    outside = (cv2.dilate(usable.astype(np.uint8), np.ones((_EDGE_PX,) * 2, np.uint8)) != 0) & ~hole
+    across: list[npt.NDArray[np.float32]] = []
+    beside: list[npt.NDArray[np.float32]] = []
+    for a, b in ((np.s_[:, :-1], np.s_[:, 1:]), (np.s_[:-1], np.s_[1:])):
+        step = np.abs(luma[a] - luma[b])
+        across.append(step[(hole[a] & outside[b]) | (outside[a] & hole[b])])
+        beside.append(step[outside[a] & outside[b] & near[a]])
+    one, other = np.concatenate(across), np.concatenate(beside)
+    if not len(one) or not len(other):
+        return float("inf")
+    return float(one.mean() / max(float(other.mean()), _NOISE))
 
 
 def _tests(scene: Scene, hole: Flags, recalled: Flags) -> Iterator[FillError]:
@@ -97,7 +128,7 @@ def _tests(scene: Scene, hole: Flags, recalled: Flags) -> Iterator[FillError]:
             continue
         if abs(_ground_share(rest, like) - ground) > _GROUND:
             continue
-        again, _ = filled(rest, like, from_earlier)
+        again, _ = fill_hole(rest, like, from_earlier)
         yield errors_of(np.clip(again.pixels, 0.0, 1.0), scene.pixels, true)
         found += 1
         if found == _TESTS:
@@ -107,7 +138,7 @@ def _tests(scene: Scene, hole: Flags, recalled: Flags) -> Iterator[FillError]:
 def _ground_share(scene: Scene, hole: Flags) -> float:
     _, cells = background_of(scene, hole)
     return (
-        float((enlarged(cells.astype(np.uint8), scene.step_px, scene.window) != 0)[hole].mean()) if hole.any() else 0.0
+        float((upsample(cells.astype(np.uint8), scene.step_px, scene.window) != 0)[hole].mean()) if hole.any() else 0.0
     )
 
 

@@ -72,6 +72,11 @@ class StandingObject:
         """Distance of its nearest return."""
         return float(np.linalg.norm(self.returns_m, axis=1).min())
 
+    @cached_property
+    def farthest_m(self) -> float:
+        """Distance of its farthest return."""
+        return float(np.linalg.norm(self.returns_m, axis=1).max())
+
     @property
     def metre_px(self) -> float:
         """Pixels of a metre across at its distance."""
@@ -90,7 +95,7 @@ class StandingObject:
         return np.asarray(inside.all(axis=1))
 
     def prism_px(self) -> npt.NDArray[np.int32] | None:
-        """Return the convex polygon (k, 2) around the visible part of the box over its outline, None if out of sight."""
+        """Return the convex polygon (k, 2) around the visible part of its box, None if out of sight."""
         top = self.outline_m + self.ground.up * (self.height_m + TOP_M)
         sides = [_along(self.outline_m), _along(top), _between(self.outline_m, top)]
         return self._polygon(np.concatenate(sides))

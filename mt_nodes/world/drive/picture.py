@@ -73,7 +73,11 @@ class Camera:
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
         measured = np.isfinite(range_m)
-        return Surroundings(DepthMap(range_m, measured, step), rays.astype(np.float64), self.sensor.mount[:3, 3])
+        return Surroundings(
+            DepthMap(range_m, measured, step, range_m, range_m, range_m),
+            rays.astype(np.float64),
+            self.sensor.mount[:3, 3],
+        )
 
     def _render_band(self, shot: WorldImage, lights: Mapping[int, Paint], band: slice) -> tuple[Singles, Singles]:
         """Return light (n, 3) and range (n,) of the pixels of a band of rows."""

@@ -12,7 +12,7 @@ import numpy as np
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.ego.ego_track import EgoTrack
-from mt_nodes.data.intensity.intensity_reading import IntensityReading
+from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Image, Odometry, Points, Wire
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.stack_topics import WORLD_TYPES
@@ -78,7 +78,7 @@ def generate_drive(
     if radar is not None:
         frames.append(Transform("base_link", "radar", pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))))
     transforms = TransformTree(frames)
-    reading = IntensityReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
+    reading = SensorReading.known(CLOUD_TOPIC, INTENSITY_CONVENTION)
     street, track = Street(seed, bundles * PERIOD_NS * 1e-9, bend_1pm), EgoTrack()
     for index in range(bundles) if only is None else sorted(only):
         time_s = index * PERIOD_NS * 1e-9

@@ -4,8 +4,10 @@
 The unit is brightness: the echo relative to that of a white diffuse surface at normal incidence, ``π f_r cos θ``. It is
 the sum of two lobes of the monostatic BRDF:
 
-* diffuse (Lambert) under a clear coat that light passes twice: ``ρ cos θ ((1 - F(θ)) / (1 - F0))²``, with
-  ``F(θ) = F0 + (1 - F0)(1 - cos θ)⁵`` (C. Schlick, Computer Graphics Forum 13(3), 1994): glancing echoes vanish;
+* diffuse, of a rough surface (M. Oren, S. K. Nayar, SIGGRAPH 1994): seen from the direction of the light, facets of
+  slopes σ give ``ρ (A cos θ + B sin²θ)``, with ``A = 1 - 0.5 σ² / (σ² + 0.33)``, ``B = 0.45 σ² / (σ² + 0.09)``;
+  under a clear coat light passes twice: times ``((1 - F(θ)) / (1 - F0))²``, with
+  ``F(θ) = F0 + (1 - F0)(1 - cos θ)⁵`` (C. Schlick, Computer Graphics Forum 13(3), 1994): glancing echoes fall;
 * specular (R. L. Cook, K. E. Torrance, ACM TOG 1(1), 1982) with a Beckmann distribution of slopes m, seen from the
   direction of the light: ``F0 exp(-tan²θ / m²) / (4 m² cos⁵θ)``: a glint, where a surface is square to the beam.
 
@@ -35,6 +37,7 @@ class Material:
 
     Attributes:
         diffuse: its diffuse reflectivity, None for that of the mesh.
+        roughness_deg: σ, of its facets. 0 is Lambert's law.
         normal_reflectance: F0, of its smooth surface at normal incidence.
         slope: m, root mean square slope of that surface; 0 for a rough one without a lobe.
         transmission: t, of one pane at normal incidence. visible_transmission: the same for light that is seen.
@@ -42,6 +45,7 @@ class Material:
     """
 
     diffuse: float | None = None
+    roughness_deg: float = 0.0
     normal_reflectance: float = 0.0
     slope: float = 0.0
     transmission: float = 0.0
@@ -50,11 +54,13 @@ class Material:
     source: str = ""
 
 
-MATTE = Material(source="rough surfaces (cloth, fur, skin, concrete, rubber) follow Lambert's law: assumed")
+MATTE = Material(roughness_deg=30.0, source="cloth, fur, skin, concrete, rubber: 30° is assumed")
 PAINT = Material(
+    roughness_deg=15.0,
     normal_reflectance=0.04,
     slope=0.1,
-    source="clear coat of refractive index 1.5: ((n - 1) / (n + 1))² = 0.04; slopes (orange peel, curvature) assumed",
+    source="clear coat of refractive index 1.5: ((n - 1) / (n + 1))² = 0.04; slopes (orange peel, curvature) "
+    "assumed; 15° (dust, flakes) as sides of recorded cars come back at glancing angles of 9°",
 )
 PANE = Material(
     diffuse=0.001,
@@ -115,6 +121,8 @@ class Faces:
         self.glass = panes(reflectivity)
         diffuse = np.array([np.nan if m.diffuse is None else m.diffuse for m in materials])
         self._diffuse = np.where(np.isnan(diffuse), reflectivity, diffuse)
+        square = np.square(np.radians([m.roughness_deg for m in materials]))
+        self._level, self._glancing = 1.0 - 0.5 * square / (square + 0.33), 0.45 * square / (square + 0.09)
         self._normal_reflectance, self._slope, self._transmission, self._retro = (
             np.array([getattr(m, name) for m in materials], dtype=np.float64)
             for name in ("normal_reflectance", "slope", "transmission", "retro_reflective")
@@ -125,7 +133,8 @@ class Faces:
         cosine = np.clip(cosine, 1e-3, 1.0)
         f0, slope = self._normal_reflectance[triangle], self._slope[triangle]
         passed = (1.0 - _fresnel(f0, cosine)) / (1.0 - f0)
-        bright = self._diffuse[triangle] * cosine * passed * passed
+        rough = self._level[triangle] * cosine + self._glancing[triangle] * (1.0 - np.square(cosine))
+        bright = self._diffuse[triangle] * rough * passed * passed
         at = np.flatnonzero(slope > 0.0)
         c2, m2 = np.square(cosine[at]), np.square(slope[at])
         bright[at] += f0[at] * np.exp((1.0 - 1.0 / c2) / m2) / (4.0 * m2 * c2 * c2 * cosine[at])

@@ -128,6 +128,11 @@ class RaycastBody:
         first = self._opaque.cast_rays(tensor(_into(pose, direction)), nthreads=1)["t_hit"].numpy()
         return np.asarray(rows[first < own - slack_m])
 
+    def ranges(self, direction: Floats, pose: Matrix) -> Floats:
+        """Return the range (n,) to the surface along unit vectors (n, 3) from a sensor, infinite without a hit."""
+        answer = self._scene.cast_rays(tensor(_into(pose, direction)), nthreads=1)
+        return np.asarray(answer["t_hit"].numpy(), dtype=np.float64)
+
     def off_surface_m(self, xyz: Floats, pose: Matrix) -> Floats:
         """Return the distance (n,) of points (n, 3) of the cloud's frame from the object's surface."""
         inside = move(np.asarray(np.linalg.inv(pose), dtype=np.float64), xyz).astype(np.float32)

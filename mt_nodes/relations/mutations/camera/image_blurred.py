@@ -19,6 +19,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.ego_speed import RATE, EgoSpeed, speed_in
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.depth import depth_of
 
@@ -83,6 +84,8 @@ _SHORTEST_PX, _TILE_CELLS = 0.5, 8
 _MOST_HALVINGS = 4
 #: Stride of the cells that are checked for visible motion.
 _PROBED_CELLS = 4
+#: Speed of the vehicle in m/s where its motion is unknown (assumed: a town's limit of 50 km/h).
+_DEFAULT_MPS = 15.0
 #: Longer paths are cut: beyond this a pixel is a smear anyway.
 _LONGEST_PX = 40.0
 
@@ -99,29 +102,40 @@ class ImageMotionBlurred(EachImage):
     """
 
     exposure_ms: float = param(20.0, low=0.1, high=200.0, unit="ms", neutral=0.1, help="time that the shutter is open")
-    ego_speed_mps: float = param(
-        15.0, low=-20.0, high=70.0, unit="m/s", aspect="fixed", help="speed of the vehicle, forward"
+    ego_speed_mps: float | None = param(
+        None,
+        low=-20.0,
+        high=70.0,
+        unit="m/s",
+        aspect="fixed",
+        help="speed of the vehicle, forward; unset: it moves and turns as recorded, 15 m/s where that is unknown",
     )
     yaw_rate_radps: float = param(
-        0.0, low=-1.5, high=1.5, unit="rad/s", neutral=0.0, help="its turning, positive to the left"
+        0.0, low=-1.5, high=1.5, unit="rad/s", neutral=0.0, help="its turning, positive to the left, on top of that"
     )
     random: ClassVar[bool] = False
 
+    @property
+    def needs_motion(self) -> bool:
+        """Whether the speed of the ego is not given."""
+        return self.ego_speed_mps is None
+
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
+        """Nothing is random; take the ego's motion.
 
         Raises:
             NotApplicable: range or pose of the camera is unknown, or no pixel moves by one.
         """
-        path = self._path_px(view, every=_PROBED_CELLS)
+        draw = {} if self.ego_speed_mps is not None else EgoSpeed.of(view.bundle, None, _DEFAULT_MPS).draw()
+        path = self._path_px(view, draw, every=_PROBED_CELLS)
         longest = float(np.quantile(np.hypot(path[..., 0], path[..., 1]), 0.9))
         if longest < _LEAST_PX:
             raise NotApplicable(f"{view.image.topic}: nine of ten pixels move by less than {longest:.2f}, 1 is needed")
-        return {}
+        return draw
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Average along the paths, halving the rest each time; tiles with short paths are done sooner."""
-        path = self._path_px(view).astype(np.float32)
+        path = self._path_px(view, draw).astype(np.float32)
         size, new = view.picture.size, view.picture.pixels
         cells = depth_of(view.bundle, view.image, view.camera())
         full, at = cells.in_picture(path, size), _places(size)
@@ -141,7 +155,7 @@ class ImageMotionBlurred(EachImage):
         """Check that detail falls and brightness stays."""
         return _proof_of_blur(old, new, 0.02)
 
-    def _path_px(self, view: View, every: int = 1) -> Floats:
+    def _path_px(self, view: View, draw: Draw, every: int = 1) -> Floats:
         """Return the displacement (h, w, 2) in pixels of each (or every n-th) cell since the shutter opened."""
         camera = view.camera()
         cells = depth_of(view.bundle, view.image, camera)
@@ -149,19 +163,19 @@ class ImageMotionBlurred(EachImage):
         far_m = np.minimum(cells.range_m[some], _FAR_M).reshape(-1, 1)
         points = camera.grid(cells.step_px)[some].reshape(-1, 3) * far_m
         shift, turn = np.eye(4), np.eye(4)
-        shift[:3, 3], turn[:3, :3] = -self._shift(view), self._turn(view).T
+        shift[:3, 3], turn[:3, :3] = -self._shift(view, draw), self._turn(view, draw).T
         before = camera.project(move(turn @ shift, points)).reshape((*cells.range_m[some].shape, 2))
         path = np.nan_to_num(before - cells.middles_px()[some])
         length = np.maximum(np.hypot(path[..., 0], path[..., 1]), 1e-9)
         return np.asarray(path * np.minimum(1.0, _LONGEST_PX / length)[..., None])
 
-    def _shift(self, view: View) -> Floats:
+    def _shift(self, view: View, draw: Draw) -> Floats:
         """Return the camera's position when the shutter opened (3,), in its current frame."""
-        return -self._axes(view)[:, 0] * self.ego_speed_mps * self.exposure_ms * 1e-3
+        return -self._axes(view)[:, 0] * speed_in(draw, self.ego_speed_mps) * self.exposure_ms * 1e-3
 
-    def _turn(self, view: View) -> Floats:
+    def _turn(self, view: View, draw: Draw) -> Floats:
         """Return the rotation (3, 3) of the camera's axes when the shutter opened relative to now."""
-        turned = -self.yaw_rate_radps * self.exposure_ms * 1e-3
+        turned = -(self.yaw_rate_radps + float(draw.get(RATE, 0.0))) * self.exposure_ms * 1e-3
         return np.asarray(Rotation.from_rotvec(self._axes(view)[:, 2] * turned).as_matrix())
 
     def _axes(self, view: View) -> Floats:

@@ -15,6 +15,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
@@ -26,7 +27,7 @@ class ImpulseNoise(EachImage):
     Guaranteed: exactly the drawn pixels change, each to black or white (except for what a lossy encoding does).
     """
 
-    share: float = param(0.002, low=0.00001, high=0.2, neutral=1e-05, help="share of the pixels that are hit")
+    share: float = param(0.002, low=0.00001, high=0.3, neutral=1e-05, help="share of the pixels that are hit")
     white_share: float = param(
         0.5, low=0.0, high=1.0, aspect="fixed", help="share of those that turn white; the others turn black"
     )
@@ -125,3 +126,33 @@ class PixelsDead(EachImage):
         rows[draw["rows"]] = 255
         left = measures.brightness(new.picture, rows) if len(draw["rows"]) else 0.0
         return f"a brightness of {left:.3f} is left in dead rows" if left > 0.15 else None
+
+
+@dataclass(frozen=True)
+class ImageBlanked(EachImage):
+    """Shows nothing but black in some pictures, as a camera whose sensor or link has failed while its driver goes on.
+
+    Each picture is black with the probability ``share``, independently, as in "missing camera" of MultiCorrupt
+    (T. Beemelmanns et al., IEEE IV 2024). A camera that sends nothing at all is ``frames_dropped``. Guaranteed: the
+    drawn pictures are black throughout (but for what a lossy encoding leaves), the others are unchanged.
+    """
+
+    share: float = param(1.0, low=0.001, high=1.0, neutral=0.001, help="probability that a picture is black")
+
+    @property
+    def random(self) -> bool:  # type: ignore[override]
+        """Which pictures, unless all are."""
+        return self.share < 1.0
+
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Toss a coin."""
+        return {} if rng.random() < self.share else {UNTOUCHED: "chance left this picture as it is"}
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Return black."""
+        return np.zeros_like(view.picture.pixels)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Measure what light is left, at its brightest."""
+        left = float(new.picture.luma().max()) / new.picture.full_scale
+        return f"a brightness of {left:.3f} is left in a black picture" if left > 0.02 else None

@@ -50,6 +50,8 @@ class BlownLeaves(Precipitation):
     changes; in pictures, exactly the pixels that show a leaf change, towards the colour of leaves.
     """
 
+    radar_reason = "a leaf's cross-section is far below the threshold of a radar (assumed)"
+
     shutter_ms: float = param(
         3.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
     )

@@ -29,17 +29,21 @@ class Patches:
     Attributes:
         key: seed of the nodes, so that a draw need not hold them.
         size_m: distance between nodes.
-        moved_m: drift of the air along x and y.
+        moved_m: drift of the air along x and y. turned_rad: how far the sensor has turned to the left in the air.
     """
 
     key: int
     contrast: float
     size_m: float
     moved_m: tuple[float, float]
+    turned_rad: float = 0.0
 
     def at(self, x_m: Floats, y_m: Floats) -> Floats:
         """Return the density (n,) at places (n,)."""
         nodes = _nodes(self.key, self.contrast)
+        if self.turned_rad:
+            c, s = np.cos(self.turned_rad), np.sin(self.turned_rad)
+            x_m, y_m = c * x_m - s * y_m, s * x_m + c * y_m
         u, v = (np.asarray(p - moved) / self.size_m for p, moved in zip((x_m, y_m), self.moved_m, strict=True))
         i, j = np.floor(u), np.floor(v)
         s, t = u - i, v - j

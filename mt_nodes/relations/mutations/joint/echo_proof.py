@@ -154,16 +154,21 @@ def proof_of_reports(air: AirOnBeams, number: Floats, amplitude: tuple[Floats, F
     return None
 
 
-def proof_of_echo_places(air: AirOnBeams, range_m: Floats, amplitude: Floats) -> str | None:
-    """Check that the air is bright enough where echoes (n,) are, and that they are spread as peaks of it are."""
+def proof_of_echo_places(air: AirOnBeams, range_m: Floats, amplitude: tuple[Floats, Floats]) -> str | None:
+    """Check that the air is bright enough where echoes (n,) are, and that they are spread as peaks of it are.
+
+    Args:
+        amplitude: lowest and highest (n,) of what is reported: whole numbers are coarse for echoes of the air.
+    """
     if not len(range_m):
         return None
     if not (range_m <= air.free_m + _FREE_M).all():
         return "an echo of the air is not before what it hides"
-    mean, nearer = air.at(range_m, amplitude)
+    (mean, nearer), (_, higher) = (air.at(range_m, np.maximum(bound, 1.0)) for bound in amplitude)
     faint = _HIGHEST_GAIN * mean + _MOST_SIGMAS * air.receiver.noise < 1.0
     if faint.any():
         return f"{int(faint.sum())} of {len(mean)} echoes looked at are at ranges where the air is too faint"
-    off = abs(float(nearer.mean()) - 0.5)
+    between = sorted((float(nearer.mean()), float(higher.mean())))
+    off = max(between[0] - 0.5, 0.5 - between[1])
     allowed = _MIDDLE + _SIGMAS / np.sqrt(12.0 * len(nearer))
     return None if off <= allowed else f"echoes of the air are {off:.2f} off the middle of where they come from"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
+from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS
 from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
@@ -158,6 +160,7 @@ class Precipitation(JointWeather):
             "empty": smallest(hit[split:] - (len(range_m) - len(beams))),
             "empty_m": echo_m[split:],
             "empty_echo": echo[split:],
+            **self.drift(bundle, cloud).source(),
         }
 
     def _beams(self, cloud: Cloud, at: At, beams: EmptyBeams, noise_key: int) -> tuple[Singles, Singles, Singles]:
@@ -183,7 +186,10 @@ class Precipitation(JointWeather):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
-        return {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        if self.ego_speed_mps is None:
+            seen.update(EgoSpeed.of(view.bundle, None, DEFAULT_MPS).draw())
+        return seen
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the veil of all particles, then near ones one by one."""
@@ -206,13 +212,14 @@ class Precipitation(JointWeather):
         return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
 
     def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
-        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, self._velocities, self.shutter_ms * 1e-3)
+        velocities = partial(self._velocities, speed_in(draw, self.ego_speed_mps))
+        drawn = streaks(view, int(draw["seen_key"]), self.spectrum, velocities, self.shutter_ms * 1e-3)
         return drawn.layer(view.picture.size)
 
-    def _velocities(self, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _velocities(self, ego_mps: float, diameter_mm: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
         falls = self.fall_mps(diameter_mm)
-        along = np.full(len(falls), self.wind_x_mps - self.ego_speed_mps)
+        along = np.full(len(falls), self.wind_x_mps - ego_mps)
         return np.column_stack([along, np.full(len(falls), self.wind_y_mps), -falls])
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
@@ -279,7 +286,7 @@ class Precipitation(JointWeather):
         """Return places (3, k) and diameters (k,) of a box's particles that a beam may meet and detect."""
         far_m, beyond = box.side_m / 2.0, (self.aperture_mm / NEAREST_M + self.divergence_mrad) * 0.5e-3
         low, high = grid.lowest - beyond, grid.highest + beyond
-        moved_m = self.drift_mps(bundle, cloud, box.fall_mps) * (cloud.stamp_ns * 1e-9)
+        moved_m = self.drift(bundle, cloud, box.fall_mps).along_m
         place, size = box.at(moved_m, min(low * far_m, 0.0), max(high * far_m, 0.0))
         away_m = np.sqrt(np.einsum("ij,ij->j", place, place))
         visible = (away_m >= NEAREST_M) & (away_m < far_m)

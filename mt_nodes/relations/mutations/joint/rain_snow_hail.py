@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.params import param
+from mt_nodes.data.effects import Effects
+from mt_nodes.data.messages import Bundle
+from mt_nodes.data.radar import Radar
+from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
+from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, rain_db_per_km, weakened
 
 #: Refractive index of water at 905 nm.
 _WATER = 1.33
@@ -31,8 +37,11 @@ class Rain(Precipitation):
 
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
-    changes.
+    changes. A radar's echoes lose the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection
+    of fluctuating targets.
     """
+
+    sensors = ("lidar", "camera", "radar")
 
     focus_m: float = param(
         2.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="nearer echoes are out of focus: not stronger (assumed)"
@@ -41,6 +50,28 @@ class Rain(Precipitation):
     range_noise: float = param(
         0.0, low=0.0, high=0.1, neutral=0.0, help="Goodin's coefficient of range noise, 0.02 in the paper"
     )
+
+    def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
+        """Draw which detections the rain hides: its attenuation there and back, ITU-R P.838-3.
+
+        Rain's own echo stays below a radar's threshold (assumed).
+        """
+        return {"rows": missed(rng, radar, self._radar_loss_db(radar.polar[0]))}
+
+    def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
+        """Weaken the detections, and drop those missed."""
+        return weakened(radar, self._radar_loss_db(radar.polar[0]), draw["rows"])
+
+    def prove_radar(self, bundle: Bundle, old: Radar, new: Radar, draw: Draw) -> str | None:
+        """Compare row by row, and count."""
+        return proof_of_weakening(old, new, self._radar_loss_db(np.linalg.norm(old.xyz, axis=1)), draw["rows"])
+
+    def describe_radars(self, bundle: Bundle, changed: dict[str, Radar], draws: dict[str, Draw]) -> Effects:
+        """Report how many detections are missed."""
+        return Effects(numbers={"detections_lost": float(sum(len(draws[topic]["rows"]) for topic in changed))})
+
+    def _radar_loss_db(self, range_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return 2e-3 * range_m * rain_db_per_km(self.rain_mm_per_h)
 
     @property
     def spectrum(self) -> Spectrum:
@@ -92,6 +123,8 @@ class Snow(Precipitation):
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
     changes.
     """
+
+    radar_reason = "dry snow weakens a wave of 77 GHz by less than 1 dB over 100 m and back (assumed)"
 
     reach_m: float = param(
         2.5, low=2.0, high=20.0, unit="m", aspect="fixed", help="flakes beyond are not kept one by one, but met by law"

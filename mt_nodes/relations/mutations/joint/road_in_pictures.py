@@ -43,6 +43,8 @@ _GRAIN_SEEN_M = 0.08
 class RoadInPictures(EverySensor):
     """Base of mutations that change how the ground in sight looks in pictures."""
 
+    radar_reason = "a flat road, dry, wet or covered, throws a radar's wave away from it (assumed)"
+
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random.
 

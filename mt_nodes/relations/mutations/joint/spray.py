@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.errors import NoEffect, NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.relations.mutations.ego_speed import SOURCE, EgoSpeed
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
@@ -24,9 +25,17 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.plume import Plume
-from mt_nodes.relations.mutations.joint.plume_beams import PlumeBeams, Singles, Ways, passed_by_steps, ways_to
-from mt_nodes.relations.mutations.joint.vehicle_backs import VehicleBack, nearest_vehicle
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, marked
+from mt_nodes.relations.mutations.joint.plume_beams import (
+    PlumeBeams,
+    Singles,
+    Ways,
+    beams_through,
+    passed_by_steps,
+    ways_to,
+)
+from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures
+from mt_nodes.relations.mutations.joint.vehicle_backs import NEARER_M, VehicleBack, nearest_vehicle
+from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
@@ -54,13 +63,15 @@ _PLACES = 8
 _SAMPLE = 16
 #: Returns that lose less than 0.1 % stay unchanged.
 _NOTICED = 0.999
-#: How much two quadratures of the plume may differ: 2 %.
-_LOSS_SLACK_DB = 0.086
+#: How much two quadratures of the plume may differ, as a share of the light before it.
+_LOSS_SLACK = 0.02
+#: Speed where nobody knows the ego's (assumed), and the least, in m/s: nothing flies behind a vehicle that stands.
+_USUAL_MPS, _LEAST_MPS = 20.0, 0.01
 
 
 @dataclass(frozen=True)
-class Spray(EachCloud):
-    """Adds a plume of spray behind the nearest vehicle ahead: false returns from it, weaker or lost ones behind it.
+class Spray(SprayInPictures):
+    """Adds a plume of spray behind the nearest vehicle ahead: false returns and a veil, weaker returns behind it.
 
     Spray behind vehicles makes returns of its own and hides others (SemanticSpray, A. Piroli et al., RA-L 2023;
     J. R. Vargas Rivero et al., Sensors 21, 2021). Tyres lift the share ``airborne_share`` of the film they roll over,
@@ -71,6 +82,10 @@ class Spray(EachCloud):
     and ``height_m`` up, and as a Gaussian aside; around this mean, patches of 0.3 m are exponentially distributed,
     rest in the air and so fall back behind the vehicle from frame to frame.
 
+    Pictures: what lies behind the plume passes exp(−∫ α), the rest is the drops' light (Koschmieder's law): drops are
+    larger than both wavelengths, so that cameras and LiDARs meet the same α, in the same patches. Both end at the same
+    depth. That thick spray has 0.85 of the horizon's light is assumed.
+
     A beam is weakened by exp(−2 ∫ α). Its echo from a patch at range R is that of a surface of reflectivity
     π (α / 18.8 sr) · 1.5 m (lidar ratio of droplets at 905 nm: E. O'Connor et al., J. Atmos. Oceanic Technol. 21, 2004;
     pulse of 10 ns), weakened likewise; of all echoes of a beam the strongest wins, if the sensor sees it. A return is
@@ -79,18 +94,29 @@ class Spray(EachCloud):
     that a return that is there at all had 3 dB to spare. One cloud does not tell whether a vehicle moves: the nearest
     thing of a vehicle's size within ``aside_m`` of the ego's straight path is taken for one that does, which with the
     default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes are 3 to 3.75 m
-    wide).
+    wide). Without ``speed_mps`` it is taken to drive as fast as the ego does, and 20 m/s where nobody knows that.
 
     Guaranteed: only beams through the plume change; false returns are on their beams, inside the plume, nearer than the
     return before and no stronger than the densest patch allows; the others weaken by the integral of α, computed by
-    another quadrature, and those that fall below the floor are lost.
+    another quadrature, and those that fall below the floor are lost; in pictures, only lines of sight through the plume
+    change, by its optical depth, added up at other places.
     """
+
+    radar_reason = (
+        "a plume of some metres weakens a wave of 77 GHz by less than 1 dB there and back, as rain of 150 mm/h would "
+        "(ITU-R P.838-3: 41 dB/km)"
+    )
 
     water_mm: float = param(
         1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film on the road"
     )
-    speed_mps: float = param(
-        20.0, low=1.0, high=60.0, unit="m/s", aspect="fixed", help="speed of the vehicle ahead over the road"
+    speed_mps: float | None = param(
+        None,
+        low=1.0,
+        high=60.0,
+        unit="m/s",
+        aspect="fixed",
+        help="speed of the vehicle ahead over the road; if unset, the ego's own, that follows it, else 20",
     )
     airborne_share: float = param(
         0.05, low=0.0001, high=1.0, aspect="fixed", help="share of the film under the tyres that flies"
@@ -122,27 +148,56 @@ class Spray(EachCloud):
         if self.ahead_m[0] >= self.ahead_m[1]:
             raise UsageError(f"ahead_m: got {self.ahead_m[0]:g} to {self.ahead_m[1]:g}, expected near before far")
 
+    @property
+    def needs_motion(self) -> bool:
+        """Whether the speed is the ego's own."""
+        return self.speed_mps is None
+
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Choose the pattern of an episode, and when it begins."""
-        return int(rng.integers(1 << 63)), bundle.stamp_ns
+        """Choose the pattern of an episode, and when and where it begins."""
+        return int(rng.integers(1 << 63)), bundle.stamp_ns, _place(bundle)
+
+    def find_plume(self, bundle: Bundle, state: Any) -> Draw:
+        """Return the vehicle, under ``vehicle`` (4,), its speed, and the pattern with the way that it has gone.
+
+        Raises:
+            NotApplicable: there is no cloud, or no vehicle ahead in it.
+        """
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud to find a vehicle ahead in")
+        cloud = bundle.known_clouds[0]
+        to_ego = self._to_ego(bundle, cloud)
+        ahead = self._ahead(ways_to(cloud, to_ego), to_ego)
+        vehicle = nearest_vehicle(ahead, self.ahead_m, self.aside_m, self.least_points)
+        ego, (key, began_ns, place) = EgoSpeed.of(bundle, self.speed_mps, _USUAL_MPS), state
+        drift_m = ego.speed_mps * (bundle.stamp_ns - began_ns) * 1e-9
+        if self.speed_mps is None and place is not None and (now := _place(bundle)) is not None:
+            drift_m = float(np.linalg.norm(now - place))
+        speed_mps = max(ego.speed_mps, _LEAST_MPS)
+        return {
+            "vehicle": np.array(astuple(vehicle)),
+            "key": key,
+            "drift_m": drift_m,
+            "speed_mps": speed_mps,
+            SOURCE: ego.source,
+        }
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Find the vehicle, under ``vehicle`` (4,), and the plume's echoes: rows (n,), ranges, intensities, 0 to 1."""
+        """Find the plume (:meth:`plume_draw`) and its echoes: rows (n,), ranges, intensities, 0 to 1.
+
+        Raises:
+            NoEffect: no beam loses a noticeable share of its power to it.
+        """
         refuse_whole_numbers(cloud)
         to_ego = self._to_ego(bundle, cloud)
         reflectivity(cloud, at_rows(cloud, returns(cloud)))
-        ways = ways_to(cloud, to_ego)
-        vehicle = nearest_vehicle(self._ahead(ways, to_ego), self.ahead_m, self.aside_m, self.least_points)
-        key, began_ns = state
-        drift_m = self.speed_mps * (bundle.stamp_ns - began_ns) * 1e-9
-        draw: Draw = {"vehicle": np.array(astuple(vehicle)), "key": key, "drift_m": drift_m}
+        draw = self.plume_draw(bundle, state)
         plume = self.plume(draw)
-        beams = PlumeBeams.of(ways, to_ego[:3, 3], plume, self.min_range_m)
-        passed = beams.passed(plume, to_ego[:3, 3])
+        beams, passed = beams_through(cloud, to_ego, plume, self.min_range_m)
         if not (passed < _NOTICED).any():
-            raise NotApplicable(
+            raise NoEffect(
                 f"none of {len(beams.rows)} beams of {cloud.topic} through the plume behind the vehicle "
-                f"{vehicle.rear_x_m:.1f} m ahead loses {1.0 - _NOTICED:.1%} of its power"
+                f"{plume.vehicle.rear_x_m:.1f} m ahead loses {1.0 - _NOTICED:.1%} of its power"
             )
         # One number for every point: with another plume the same beams draw the same ones.
         soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
@@ -159,8 +214,8 @@ class Spray(EachCloud):
     def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
         """Return the changes of the beams through the plume."""
         plume, to_ego = self.plume(draw), self._to_ego(bundle, cloud)
-        beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, self.min_range_m)
-        passed, moved = beams.passed(plume, to_ego[:3, 3]), draw["rows"].astype(np.int64)
+        beams, passed = beams_through(cloud, to_ego, plume, self.min_range_m)
+        moved = draw["rows"].astype(np.int64)
         rho = reflectivity(cloud, beams.rows)
         intensity, softer = rho * passed, np.searchsorted(beams.rows, moved)
         lost, touched = passed * self._receiver.received(rho, beams.own_m) < 1.0, passed < _NOTICED
@@ -172,7 +227,7 @@ class Spray(EachCloud):
     def plume(self, draw: Draw) -> Plume:
         """Return the plume of a draw."""
         water = self.airborne_share * _TRACKS_M * self.water_mm * 1e-3 / _SECTION_M2
-        extinction = 3.0 * water * self.speed_mps / _DIAMETER_M2_PER_S
+        extinction = 3.0 * water * float(draw["speed_mps"]) / _DIAMETER_M2_PER_S
         vehicle = VehicleBack(*draw["vehicle"].tolist())
         return Plume(vehicle, extinction, self.length_m, self.height_m, float(draw["drift_m"]), int(draw["key"]))
 
@@ -217,7 +272,7 @@ class Spray(EachCloud):
     def _ahead(self, ways: list[Ways], to_ego: Matrix) -> Floats:
         """Return the points (n, 3) in the ego's frame that may belong to a vehicle."""
         x, y, z = to_ego[:3, 3].tolist()
-        ends = np.concatenate([way[:, way[0] >= self.ahead_m[0] - x] for _, way in ways], axis=1)
+        ends = np.concatenate([way[:, way[0] >= self.ahead_m[0] - NEARER_M - x] for _, way in ways], axis=1)
         return np.asarray(ends.T + np.array([x, y, z]))
 
     def _soft(self, beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Floats, Floats]:
@@ -255,5 +310,12 @@ class Spray(EachCloud):
         lost, power = lost_mark[rows], passed * self._receiver.received(before, range_m)
         if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
             return "a return above the noise floor was lost, or one below it stayed"
-        broken = proof_of_strengths(whole, rows[~lost], (before * passed)[~lost], range_m[~lost], _LOSS_SLACK_DB, old)
+        slack_db = 10.0 * np.log10(1.0 + _LOSS_SLACK / np.maximum(passed[~lost], _LOSS_SLACK))
+        broken = proof_of_strengths(whole, rows[~lost], (before * passed)[~lost], range_m[~lost], slack_db, old)
         return broken and f"{broken}, weakened by the plume"
+
+
+def _place(bundle: Bundle) -> Floats | None:
+    """Return where the ego is in a fixed frame (3,), None where nobody knows."""
+    pose = None if bundle.motion is None else bundle.motion.pose
+    return None if pose is None else np.asarray(pose[:3, 3])

@@ -43,6 +43,8 @@ _SLACK, _ROUNDING = 0.12, 0.012
 class SunInPictures(EverySensor):
     """Adds the sun's light to pictures by the angle from it, as far as it is visible and lights the lens."""
 
+    radar_reason = "a radar at 77 GHz receives no light of the sun"
+
     #: Light of the veil 0.1 rad beside the unhidden sun, in full scale; frame the sun stands still in.
     glare_light: float
     frame_id: str

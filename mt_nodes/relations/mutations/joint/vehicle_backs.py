@@ -15,6 +15,10 @@ Floats = npt.NDArray[np.float64]
 
 _CELL_M, _GROUND_CELLS = 0.25, 13
 _ABOVE_M, _BELOW_M = 0.3, 4.0
+#: Returns of things that begin up to so much nearer count, too: whose back is there drives beside the ego.
+NEARER_M = 3.0
+#: Returns so far below the road at their distance are mirror images in cars or puddles.
+_MIRROR_M = 0.5
 #: Least and largest width and largest length of the visible part of a vehicle, and least height of its top above
 #: ground.
 _WIDTH_M, _LENGTH_M, _TOP_M = (1.2, 3.0), 15.0, 0.9
@@ -33,8 +37,8 @@ class VehicleBack:
 def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, least_points: int) -> VehicleBack:
     """Return the nearest object ahead that is 1.2 to 3 m wide, at most 15 m long and at least 0.9 m high.
 
-    Ground is the lowest return within 1.6 m; columns of 0.25 m with returns 0.3 m to 4 m above it form one object if
-    they touch, or have one free column between them.
+    Ground is the lowest return within 1.6 m, except mirror images below the road; columns of 0.25 m with returns 0.3 m
+    to 4 m above it form one object if they touch, or have one free column between them.
 
     Args:
         xyz: (N, 3) points in a frame that stands on the road. ahead_m: nearest and farthest x of its back.
@@ -45,12 +49,14 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
     """
     reach = aside_m + _WIDTH_M[1]
     x, y, z = xyz.T
-    inside = np.isfinite(z) & (x >= ahead_m[0]) & (x <= ahead_m[1] + _LENGTH_M) & (np.abs(y) <= reach)
+    first_m = ahead_m[0] - NEARER_M
+    inside = np.isfinite(z) & (x >= first_m) & (x <= ahead_m[1] + _LENGTH_M) & (np.abs(y) <= reach)
     x, y, z = x[inside], y[inside], z[inside]
-    shape = int((ahead_m[1] + _LENGTH_M - ahead_m[0]) / _CELL_M) + 1, int(2 * reach / _CELL_M) + 1
-    cell = ((x - ahead_m[0]) / _CELL_M).astype(np.int64), ((y + reach) / _CELL_M).astype(np.int64)
+    shape = int((ahead_m[1] + _LENGTH_M - first_m) / _CELL_M) + 1, int(2 * reach / _CELL_M) + 1
+    cell = ((x - first_m) / _CELL_M).astype(np.int64), ((y + reach) / _CELL_M).astype(np.int64)
     low = np.full(shape, np.inf)
     np.minimum.at(low, cell, z)
+    low[low < _levels(low) - _MIRROR_M] = np.inf
     ground = ndimage.minimum_filter(low, size=_GROUND_CELLS, mode="nearest")[cell]
     stands = (z - ground > _ABOVE_M) & (z - ground < _BELOW_M)
     x, y, z, ground, cell = x[stands], y[stands], z[stands], ground[stands], (cell[0][stands], cell[1][stands])
@@ -58,7 +64,8 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
     filled[cell] = True
     number, count = ndimage.label(ndimage.binary_closing(filled, np.ones((3, 3))), structure=np.ones((3, 3)))
     things = _things(number[cell], count, x, y, z, ground)
-    fits = (things[:, 0] >= least_points) & (things[:, 1] <= ahead_m[1]) & (things[:, 2] <= _LENGTH_M)
+    fits = (things[:, 0] >= least_points) & (things[:, 2] <= _LENGTH_M)
+    fits &= (things[:, 1] >= ahead_m[0]) & (things[:, 1] <= ahead_m[1])
     fits &= (np.abs(things[:, 3]) <= aside_m) & (things[:, 4] >= _WIDTH_M[0]) & (things[:, 4] <= _WIDTH_M[1])
     fits &= things[:, 5] >= _TOP_M
     if not fits.any():
@@ -68,6 +75,17 @@ def nearest_vehicle(xyz: Floats, ahead_m: tuple[float, float], aside_m: float, l
         )
     chosen = things[fits][np.argmin(things[fits, 1])]
     return VehicleBack(float(chosen[1]), float(chosen[3]), float(chosen[4] / 2), float(chosen[6]))
+
+
+def _levels(low: Floats) -> Floats:
+    """Return the level (r, 1) of each row of cells (r, c): the median around of what a fifth of its cells lie below."""
+    count = np.isfinite(low).sum(axis=1, keepdims=True)
+    level = np.take_along_axis(np.sort(low, axis=1), np.maximum(count - 1, 0) // 5, axis=1)[:, 0]
+    known = np.flatnonzero(np.isfinite(level))
+    if not len(known):
+        return level[:, None]
+    level = np.interp(np.arange(len(level)), known, level[known])
+    return np.asarray(ndimage.median_filter(level, size=2 * _GROUND_CELLS + 1, mode="nearest"))[:, None]
 
 
 def _things(of: npt.NDArray[np.int64], count: int, x: Floats, y: Floats, z: Floats, ground: Floats) -> Floats:

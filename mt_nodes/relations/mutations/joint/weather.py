@@ -15,8 +15,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.intensity.echo_fields import write_values
 from mt_nodes.data.messages import Bundle, Cloud, Points
-from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.joint.air_drift import AirDrift
 from mt_nodes.relations.mutations.joint.attenuation import (
     Receiver,
     Singles,
@@ -61,8 +61,8 @@ class Weather(EachCloud):
     reflectivity that would echo so; intensities of hard returns fall by q, their mean. A weaker return is measured
     worse: its range noise grows by σ² = 0.09²/2 (1/a′ − 1/a) (V. Kilic et al., LISA, 2021).
     Beams without a return are beams with nothing behind: the air echoes on them by the same law, where their direction
-    is known. The air drifts by wind, fall and the ego's own speed as a function of the stamp alone; two sensors are
-    each in a copy of it, placed around themselves.
+    is known. The air drifts by wind, fall and the ego's own motion: fixed in the world but for wind and fall; with a
+    given speed as a function of the stamp alone. Two sensors are each in a copy of it, placed around themselves.
 
     Assumptions, for want of published numbers: ``focus_m`` (see :class:`Receiver`: data sheets do not tell it), that
     dark returns are of 5 %, the error of intensities, and that the strongest echo is the one reported.
@@ -87,11 +87,21 @@ class Weather(EachCloud):
         aspect="fixed",
         help="reflectivity assumed of every return of a cloud without intensities",
     )
-    ego_speed_mps: float = param(
-        10.0, low=-20.0, high=70.0, unit="m/s", aspect="fixed", help="speed of the vehicle, forward"
+    ego_speed_mps: float | None = param(
+        None,
+        low=-20.0,
+        high=70.0,
+        unit="m/s",
+        aspect="fixed",
+        help="speed of the vehicle, forward; unset: as it moves, 10 where that is unknown",
     )
     wind_x_mps: float = param(
-        0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along the vehicle's x axis, over ground"
+        0.0,
+        low=-40.0,
+        high=40.0,
+        unit="m/s",
+        aspect="fixed",
+        help="wind along the vehicle's x axis as an episode begins, over ground",
     )
     wind_y_mps: float = param(0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along its y axis")
 
@@ -224,13 +234,14 @@ class Weather(EachCloud):
         fate = self.fate(old, draw)
         return proof_of_weather(with_sensor(self, draw["sensor"]), old, new, fate, draw)
 
-    def drift_mps(self, bundle: Bundle, cloud: Cloud, fall_mps: float = 0.0) -> npt.NDArray[np.float64]:
-        """Return the velocity (3,) of the air in the sensor's frame, z up if its mount is unknown."""
-        velocity = np.array([self.wind_x_mps - self.ego_speed_mps, self.wind_y_mps, -fall_mps])
-        try:
-            return np.asarray(bundle.transforms.lookup(cloud.frame_id, "base_link")[:3, :3] @ velocity)
-        except UnknownTransform:
-            return velocity
+    @property
+    def needs_motion(self) -> bool:
+        """Whether the speed of the ego is not given."""
+        return self.ego_speed_mps is None
+
+    def drift(self, bundle: Bundle, cloud: Cloud, fall_mps: float = 0.0) -> AirDrift:
+        """Return how the air has moved past the sensor."""
+        return AirDrift.of(bundle, cloud, self.ego_speed_mps, np.array([self.wind_x_mps, self.wind_y_mps, -fall_mps]))
 
     def _changed(self, cloud: Cloud, fate: Fate) -> Cloud:
         # The spliced cloud is a fresh copy: it may be written to. In blocks, to save memory.

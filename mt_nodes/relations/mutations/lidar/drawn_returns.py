@@ -13,6 +13,7 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
+from mt_nodes.data.firings import return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, proof_of_removal, without
@@ -74,9 +75,9 @@ class PointsDropped(RowsLost):
 
     ``round(share * n)`` of the n returns, at least one, independent of their places: as from lost packets, weak echoes
     or a filter in the driver. It is assumed that real drop-out of spinning LiDARs is some per cent, and depends on the
-    surface.
+    surface. Of a sensor in dual-return mode, firings are lost, each with all its returns, which share a packet.
 
-    Guaranteed: exactly the requested number of returns is lost; the rest remains byte for byte, in order.
+    Guaranteed: exactly the requested number of returns (or firings) is lost; the rest remains byte for byte, in order.
     """
 
     share: float = param(
@@ -84,15 +85,19 @@ class PointsDropped(RowsLost):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose the returns to lose."""
-        return {"rows": rows_of_share(rng, returns(cloud), self.share)}
+        """Choose the firings to lose."""
+        firings = return_pairs(cloud)
+        rows = rows_of_share(rng, firings.heads(returns(cloud)), self.share)
+        return {"rows": smallest(firings.whole(rows))}
 
     def prove_lost(self, bundle: Bundle, old: Cloud, draw: Draw) -> str | None:
         """Count them, and see that they were returns."""
-        rows, empty = rows_of(draw), empty_returns(old)
-        expected = max(1, round(self.share * int((~empty).sum())))
-        if len(rows) != expected:
-            return f"{len(rows)} returns lost, expected {expected}"
+        rows, empty, firings = rows_of(draw), empty_returns(old), return_pairs(old)
+        # Every firing has one nearest return: they are counted by these, and drawn by their first rows.
+        known, lost = (int(np.count_nonzero(firings.first & chosen)) for chosen in (~empty, as_mask(old, rows)))
+        expected = max(1, round(self.share * known))
+        if lost != expected or firings.broken(rows):
+            return f"{lost} returns lost, expected {expected}; {firings.broken(rows)} firings are lost in part"
         return "an empty return was lost" if empty[rows].any() else None
 
 
@@ -207,7 +212,7 @@ class PointsDuplicated(EachCloud):
     )
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
-        """Choose the returns to repeat."""
+        """Choose the returns to repeat; a copy is a return more, of that firing."""
         if cloud.organised:
             raise NotApplicable(f"organised {cloud.topic} has one place a beam, {cloud.height} x {cloud.width}")
         return {"rows": rows_of_share(rng, returns(cloud), self.share)}

@@ -215,11 +215,14 @@ class GhostReflections(EachCloud):
         return f"{int(wrong.sum())} ghosts are not at mirror images on their beams" if wrong.any() else None
 
     def _otherwise_the_same(self, old: Cloud, new: Cloud, rows: Rows, at: Rows, draw: Draw) -> str | None:
-        mirrored, field = draw["images"].astype(np.int64), old.echoes.leading
-        shown = field.convention.decibels(old.points[field.name][mirrored], ranges_m(old, mirrored))
+        mirrored = draw["images"].astype(np.int64)
         strength_db = 10.0 * np.log10(self.strength) if self.strength else -np.inf
         for field in old.echoes.fields:
-            value = np.maximum(new.points[field.name][at].astype(np.float64) - _grain(old, field.name), 0.0)
+            grain = _grain(old, field.name)
+            shown = field.convention.decibels(
+                old.points[field.name][mirrored].astype(np.float64) + grain, ranges_m(old, mirrored)
+            )
+            value = np.maximum(new.points[field.name][at].astype(np.float64) - grain, 0.0)
             if (field.convention.decibels(value, ranges_m(new, at)) > shown + strength_db + _SLACK_DB).any():
                 return f"a ghost is stronger than {self.strength:g} of what it shows, in '{field.name}'"
         for other in set(old.fields) - {*"xyz", *old.echo_names, *filter(old.single, RANGE_FIELDS)}:

@@ -12,12 +12,13 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
+from mt_nodes.data.firings import return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.drawn_returns import rows_of
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, emptied, proof_of_change
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS
-from mt_nodes.relations.mutations.lidar.rays import returns, rows_of_share
+from mt_nodes.relations.mutations.lidar.rays import returns, rows_of_share, smallest
 
 _VALUES = {"nan": float("nan"), "zero": 0.0}
 
@@ -30,8 +31,8 @@ class ReturnsEmptied(EachCloud):
     false`` for points that are not finite (PCL drops those), others write the origin (Ouster's driver does). A stack
     must ignore both. Intensity and range fields of an empty return are 0.
 
-    Guaranteed: ``round(share * n)`` of n returns, at least one, are empty in the chosen way; everything else is
-    unchanged.
+    Guaranteed: ``round(share * n)`` of n returns (of a sensor in dual-return mode: firings, with all their returns), at
+    least one, are empty in the chosen way; everything else is unchanged.
     """
 
     share: float = param(
@@ -43,7 +44,9 @@ class ReturnsEmptied(EachCloud):
         """Choose the returns to empty."""
         if self.value == "nan" and any(cloud.points.dtype[name].kind != "f" for name in "xyz"):
             raise NotApplicable(f"{cloud.topic} has whole-number coordinates, which cannot be NaN")
-        return {"rows": rows_of_share(rng, returns(cloud), self.share)}
+        firings = return_pairs(cloud)
+        rows = rows_of_share(rng, firings.heads(returns(cloud)), self.share)
+        return {"rows": smallest(firings.whole(rows))}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Empty the drawn rows."""
@@ -52,9 +55,11 @@ class ReturnsEmptied(EachCloud):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check coordinates, intensity and range of the emptied returns, and that the rest is unchanged."""
         rows = rows_of(draw)
-        expected = max(1, round(self.share * len(returns(old))))
-        if len(np.unique(rows)) != expected:
-            return f"{len(np.unique(rows))} returns emptied, expected {expected}"
+        firings, known = return_pairs(old), returns(old)
+        expected = max(1, round(self.share * int(np.count_nonzero(firings.first[known]))))
+        emptied_rows = np.unique(rows)
+        if int(np.count_nonzero(firings.first[emptied_rows])) != expected or firings.broken(emptied_rows):
+            return f"{len(emptied_rows)} returns emptied, expected those of {expected} firings"
         zeroed = [*filter(old.single, RANGE_FIELDS), *old.echo_names]
         broken = proof_of_change(old, new, rows, (*"xyz", *zeroed))
         if broken is not None:

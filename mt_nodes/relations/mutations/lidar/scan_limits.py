@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Volume
+from mt_nodes.data.firings import Firings, return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.lost_returns import (
@@ -111,7 +113,9 @@ class DensityDecreased(LostReturns):
     :func:`mt_nodes.world.scene.scan_lines.scan_lines_of`; returns of unknown ring are thinned as one ring. In a scan
     without rings every k-th return, by azimuth, of each band of elevation remains: one in k of the neighbours in angle.
 
-    Guaranteed: exactly every k-th return of each ring remains, byte for byte.
+    Of a sensor in dual-return mode, firings are thinned, each with all its returns.
+
+    Guaranteed: exactly every k-th return (or firing) of each ring remains, byte for byte.
     """
 
     keep_every: int = param(2, low=2, high=100, neutral=2, help="one return of so many is kept in each ring")
@@ -125,21 +129,34 @@ class DensityDecreased(LostReturns):
         """Number the returns of each ring, all rings at once."""
         rows, begins = in_rings(cloud)
         length = np.diff(begins, append=len(rows))
+        firings = return_pairs(cloud)
+        if firings.dual:
+            rows, length = _without_others(rows, length, firings)
+            begins = np.cumsum(length) - length
         number = (np.arange(len(rows), dtype=np.int32) - np.repeat(begins, length)).astype(np.uint32)
         lost = np.zeros(len(cloud), dtype=bool)
         lost[rows] = number % np.uint32(self.keep_every) != self.first
-        return lost
+        return lost[firings.head] if firings.dual else lost
 
     def excess(self, cloud: Cloud, draw: Draw) -> Floats:
         """−1 for every k-th return of a ring, else 1: ring by ring."""
-        lines, known = scan_lines_of(cloud), ~empty_returns(cloud)
+        lines, known, firings = scan_lines_of(cloud), ~empty_returns(cloud), return_pairs(cloud)
         excess = np.ones(len(cloud))
         for line in range(-1, int(lines.place.max()) + 1):
             rows = np.flatnonzero((lines.place == line) & known)
             if lines.source == BANDS:
                 rows = rows[np.argsort(lines.azimuth_rad[rows], kind="stable")]
-            excess[rows[self.first :: self.keep_every]] = -1.0
-        return excess
+            excess[rows[firings.head[rows] == rows][self.first :: self.keep_every]] = -1.0
+        return excess[firings.head] if firings.dual else excess
+
+
+def _without_others(
+    rows: npt.NDArray[np.int32], length: npt.NDArray[Any], firings: Firings
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any]]:
+    """Return the rows (k,) that stand for firings, line by line, and how many each line has (lines,)."""
+    heads = firings.head[rows] == rows
+    line = np.repeat(np.arange(len(length)), length)
+    return rows[heads], np.bincount(line[heads], minlength=len(length))
 
 
 @dataclass(frozen=True)

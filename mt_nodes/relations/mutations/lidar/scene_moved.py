@@ -70,7 +70,9 @@ class SceneMoved(EachCloud):
         return self.draw_scene(rng)
 
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw once for all clouds, which show one scene."""
+        """Draw once for all clouds, which show one scene; a radar's would contradict them."""
+        if bundle.radars:
+            raise NotApplicable(f"{bundle.radars[0].topic} would go on to show the scene where it was")
         self._one_matrix(bundle, motion := state if self.drawn_once else self.draw_scene(rng))
         return {f"{cloud.topic}|{name}": value for cloud in bundle.clouds for name, value in motion.items()}
 

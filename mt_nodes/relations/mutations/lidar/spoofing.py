@@ -84,7 +84,7 @@ class PointsSpoofed(EachCloud):
             return {"rows": np.empty(0, np.uint8)}
         refuse_whole_numbers(cloud)
         returns(cloud)
-        bearing, far = (float(rng.uniform(*sorted(limits))) for limits in (self.bearing_deg, self.range_m))
+        bearing, far = (float(rng.uniform(min(limits), max(limits))) for limits in (self.bearing_deg, self.range_m))
         rows = self._beams(cloud, self._to_ego(bundle, cloud), np.radians(bearing), far)
         if len(rows) < self.points:
             raise NotApplicable(

@@ -59,18 +59,23 @@ def proof_of_strengths(
 ) -> str | None:
     """Prove that some points (n,) of a cloud have these reflectivities (n,) in every field, at their ranges (n,).
 
-    With ``old``, the same points before, other fields than the leading one changed by as many decibels as that one.
+    With ``old``, the same points before: where they became darker, other fields than the leading one changed by as many
+    decibels as that one.
     """
     expected = power_db(reflectivity)
     for field in cloud.echoes.fields:
         wanted = expected
         if old is not None and field is not cloud.echoes.leading:
-            first = cloud.echoes.leading
-            before, own = (f.convention.decibels(old.points[f.name][at], range_m) for f in (first, field))
-            wanted = np.where(
-                np.isfinite(before), own + (expected - np.where(np.isfinite(before), before, 0.0)), expected
-            )
+            wanted = _as_much_darker(old, field, at, expected, range_m)
         off = off_strength(field, cloud.points, at, wanted, range_m, slack_db)
         if off.any():
             return f"{int(off.sum())} values of '{field.name}' are not those of the promised reflectivity"
     return None
+
+
+def _as_much_darker(old: Cloud, field: EchoField, at: At, expected_db: Floats, range_m: Floats) -> Floats:
+    """Return what a field (n,) says, in dB, if it changed as much as the leading one became darker."""
+    leading = old.echoes.leading
+    before, own = (f.convention.decibels(old.points[f.name][at], range_m) for f in (leading, field))
+    fall = np.subtract(expected_db, before, out=np.zeros(len(own)), where=np.isfinite(before))
+    return np.where(expected_db <= before + _SLACK_DB, own + fall, expected_db)

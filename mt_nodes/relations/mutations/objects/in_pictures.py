@@ -24,6 +24,7 @@ from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.materials import PANE
 from mt_nodes.world.scene.object_rendering import Figure, Rendering, Singles, Window, directions, render
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +39,8 @@ _UNDER, _PENUMBRA_M = 0.75, 0.14
 #: An occluder is nearer than the object by this, and this much above the ground under the object (more with the
 #: distance between them, because ground is no plane).
 _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
+#: Share of visible light that comes through two panes of a recorded car, into it and out of it.
+TWO_PANES = PANE.visible_transmission**2
 #: Fewer pixels than this do not count as visible.
 LEAST_PIXELS = 12.0
 
@@ -185,19 +188,27 @@ def _clear(
     """Return the unoccluded share of each pixel (r, c) that looks at something ``range_m`` away.
 
     The pixels are every ``step_px``-th one of a window. Ground does not occlude: points close to the plane under the
-    object, more so with distance from it, do not count. Edges between depth cells are soft.
+    object, more so with distance from it, do not count. A cell that an edge divides is half hidden, panes of recorded
+    cars let a share of the light through, and edges between cells are soft.
     """
     depth = depth_of(view.bundle, view.image, camera)
     rows, columns = (np.arange(s.start, s.stop, step_px) // depth.step_px for s in window)
-    measured_m = depth.range_m[rows[:, None], columns]
-    before = measured_m < range_m - np.float32(_BEFORE_M)
-    if not before.any():
-        return np.ones(before.shape, np.float32)
+    nearest_m = depth.pane_m[rows[:, None], columns]
+    if not (nearest_m < range_m - np.float32(_BEFORE_M)).any():
+        return np.ones(nearest_m.shape, np.float32)
     up = pose[:3, 2].astype(np.float32)
-    height = np.minimum(measured_m, np.float32(1e6)) * (direction @ up) - np.float32(pose[:3, 3] @ pose[:3, 2])
-    hidden = before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - measured_m))
-    soft = cv2.blur((~hidden).astype(np.float32), (-(-depth.step_px // step_px),) * 2, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(np.clip(2.0 * soft - 0.5, 0.0, 1.0), np.float32)
+    rise, foot_m = direction @ up, np.float32(pose[:3, 3] @ pose[:3, 2])
+
+    def hidden(measured_m: Singles) -> Singles:
+        before = measured_m < range_m - np.float32(_BEFORE_M)
+        height = np.minimum(measured_m, np.float32(1e6)) * rise - foot_m
+        return (before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - measured_m))).astype(np.float32)
+
+    panes, through, far = (hidden(a[rows[:, None], columns]) for a in (depth.pane_m, depth.through_m, depth.far_m))
+    solid = np.float32(0.5) * (through + far)
+    clear = np.float32(1.0) - np.maximum(solid, np.float32(1.0 - TWO_PANES) * panes)
+    soft = cv2.blur(clear, (-(-depth.step_px // step_px),) * 2, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(np.clip(soft, 0.0, 1.0), np.float32)
 
 
 def _ground_range(pose: Matrix, direction: Singles) -> Singles:

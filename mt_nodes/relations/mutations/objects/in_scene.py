@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from mt_nodes.data.effects import Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, reflectivities
+from mt_nodes.relations.mutations.joint.attenuation import THRESHOLD_TO_NOISE, Receiver, reflectivities
 from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
+from mt_nodes.relations.mutations.objects.firing_hits import one_echo_a_firing
+from mt_nodes.world.scene.enclosed_rays import enclosing_m
 from mt_nodes.world.scene.returns import within_box
 from mt_nodes.world.scene.shadow import shadow
 from mt_nodes.world.scene.sight import Hits, RaycastBody
@@ -28,14 +30,15 @@ Floats = npt.NDArray[np.float64]
 SURROUNDINGS_M = 3.0
 #: Range noise is cut at so many standard deviations, so that the proof has a bound.
 CUT = 3.0
-_SURFACE_M = 1e-3
+SURFACE_M = 1e-3
+#: Nearer echoes are no stronger: the spot is out of focus, and the laser's power is turned down (the HDL-64E has eight
+#: levels of it, by its manual). Fitted, with the transmission of glass, to interiors of recorded cars.
+FOCUS_M = 15.0
 #: Standard deviation of the logarithm of what comes back through glass: tint, dirt and trim differ from place to place.
 #: Fitted, with the transmission of glass, to the windows of recorded cars.
 GLASS_SPREAD = 1.0
 #: Reflectivity of returns of a cloud without intensities (assumed: asphalt, foliage).
 _UNKNOWN = 0.2
-#: TNR: fewer than one false alarm in a thousand range cells (4.5 sigma of normal noise: 3e-6 each).
-THRESHOLD_TO_NOISE = 4.5
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,9 @@ class Sensor:
 
     ``sensitivity`` is the brightness (:mod:`mt_nodes.world.scene.materials`) at the detection threshold at
     ``max_range_m``; at range R it is ``sensitivity * (R / max_range_m)**2``, because the power of an echo falls with
-    the square of the range. An echo of s thresholds is detected with probability ``Φ(TNR (s - 1))``: the receiver's
-    noise is normal and 1 / TNR of the threshold (R. D. Richmond, S. C. Cain, "Direct-Detection LADAR Systems", SPIE,
-    2010). 0.58 at 120 m is 0.1 at 50 m, the range of pavement in the data sheet of Velodyne's HDL-64E.
+    the square of the range. An echo of s thresholds is detected as :class:`Receiver` says: with probability
+    ``Φ(TNR (s - 1))``, since its noise is normal and 1 / TNR of the threshold. 0.2 at 120 m fits the recorded HDL-64E: its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the
+    data sheet promises 0.1 at 50 m. Nearer than :data:`FOCUS_M` echoes get no stronger.
     """
 
     sigma_m: float
@@ -55,7 +58,7 @@ class Sensor:
 
     def signal(self, brightness: Floats, range_m: Floats) -> Floats:
         """Return the echoes (n,) in multiples of the threshold."""
-        return Receiver(self.max_range_m, 0.0, self.sensitivity).signal(brightness, range_m)
+        return Receiver(self.max_range_m, FOCUS_M, self.sensitivity).signal(brightness, range_m)
 
     def probability_through_glass(self, signal: Floats, range_m: Floats) -> Floats:
         """Return the same for echoes through glass, whose strength is lognormal around ``signal`` (n,)."""
@@ -114,8 +117,13 @@ class ObjectVisibility:
 
 
 def look_at(cloud: Cloud, body: RaycastBody, pose: Matrix) -> ObjectVisibility:
-    """Cast all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud."""
-    return ObjectVisibility(body.cast(cloud, pose), *body.cast_silent(cloud, pose))
+    """Cast all rays of a cloud to an object; ``pose`` (4, 4) is object to cloud.
+
+    A ray without a return that ends within a nearer object of the cloud, at its glass or dark paint, stays so.
+    """
+    silent, direction = body.cast_silent(cloud, pose)
+    own_m = np.minimum(silent.own_m, enclosing_m(cloud, direction))
+    return ObjectVisibility(body.cast(cloud, pose), replace(silent, own_m=own_m), direction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +183,7 @@ def draw_hits(rng: np.random.Generator, cloud: Cloud, look: ObjectVisibility, se
         rows = hits.rows[dimmed]
         draw["dimmed"] = smallest(rows)
         draw["dimmed_intensity"] = intensity_from(cloud, rows, hits.own_m[dimmed], hits.transmission[dimmed] ** 4)
-    return draw
+    return one_echo_a_firing(cloud, draw)
 
 
 def _beyond_glass(cloud: Cloud, hits: Hits, sensor: Sensor) -> _Echoes:
@@ -208,9 +216,9 @@ def proof_of_hits(old: Cloud, new: Cloud, draw: Draw, body: RaycastBody, pose: M
     if broken is not None:
         return broken
     off = body.off_surface_m(drawn, pose)
-    if not (off <= CUT * sensor.sigma_m + _SURFACE_M).all():
+    if not (off <= CUT * sensor.sigma_m + SURFACE_M).all():
         return f"a return of the object is {off.max():.3f} m off its surface"
-    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + _SURFACE_M)
+    behind = body.hides(new, pose, 2 * CUT * sensor.sigma_m + SURFACE_M)
     return f"{len(behind)} returns are left behind the object" if len(behind) else None
 
 

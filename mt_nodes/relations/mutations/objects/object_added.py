@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,51 +17,62 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
+from mt_nodes.relations.mutations.objects.free_place import FreePlace
+from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
-    SURROUNDINGS_M,
     ObjectVisibility,
     Sensor,
     draw_hits,
     ego_from,
-    look_at,
     proof_of_hits,
     shadow_of,
-    surroundings,
     volume_of,
 )
+from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
+from mt_nodes.relations.mutations.objects.world_place import (
+    ACROSS,
+    ALONG,
+    FAR_M,
+    STANDS,
+    Floats,
+    WorldPlace,
+    by_use,
+    heading,
+    velocity_of,
+)
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, Wish, solve, stand, upright
+from mt_nodes.world.scene.placement_solver import (
+    NoRoom,
+    Place,
+    Wish,
+    upright,
+)
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-_TRIES = 64
+#: Free places that are compared by how long they stay so, as far as that can be known.
+_CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
 @dataclass(frozen=True)
-class CandidatePoses:
-    """Candidate poses (4, 4) of an object in a frame at an instant, in order of preference."""
-
-    poses: tuple[Matrix, ...]
-    stamp_ns: int
-
-
-@dataclass(frozen=True)
-class ObjectAdded(CloudAndPictureChange):
+class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     """Adds an object on free ground, as the sensor's own rays would detect it.
 
     The object's mesh is cast along the rays of the cloud's returns. A return behind the object on its ray becomes the
-    hit, with range noise and an intensity of reflectivity times cosine of incidence (Lambert) in the cloud's scale,
-    or is lost where that echo is too weak for its range (power falls with the square of the range). A return before
-    the object stays, so nothing floats in front of an occluder; rays that miss stay byte for byte.
+    hit, with range noise and the intensity of its material at that incidence (:mod:`mt_nodes.world.scene.materials`)
+    in the cloud's scale, or is lost where that echo is too weak for its range and the receiver's noise. Glass lets
+    light pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats
+    in front of an occluder; rays that miss stay byte for byte.
 
-    The places are chosen once an episode: on ground found in the cloud and tilted with it, with free space around,
-    mostly in sight. The object stands still in ``frame_id`` at the first of them that is free; when none is, there is
-    no follow-up.
-    Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
+    Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
+    in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
+    odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
+    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
+    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
     change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
@@ -69,7 +80,8 @@ class ObjectAdded(CloudAndPictureChange):
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
-    and no cast shadow. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
+    and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
+    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
     find the ground; without any there is no follow-up, since nobody can tell what is free.
     """
 
@@ -94,16 +106,20 @@ class ObjectAdded(CloudAndPictureChange):
     yaw_rad: float | None = param(
         None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
     )
-    frame_id: str = param("base_link", help="frame it stands still in: a fixed one, or the ego's to go along with it")
+    frame_id: str = param(
+        "", help="frame it stands still in; empty: the world, by the ego's motion; the ego's own: goes along with it"
+    )
+    moves: str = param(STANDS, choices=(STANDS, ALONG, ACROSS), help="not at all, along the ego's way, or across it")
+    speed_mps: float = param(
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="of what moves; along: below 0 towards the ego"
+    )
     closing_mps: float = param(
-        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x of frame_id"
+        0.0, low=-60.0, high=60.0, unit="m/s", aspect="fixed", help="how fast it comes nearer along x, as at first"
     )
     clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
-    places: int = param(
-        32, low=1, high=64, aspect="fixed", help="how many to keep in reserve for when the first is taken; 1: none"
-    )
+    places: int = param(64, low=1, high=64, aspect="fixed", help="how many to try when the episode begins")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     range_sigma_m: float = param(
         0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
@@ -111,7 +127,7 @@ class ObjectAdded(CloudAndPictureChange):
     max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     lamps: str = param(OFF, choices=(OFF, *_LAMPS), help="what of its lamps shines, in pictures")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
@@ -122,6 +138,9 @@ class ObjectAdded(CloudAndPictureChange):
             low, high = getattr(self, name)
             if low > high:
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
+        if (self.moves == STANDS) != (self.speed_mps == 0.0):
+            got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
+            raise UsageError(f"{got}, expected 'along' or 'across' with a speed, or 'stands' with none")
         if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
             known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
             raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
@@ -152,8 +171,13 @@ class ObjectAdded(CloudAndPictureChange):
     def _sensor(self) -> Sensor:
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
+    @property
+    def needs_motion(self) -> bool:
+        """Whether it is fixed in the world."""
+        return not self.frame_id
+
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
-        """Choose the candidate places of an episode; the first is free in its first cloud.
+        """Choose the place of an episode; it is free in its first cloud.
 
         Raises:
             NotApplicable: there is no free ground as requested.
@@ -161,18 +185,53 @@ class ObjectAdded(CloudAndPictureChange):
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
         wish = Wish(self.where, self.range_m, self.bearing_rad, self.yaw_rad)
-        drawn = [wish.place(rng) for _ in range(_TRIES)]
-        first, _ = solve(drawn, partial(self._stand, bundle), self._what)
-        ego_to_frame = np.linalg.inv(self._from_frame(bundle))
-        chosen = (drawn[first:] + drawn[:first])[: self.places]
-        return CandidatePoses(tuple(ego_to_frame @ upright(place) for place in chosen), bundle.stamp_ns)
+        drawn = [wish.place(rng) for _ in range(self.places)]
+        if self.yaw_rad is None:
+            drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
+        velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
+        order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
+        free = self._free(bundle).among([drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES)
+        ways = [self._way(bundle, drawn[i], velocities[i]) for i in (list(order)[number] for number in free)]
+        if self.frame_id or bundle.track is None:
+            return ways[0]
+        coming = bundle.track.coming(bundle)
+        return max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
+
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
+        return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+
+    def _stands(self, bundle: Bundle, way: WorldPlace) -> bool:
+        """Whether it can stand where it is in a bundle to come."""
+        with suppress(NotApplicable):
+            self._placement(bundle, way)
+            return True
+        return False
+
+    def ended(self, state: Any, bundle: Bundle) -> bool:
+        """Whether the ego has left the object behind: another one then stands up the road."""
+        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+
+    @property
+    def _reach_m(self) -> float:
+        return max(self.range_m[1], FAR_M)
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
-        if cloud is not bundle.clouds[0]:
-            look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
-        return {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+        velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
+        moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
+        if cloud is not bundle.clouds[0] or moves:
+            look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
+        draw: Draw = {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+        if moves:
+            draw["velocity_mps"] = velocity
+        if self.needs_motion:
+            draw["ego_motion"] = "unknown" if bundle.motion is None else bundle.motion.source
+        return draw
+
+    def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
+        """Return its pose, and its velocity (3,) over ground."""
+        return pose, state.velocity_in(bundle, self.ego_frame_id)
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle."""
@@ -184,8 +243,16 @@ class ObjectAdded(CloudAndPictureChange):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
-        pose = self._to_cloud(bundle, old) @ draw["pose"]
+        to_cloud = self._to_cloud(bundle, old)
+        pose = to_cloud @ draw["pose"]
+        if "velocity_mps" in draw:
+            velocity = to_cloud[:3, :3] @ draw["velocity_mps"]
+            return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
         return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
+
+    def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
+        """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
+        return state.velocity_in(bundle, self.ego_frame_id), self.frame_id != self.ego_frame_id
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
@@ -203,44 +270,24 @@ class ObjectAdded(CloudAndPictureChange):
         )
 
     @property
-    def _footprint(self) -> Footprint:
-        body = self.body
-        (x, y, _), (length, width, _) = body.center_m.tolist(), body.size_m
-        return Footprint((x, y), (length / 2, width / 2), float(body.high_m[2]))
-
-    @property
     def _what(self) -> str:
         where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
         low, high = self.range_m
         return f"'{self.kind}' {where} at {low:g} to {high:g} m"
 
-    def _places(self, bundle: Bundle, standing: CandidatePoses) -> list[Place]:
-        """Return the current places of the episode's candidates, in the ego's frame."""
-        closed_m = self.closing_mps * (bundle.stamp_ns - standing.stamp_ns) * 1e-9
-        nearer = np.eye(4)
-        nearer[0, 3] = -closed_m
-        poses = [self._from_frame(bundle) @ nearer @ pose for pose in standing.poses]
-        return [(float(p[0, 3]), float(p[1, 3]), float(np.arctan2(p[1, 0], p[0, 0]))) for p in poses]
+    def _placement(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose and visibility at the place of the episode."""
+        place = standing.place(bundle, self.ego_frame_id)
+        try:
+            return self._free(bundle).stand(place, known=not self.frame_id)
+        except NoRoom as reason:
+            away_m = float(np.hypot(place[0], place[1]))
+            raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
 
-    def _placement(self, bundle: Bundle, standing: CandidatePoses) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose and visibility at the first free place of the episode."""
-        return solve(self._places(bundle, standing), partial(self._stand, bundle), self._what)[1]
-
-    def _stand(self, bundle: Bundle, place: Place) -> tuple[Matrix, ObjectVisibility]:
-        """Return pose (4, 4) in the ego's frame on the ground of the first cloud, and visibility; raises NoRoom."""
-        cloud, footprint = bundle.known_clouds[0], self._footprint
-        reach = footprint.radius_m + self.clearance_m + SURROUNDINGS_M
-        _, points = surroundings(cloud, self._to_ego(bundle, cloud), place[:2], reach)
-        pose = stand(points, footprint, place, self.clearance_m)
-        look = look_at(cloud, self.body, self._to_cloud(bundle, cloud) @ pose)
-        if look.expected(self._sensor) < self.least_points:
-            raise NoRoom(f"with fewer than {self.least_points} returns from it")
-        if look.share < self.least_visible:
-            raise NoRoom("hidden")
-        return pose, look
-
-    def _from_frame(self, bundle: Bundle) -> Matrix:
-        return ego_from(bundle, self.frame_id, self.ego_frame_id, "object_added")
+    def _free(self, bundle: Bundle) -> FreePlace:
+        cloud = bundle.known_clouds[0]
+        demands = self.clearance_m, self.least_visible, self.least_points
+        return FreePlace(self.body, self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)

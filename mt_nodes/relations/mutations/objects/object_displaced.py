@@ -71,7 +71,7 @@ class ObjectDisplaced(EachCloud):
         if not len(rows):
             raise NotApplicable(f"no return of the object can move by {max(self.behind_m):g} m within the range")
         chosen = np.sort(rng.choice(rows, min(self.points, len(rows)), replace=False, shuffle=False))
-        behind = rng.uniform(*sorted(self.behind_m), len(chosen)).astype(np.float32)
+        behind = rng.uniform(min(self.behind_m), max(self.behind_m), len(chosen)).astype(np.float32)
         return {"outline_m": outline, "rows": smallest(chosen), "behind_m": behind}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:

@@ -35,7 +35,7 @@ from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureExchange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
-from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane, solve
+from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 
@@ -64,7 +64,7 @@ class ObjectRemoved(PictureExchange):
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
     are filled in.
 
-    In pictures its silhouette (its returns, grown to the picture's edges) and its shadow are filled: from up to a
+    In pictures its silhouette (its returns, dilate_mask to the picture's edges) and its shadow are filled: from up to a
     second of earlier pictures, moved by the ego's motion and depth, else with ground and background beside it, shifted
     as they recede. The same fill in a hole of the same shape beside it, whose pixels are known, must be at most 0.1 of
     full light off; else that object is skipped. A picture that does not show the object stays, byte for byte.
@@ -106,12 +106,19 @@ class ObjectRemoved(PictureExchange):
 
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose the nearest object; with pictures, the first of the nearest that they can do without."""
-        things = (self._exchange(bundle, *thing) for thing in self.things(bundle))
+        things = (self.exchange_of(bundle, *thing) for thing in self.things(bundle))
         if not self.changes_pictures(bundle):
             return next(things)
-        return solve(islice(things, _THINGS), partial(self.refuse_unclean, bundle), "the removed object")[1]
+        reasons: list[str] = []
+        for exchange in islice(things, _THINGS):
+            try:
+                return self.refuse_unclean(bundle, exchange)
+            except NoRoom as reason:
+                reasons.append(str(reason))
+        raise NotApplicable(f"none of the nearest {len(reasons)} objects can be removed: {', '.join(reasons)}")
 
-    def _exchange(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
+    def exchange_of(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
+        """Return an object of :meth:`things` to take out."""
         cloud = bundle.known_clouds[0]
         rows = standing_within(cloud, self.to_ego(bundle, cloud), outline, plane)
         return ObjectExchange({"outline_m": outline, "plane": plane}, rows)
@@ -212,21 +219,7 @@ class ObjectRemoved(PictureExchange):
         Raises:
             NotApplicable: there is none, or no ground around one.
         """
-        cloud = bundle.known_clouds[0]
-        to_ego = self.to_ego(bundle, cloud)
-        (near_m, far_m), aside_m = self.ahead_m, self.aside_m
-        low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
-        _, xyz = within_box(cloud, *box_around(to_ego, low, high))
-        for outline in nearest_objects(move(to_ego, xyz), self.search):
-            x, y = outline.mean(axis=0).tolist()
-            reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
-            _, around = surroundings(cloud, to_ego, (x, y), reach)
-            near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
-            try:
-                plane = ground_plane(near, (x, y))
-            except NoRoom as reason:
-                raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
-            yield outline, np.array([*plane, x, y])
+        return things_ahead(bundle, self.to_ego(bundle, bundle.known_clouds[0]), self.search)
 
     def _behind(self, cloud: Cloud, rows: Rows, to_ego: Matrix, plane: Floats) -> tuple[Floats, Rows]:
         """Return the ranges of rays (n,) without the object, NaN for none, and where intensities come from (n,)."""
@@ -240,6 +233,30 @@ class ObjectRemoved(PictureExchange):
         reaches = (ground > own) & (ground <= np.minimum(np.maximum(far, own + _PLANE_M), self.max_range_m))
         onward = np.where(surface, a + share * (b - a), np.where(reaches, ground, np.nan))
         return np.where(onward <= self.max_range_m, onward, np.nan), np.where(a > own, left, right)
+
+
+def things_ahead(bundle: Bundle, to_ego: Matrix, search: Search) -> Iterator[tuple[Floats, Floats]]:
+    """Yield outlines and ground of objects in the first cloud, as :meth:`ObjectRemoved.things` says."""
+    cloud, (near_m, far_m), aside_m = bundle.known_clouds[0], search.ahead_m, search.aside_m
+    low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
+    _, xyz = within_box(cloud, *box_around(to_ego, low, high))
+    return ((outline, ground_around(cloud, to_ego, outline)) for outline in nearest_objects(move(to_ego, xyz), search))
+
+
+def ground_around(cloud: Cloud, to_ego: Matrix, outline: Floats) -> Floats:
+    """Return the ground (5,) around an outline (k, 2): height, slopes along x and y, place x, y of that height.
+
+    Raises:
+        NotApplicable: there is none.
+    """
+    x, y = outline.mean(axis=0).tolist()
+    reach = float(np.hypot(*np.ptp(outline, axis=0))) + _GROUND_M
+    _, around = surroundings(cloud, to_ego, (x, y), reach)
+    near = around[(around[:, 0] - x) ** 2 + (around[:, 1] - y) ** 2 <= reach**2]
+    try:
+        return np.array([*ground_plane(near, (x, y)), x, y])
+    except NoRoom as reason:
+        raise NotApplicable(f"the object at ({x:.1f}, {y:.1f}) m stands {reason}") from reason
 
 
 def standing_within(cloud: Cloud, to_ego: Matrix, outline: Floats, plane: Floats) -> Rows:

@@ -74,19 +74,23 @@ class CloudAndPictureChange(EverySensor):
             NotApplicable: there is no room.
         """
 
+    def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
+        """Return what ``draw_radar`` is given of the object: its pose in the bundle."""
+        return pose
+
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
-        """Draw for every cloud, then find which images show the object."""
+        """Draw for every cloud, then find which images and radars show the object."""
         if bundle.images:
             refuse_out_of_sync(bundle)
-        clouds = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or not bundle.images else {}
+        alone = not bundle.images and not bundle.radars
+        clouds = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or alone else {}
         pose = clouds[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
         clouds = _with_reasons(bundle, clouds)
-        if not bundle.images:
-            return clouds
-        images = self.draw_images(rng, bundle, pose)
-        if not bundle.clouds and not any(name.endswith("|pose") for name in images):
-            raise NotApplicable("no camera sees the place where the object stands")
-        return {**clouds, **images}
+        others = self.draw_images(rng, bundle, pose) if bundle.images else {}
+        others |= self.draw_radars(rng, bundle, (pose, state))
+        if not bundle.clouds and not any(name.endswith("|pose") for name in others):
+            raise NotApplicable("no sensor sees the place where the object stands")
+        return {**clouds, **others}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the object's pose, if this image shows it; ``state`` is the pose.

@@ -70,7 +70,7 @@ class ObjectReplaced(ObjectExchanged):
     least_returns: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     sensitivity: float = param(
-        0.58, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
+        0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:

@@ -18,7 +18,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
@@ -35,10 +35,11 @@ from mt_nodes.relations.mutations.objects.removal_in_pictures import (
     standing_object,
     with_changed_pixels,
 )
+from mt_nodes.relations.mutations.untouched import UNTOUCHED, refuse_without_effect
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.fill_quality import MOST_LIGHT
 from mt_nodes.world.camera.measures import Mask
-from mt_nodes.world.camera.silhouette import occluded
+from mt_nodes.world.camera.silhouette import occluder_mask
 from mt_nodes.world.camera.standing_object import StandingObject
 from mt_nodes.world.scene.placement_solver import NoRoom
 
@@ -47,6 +48,9 @@ Floats = npt.NDArray[np.float64]
 
 #: Of the returns in sight, so many must lie on changed pixels; fewer pixels than this prove nothing.
 _LEAST_COVERED, _TOO_FEW = 0.9, 20
+#: An object is whole if up to so many returns, or this share of its own, stand within so many metres of its outline.
+_MOST_MORE, _SHARE_MORE, _ASIDE_M = 5, 0.05, 0.5
+_OUT_OF_SIGHT = "the picture does not show the object"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +74,7 @@ class ObjectExchange:
 
 @dataclass(frozen=True, eq=False)
 class PictureChange:
-    """A changed picture: its pixels, the removal (None if it does not show the old object), and the new object's box."""
+    """A changed picture: its pixels, the removal (None if it showed no old object), and the new object's box."""
 
     pixels: Pixels
     removal: PictureRemoval | None
@@ -102,15 +106,21 @@ class PictureExchange(EverySensor):
         return self.pictures == "change" and bool(bundle.images)
 
     def draw_exchange(self, rng: np.random.Generator, bundle: Bundle, choice: Callable[[], ObjectExchange]) -> Draw:
-        """Draw for every cloud, then for every picture."""
+        """Draw for every cloud, then for every picture; a radar would contradict changed pictures.
+
+        Raises:
+            NotApplicable: there is a radar, or no honest follow-up of the others.
+        """
+        if self.pictures == "change":
+            self.draw_radars(rng, bundle, choice)
         if not self.changes_pictures(bundle):
             return EachCloud.draw(self, rng, bundle, choice)
         refuse_out_of_sync(bundle)
         draws = EachCloud.draw(self, rng, bundle, choice) if bundle.clouds else {}
-        images = self.draw_images(rng, bundle, choice)
-        if not bundle.clouds and all(f"{image.topic}|{UNTOUCHED}" in images for image in bundle.images):
-            raise NotApplicable("no camera sees the object")
-        return {**draws, **images}
+        draws |= self.draw_images(rng, bundle, choice)
+        topics = [cloud.topic for cloud in bundle.clouds] + [image.topic for image in bundle.images]
+        refuse_without_effect(draws, topics)
+        return draws
 
     def refuse_unclean(self, bundle: Bundle, exchange: ObjectExchange) -> ObjectExchange:
         """Return an exchange of which every picture can be changed cleanly.
@@ -119,12 +129,28 @@ class PictureExchange(EverySensor):
             NoRoom: one cannot, with the reason.
         """
         if self.changes_pictures(bundle):
+            self._refuse_part(bundle, exchange)
             try:
                 for image in bundle.images:
                     self.picture_change(View.of(bundle, image), exchange)
             except NotApplicable as reason:
                 raise NoRoom(f"({reason})") from reason
         return exchange
+
+    def _refuse_part(self, bundle: Bundle, exchange: ObjectExchange) -> None:
+        """Refuse a part of an object: a picture would show the other one.
+
+        Raises:
+            NoRoom: there are more returns of it beside its outline, as at the edge of the area that is searched.
+        """
+        body = exchange.body
+        middle = body.outline_m.mean(axis=0)
+        away = body.outline_m - middle
+        wide = middle + away * (1.0 + _ASIDE_M / np.linalg.norm(away, axis=1, keepdims=True))
+        around = self.standing_rows(bundle, StandingBody(wide, body.plane))[0]
+        more = len(around) - len(exchange.rows)
+        if more > max(_MOST_MORE, _SHARE_MORE * len(exchange.rows)):
+            raise NoRoom("a part of something larger")
 
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a changed picture; None if it shows neither the old object nor the new one.
@@ -145,7 +171,7 @@ class PictureExchange(EverySensor):
         exchange: ObjectExchange = state()
         change = self.picture_change(view, exchange)
         if change is None:
-            return {**exchange.draw, UNTOUCHED: True}
+            return {**exchange.draw, UNTOUCHED: f"{view.image.topic}: {_OUT_OF_SIGHT}"}
         draw = {**exchange.draw, **changed_pixels(view.picture, change.pixels, change.removal)}
         return (
             draw
@@ -236,7 +262,7 @@ class PictureExchange(EverySensor):
         depth = depth_of(view.bundle, view.image, thing.camera)
         hidden = np.zeros(view.picture.size, bool)
         hidden[rows, columns] = (
-            cv2.dilate(occluded(thing, depth, (rows, columns)).astype(np.uint8), np.ones((5, 5))) != 0
+            cv2.dilate(occluder_mask(thing, depth, (rows, columns)).astype(np.uint8), np.ones((5, 5))) != 0
         )
         sight = inside & ~hidden[y, x]
         if sight.sum() < _TOO_FEW:

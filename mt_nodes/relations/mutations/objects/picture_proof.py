@@ -119,7 +119,9 @@ def _before(
     near = cv2.dilate(depth.measured.astype(np.uint8), np.ones((2 * _CELLS + 1,) * 2, np.uint8)) != 0
     x, y = pixels
     rows, columns = y.astype(int) // depth.step_px, x.astype(int) // depth.step_px
-    measured, known = (a[rows[:, None], columns].ravel() for a in (depth.range_m, near))
+    # An edge or a pane leaves something to see: surely hidden is what lies behind every return of a cell.
+    ranges_m = depth.pane_m if margins is _PERHAPS else depth.far_m
+    measured, known = (a[rows[:, None], columns].ravel() for a in (ranges_m, near))
     nearer = (known | (margins is _PERHAPS)) & (measured < range_m - margins[0])
     height = (rays * np.where(nearer, measured, 0.0)[:, None] - pose[:3, 3]) @ pose[:3, 2]
     with np.errstate(invalid="ignore"):

@@ -15,14 +15,16 @@ from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera.behind import scene_of
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.earlier_view import EarlierView
+from mt_nodes.world.camera.fill import Fill
 from mt_nodes.world.camera.fill_quality import FillQuality, fill_measured
-from mt_nodes.world.camera.silhouette import Silhouette, silhouette_of
+from mt_nodes.world.camera.silhouette import Silhouette, in_sight, silhouette_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
 from mt_nodes.world.scene.nearest_object import Search, standing_points
 from mt_nodes.world.scene.returns import box_around, places, within_box
@@ -35,8 +37,9 @@ _VIEWS, _CLOUDS = (1, 2, 3, 4, 6, 8, 10), (1, 3, 6, 10)
 #: Other objects up to here are told apart from background: nearest and farthest x, farthest to a side, largest length,
 #: fewest returns.
 _OTHERS = Search((2.0, 80.0), 25.0, 4, (0.0, 8.0))
-#: What is behind is at least this much farther than the object, and so much above the ground.
-_BEHIND_M, _ABOVE_M = 1.0, 0.25
+#: What is behind is at least this much farther than the object's farthest return, and so much above the ground: nearer
+#: returns of earlier instants may be of the object itself, as it was then.
+_BEHIND_M, _ABOVE_M = 4.0, 0.25
 #: An object whose visible part has fewer pixels is not seen.
 _LEAST_PX = 12
 
@@ -107,22 +110,46 @@ def removal_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_
     return result
 
 
+@dataclass(frozen=True, eq=False)
+class PictureFill:
+    """A filled hole of a picture, whether it is clean or not."""
+
+    thing: StandingObject
+    silhouette: Silhouette
+    filled: Fill
+    quality: FillQuality
+
+
+def fill_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureFill | str | None:
+    """Return the fill of the hole that an object leaves in a picture.
+
+    Returns:
+        None if the picture shows none of its returns; a reason if it shows too little to tell its silhouette.
+    """
+    thing = standing_object(view, body, returns, ego_frame_id)
+    if not thing.in_picture.any():
+        return None
+    depth = depth_of(view.bundle, view.image, thing.camera)
+    silhouette = silhouette_of(thing, view.picture, depth)
+    if silhouette is None or np.count_nonzero(silhouette.body) < _LEAST_PX:
+        count = in_sight(thing, depth)
+        return f"{count} of its returns are in sight, too few to tell its silhouette" if count else None
+    views, behind = _earlier(view, thing, silhouette, ego_frame_id)
+    others = _others(view, body, ego_frame_id)
+    scene = scene_of(thing, view.picture, depth, silhouette, others, behind, views)
+    return PictureFill(thing, silhouette, *fill_measured(scene, silhouette))
+
+
 def _removal(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureRemoval | str | None:
     """Return a picture without an object, None if it does not show it, or why it cannot be."""
-    thing = standing_object(view, body, returns, ego_frame_id)
-    depth = depth_of(view.bundle, view.image, thing.camera) if thing.in_picture.any() else None
-    silhouette = None if depth is None else silhouette_of(thing, view.picture, depth)
-    if depth is None or silhouette is None or np.count_nonzero(silhouette.body) < _LEAST_PX:
-        return None
-    views, behind = _earlier(view, thing, silhouette, ego_frame_id)
-    others = _others(view, body, silhouette, ego_frame_id)
-    scene = scene_of(thing, view.picture, depth, silhouette, others, behind, views)
-    whole, quality = fill_measured(scene, silhouette)
-    if refusal := quality.refusal():
+    fill = fill_of(view, body, returns, ego_frame_id)
+    if fill is None or isinstance(fill, str):
+        return fill
+    if refusal := fill.quality.refusal():
         return refusal
-    full = view.picture.full_scale
-    samples = np.rint(np.clip(whole.pixels, 0.0, 1.0) * full).astype(view.picture.pixels.dtype)
-    return PictureRemoval(thing, silhouette, samples.reshape(view.picture.pixels[scene.window].shape), quality)
+    picture, window = view.picture, fill.silhouette.window
+    samples = np.rint(np.clip(fill.filled.pixels, 0.0, 1.0) * picture.full_scale).astype(picture.pixels.dtype)
+    return PictureRemoval(fill.thing, fill.silhouette, samples.reshape(picture.pixels[window].shape), fill.quality)
 
 
 def standing_object(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> StandingObject:
@@ -139,7 +166,7 @@ def standing_object(view: View, body: StandingBody, returns: list[Floats], ego_f
     return StandingObject(camera, points, outline, float(ground.heights(points).max()), ground)
 
 
-def _others(view: View, body: StandingBody, silhouette: Silhouette, ego_frame_id: str) -> Floats:
+def _others(view: View, body: StandingBody, ego_frame_id: str) -> Floats:
     """Return the returns (n, 3) of other objects in the camera's frame."""
     cloud = view.bundle.known_clouds[0]
     to_ego = ego_from(view.bundle, cloud.frame_id, ego_frame_id, cloud.topic)
@@ -205,7 +232,7 @@ def _behind(former: Bundle, image: Image, thing: StandingObject, silhouette: Sil
         with np.errstate(invalid="ignore"):
             ahead = xyz[xyz[:, 2] > 1.0]
         range_m = np.linalg.norm(ahead, axis=1)
-        beyond = ahead[(range_m > thing.range_m + _BEHIND_M) & (thing.ground.heights(ahead) > _ABOVE_M)]
+        beyond = ahead[(range_m > thing.farthest_m + _BEHIND_M) & (thing.ground.heights(ahead) > _ABOVE_M)]
         rows, columns = silhouette.window
         with np.errstate(invalid="ignore"):
             x, y = thing.camera.project(beyond).T
@@ -233,6 +260,7 @@ def changed_pixels(picture: Picture, pixels: Pixels, removal: PictureRemoval | N
         "fill_error": quality.light,
         "fill_given": quality.given,
         "fill_recalled": quality.recalled,
+        "fill_seam": quality.seam,
     }
 
 
@@ -266,6 +294,7 @@ def numbers_of(draws: Mapping[str, Draw]) -> dict[str, float]:
         numbers |= {
             "fill_error": max(float(draw["fill_error"]) for draw in filled),
             "fill_given": min(float(draw["fill_given"]) for draw in filled),
+            "fill_seam": max(float(draw["fill_seam"]) for draw in filled),
             "fill_from_earlier": min(float(draw["fill_recalled"]) for draw in filled),
         }
     return numbers

@@ -84,7 +84,7 @@ class TurnedView:
         self.bearing_rad = float(np.arctan2(mean[1], mean[0]))
         self.half_rad = float(np.abs(beams.azimuth_from(self.bearing_rad, thing)).max()) + _ASIDE_RAD
         own = self._angles(xyz, 0.0)
-        self._cloud, self._step = cloud, self._steps(cloud, thing, own)
+        self._cloud, self._step = cloud, ray_steps_rad(cloud, thing, own)
         self._low, self._high = own.min(axis=0) - _MAY_STEPS * self._step, own.max(axis=0) + _MAY_STEPS * self._step
         self._reach_rad = float(max(-self._low[0], self._high[0])) + _ROUNDING_RAD
         rows, _ = beams.within(self.bearing_rad, self._reach_rad + float(_MAY_STEPS[0] * self._step[0]))
@@ -142,15 +142,23 @@ class TurnedView:
         away -= 2 * np.pi * np.rint(away / (2 * np.pi))
         return away
 
-    def _steps(self, cloud: Cloud, thing: Rows, flat: Floats) -> Floats:
-        """Return the angles (2,) from ray to ray of one ring and from ring to ring; ``flat`` (n, 2) is the thing's."""
-        ring = scan_lines_of(cloud).ring[thing].astype(np.int64) + 1
-        order = Beams.order(ring, flat[:, 0])
-        along = np.diff(flat[order, 0])[np.diff(ring[order]) == 0]
-        along = along[(along > 1e-5) & (along < 0.02)]
-        count = np.bincount(ring)
-        rings = np.flatnonzero(count)
-        up = np.diff(np.sort(np.bincount(ring, weights=flat[:, 1])[rings] / count[rings]))
-        if not len(along) or len(rings) < 2:
-            raise NotApplicable(f"{len(rings)} rings of {cloud.topic} see the thing, expected at least 2")
-        return np.array([np.median(along), max(float(np.median(up)), 1e-4)])
+
+def ray_steps_rad(cloud: Cloud, thing: Rows, flat: Floats) -> Floats:
+    """Return the angles (2,) from ray to ray of one ring and from ring to ring.
+
+    Args:
+        thing: (n,) rows of an object's returns. flat: (n, 2) their azimuth and elevation.
+
+    Raises:
+        NotApplicable: fewer than two rings see the object.
+    """
+    ring = scan_lines_of(cloud).ring[thing].astype(np.int64) + 1
+    order = Beams.order(ring, flat[:, 0])
+    along = np.diff(flat[order, 0])[np.diff(ring[order]) == 0]
+    along = along[(along > 1e-5) & (along < 0.02)]
+    count = np.bincount(ring)
+    rings = np.flatnonzero(count)
+    up = np.diff(np.sort(np.bincount(ring, weights=flat[:, 1])[rings] / count[rings]))
+    if not len(along) or len(rings) < 2:
+        raise NotApplicable(f"{len(rings)} rings of {cloud.topic} see the thing, expected at least 2")
+    return np.array([np.median(along), max(float(np.median(up)), 1e-4)])

@@ -65,12 +65,15 @@ def as_radar(cloud: Cloud) -> Radar:
     return cast(Radar, cloud)
 
 
-def with_detections(radar: Radar, draw: Draw) -> Radar:
-    """Return a radar with the detections of a draw (:class:`DetectionsAdded`) behind its own."""
+def with_detections(radar: Radar, draw: Draw, onto: Radar | None = None) -> Radar:
+    """Return a radar, or what is left of it (``onto``), with the detections of a draw behind its own.
+
+    See :class:`DetectionsAdded`.
+    """
     rows = np.arange(len(draw["range_m"]))
     place = draw["range_m"], draw["azimuth_rad"], draw["elevation_rad"]
     new = radar.take(draw["like"].astype(np.int64)).moved(rows, place, draw["doppler_mps"], draw["strength_db"])
-    return joined(radar, new)
+    return joined(onto or radar, new)
 
 
 def added_draw(place: tuple[Floats, Floats, Floats], doppler_mps: Floats, strength_db: Floats, like: Rows) -> Draw:
@@ -100,6 +103,6 @@ def motion_of(radar: Radar) -> SensorMotion:
     return motion
 
 
-def near(some: Any, others: Any, slack: float) -> bool:
+def near(some: Any, others: Any, slack: npt.ArrayLike) -> bool:
     """Return whether two arrays (n,) are the same up to a bound."""
     return bool((np.abs(np.asarray(some) - np.asarray(others)) <= slack).all())

@@ -108,7 +108,12 @@ class RadarClutter(DetectionsAdded):
             return f"a detection is {away.min():.3f} m from region '{self.region.name}', expected {self.margin_m:g} m"
         if not (np.linalg.norm(added.xyz, axis=1) <= self.max_range_m * 1.0001).all():
             return "a detection is beyond the sensor's range"
+        seen, aside = before.polar[1], added.polar[1]
+        if not ((aside >= seen.min() - 1e-4) & (aside <= seen.max() + 1e-4)).all():
+            return "a detection is out of the sensor's field"
         if self.moves == "noise":
-            return None
+            known, rate = before.doppler_mps, added.doppler_mps
+            within = (rate >= known.min() - 1e-2) & (rate <= known.max() + 1e-2)
+            return None if within.all() else "a range rate is beyond those of the message"
         still = -directions(added) @ motion_of(before).velocity_mps
         return None if near(added.doppler_mps, still, 3 * _STIR_MPS + 1e-2) else "standing clutter moves"

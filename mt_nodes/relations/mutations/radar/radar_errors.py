@@ -115,7 +115,8 @@ class RadarPlaceErrors(EachRadar):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Measure range and azimuth from coordinates."""
         before, after = as_radar(old), as_radar(new)
-        fields = (*before.place_fields, *(n for n in before.speed_fields if n.startswith("v") and len(n) in (2, 7)))
+        strengths = (name for name in before.strength_fields if name.lower() != "rcs")
+        fields = (*before.place_fields, *before.speed_fields, *strengths)
         broken = proof_of_change(old, new, slice(None), fields)
         if broken is not None:
             return broken

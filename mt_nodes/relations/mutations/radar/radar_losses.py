@@ -15,24 +15,25 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_change, proof_of_removal
+from mt_nodes.relations.mutations.lidar.each_cloud import proof_of_removal
 from mt_nodes.relations.mutations.lidar.lost_returns import sector
 from mt_nodes.relations.mutations.radar.each_radar import (
     EachRadar,
     Floats,
-    Rows,
     added_draw,
     added_part,
     as_radar,
-    near,
     with_detections,
 )
-from mt_nodes.world.scene.radar_model import front_radar
-
-#: A weakest detection stands so far above the noise, where a sensor reports strengths on a scale of its own: the
-#: threshold for a false alarm in a million cells is 10 log10(ln 10^6) = 11.4 dB.
-_THRESHOLD_DB = 11.4
-_SIGMAS = 6.0
+from mt_nodes.relations.mutations.radar.weaker_echoes import (
+    missed,
+    proof_of_number,
+    proof_of_weakening,
+    remaining,
+    snr_db,
+    weakened,
+    without_rows,
+)
 
 
 class DetectionsLost(EachRadar):
@@ -97,34 +98,21 @@ class RadarTargetsMissed(DetectionsLost):
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Draw for every detection beyond the range."""
-        radar = as_radar(cloud)
-        far = np.flatnonzero(radar.polar[0] > self.beyond_m)
-        lost = rng.random(len(far)) >= remaining(snr_db(radar)[far], self.loss_db)
-        return {"rows": far[lost]}
+        return {"rows": missed(rng, as_radar(cloud), self._loss_db(as_radar(cloud).polar[0]))}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Weaken what is beyond the range, and drop what is missed."""
-        radar = as_radar(cloud)
-        far = np.flatnonzero(radar.polar[0] > self.beyond_m)
-        weaker = radar.moved(far, strength_db=radar.strength_db[far] - self.loss_db)
-        return without_rows(weaker, draw["rows"])
+        return weakened(as_radar(cloud), self._loss_db(as_radar(cloud).polar[0]), draw["rows"])
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
-        """Compare row by row, and count against the formula in its other form, exp(ln Pfa / (1 + SNR))."""
-        before, after, rows = as_radar(old), as_radar(new), draw["rows"]
-        kept = before.take(np.setdiff1d(np.arange(len(old)), rows))
-        if len(after) != len(kept):
-            return f"{len(after)} detections, expected {len(kept)}"
-        range_m = np.linalg.norm(before.xyz, axis=1)
-        if not (range_m[rows] > self.beyond_m * (1.0 - 1e-6)).all():
-            return f"a detection within {self.beyond_m:g} m was lost"
-        broken = proof_of_change(kept, after, slice(None), before.strength_fields)
-        if broken is not None:
-            return broken
-        far = np.linalg.norm(kept.xyz, axis=1) > self.beyond_m
-        if before.strength_fields and not near(kept.strength_db - after.strength_db, self.loss_db * far, 1.01):
-            return f"a strength did not fall by {self.loss_db:g} dB"
-        return _proof_of_number(len(rows), snr_db(before)[range_m > self.beyond_m], self.loss_db)
+        """Compare row by row, and count."""
+        before = as_radar(old)
+        return proof_of_weakening(
+            before, as_radar(new), self._loss_db(np.linalg.norm(before.xyz, axis=1)), draw["rows"]
+        )
+
+    def _loss_db(self, range_m: Floats) -> Floats:
+        return np.where(range_m > self.beyond_m, self.loss_db, 0.0)
 
 
 @dataclass(frozen=True)
@@ -193,42 +181,11 @@ class RadarInterference(EachRadar):
         if not (_aside_rad(added, draw["middle_rad"]) <= self._half_rad + 1e-6).all():
             return "a false detection is outside the sector"
         inside = _aside_rad(before, draw["middle_rad"]) <= self._half_rad
-        return _proof_of_number(len(rows), snr_db(before)[inside], self.raised_db)
+        return proof_of_number(len(rows), snr_db(before)[inside], self.raised_db)
 
     @property
     def _half_rad(self) -> float:
         return float(np.radians(self.width_deg / 2.0))
-
-
-def snr_db(radar: Radar) -> Floats:
-    """Return the signal-to-noise ratio (N,) of detections; see :class:`RadarTargetsMissed`."""
-    if field := radar.named(("snr",)):
-        return radar.points[field].astype(np.float64)
-    if radar.named(("rcs",)):
-        return front_radar().snr_db(radar.strength_db, radar.polar[0])
-    strength = radar.strength_db
-    return np.asarray(strength - strength.min() + _THRESHOLD_DB)
-
-
-def remaining(snr: Floats, loss_db: float) -> Floats:
-    """Return the probability (n,) that detections with these ratios are detected with so many decibels less."""
-    detected = front_radar().detection_probability
-    return detected(snr - loss_db) / np.maximum(detected(snr), 1e-12)
-
-
-def without_rows(radar: Radar, rows: Rows) -> Radar:
-    """Return a radar without some detections (n,)."""
-    return radar.take(np.setdiff1d(np.arange(len(radar)), rows))
-
-
-def _proof_of_number(lost: int, snr: Floats, loss_db: float) -> str | None:
-    ratio = 10.0 ** (snr / 10.0)
-    exponent = np.log(front_radar().false_alarm)
-    kept = np.exp(exponent / (1.0 + ratio * 10.0 ** (-loss_db / 10.0)) - exponent / (1.0 + ratio))
-    expected, spread = float((1.0 - kept).sum()), float(np.sqrt((kept * (1.0 - kept)).sum()))
-    if abs(lost - expected) <= _SIGMAS * spread + 1.0:
-        return None
-    return f"{lost} detections lost, the formula says {expected:.1f} ± {spread:.1f}"
 
 
 def _aside_rad(radar: Radar, middle_rad: float) -> Floats:

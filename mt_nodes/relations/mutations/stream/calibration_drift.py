@@ -15,57 +15,12 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, CameraInfo
 from mt_nodes.data.transforms import Matrix, Transform, TransformTree
-from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
-from mt_nodes.relations.mutations.keyed_draws import generator_of, new_key
+from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.stream.drift import DURATION, OVER, Drifting
 
 Floats = npt.NDArray[np.float64]
-#: Step of a random walk.
-_STEP_S = 0.1
 #: What double precision and quaternions leave, far below any error worth a test.
 _ANGLE_RAD, _PLACE_M, _PIXELS = 1e-7, 1e-6, 1e-6
-
-
-class Drifting(Mutation):
-    """Base of mutations whose error is constant, grows, or walks at random over an episode."""
-
-    over: str
-    duration_s: float
-
-    @property
-    def random(self) -> bool:  # type: ignore[override]
-        """Only a walk is left to chance."""
-        return self.over == "walk"
-
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> dict[str, int]:
-        """Note when the drift begins, and draw the key of its walk."""
-        return {"start_ns": bundle.stamp_ns, "key": new_key(rng)}
-
-    def shares(self, bundle: Bundle, state: dict[str, int] | None, count: int) -> Floats:
-        """Return the shares (count,) of the full errors at this bundle: 1 for a constant, 0 to 1 for a ramp.
-
-        A walk (Wiener process) has standard deviation 1 after ``duration_s``; its steps are those of the key, however
-        many bundles there are.
-        """
-        elapsed_s = 0.0 if state is None else max(0.0, (bundle.stamp_ns - state["start_ns"]) / 1e9)
-        if self.over == "constant":
-            return np.ones(count)
-        if self.over == "ramp":
-            return np.full(count, min(1.0, elapsed_s / self.duration_s))
-        steps = generator_of(state["key"] if state else 0).standard_normal((round(elapsed_s / _STEP_S), count))
-        return np.asarray(steps.sum(axis=0) * np.sqrt(_STEP_S / self.duration_s))
-
-
-_OVER: dict[str, Any] = {
-    "choices": ("constant", "ramp", "walk"),
-    "help": "constant, growing to the full error and staying there, or a random walk that has it as its spread",
-}
-_DURATION: dict[str, Any] = {
-    "low": 0.1,
-    "high": 36_000.0,
-    "unit": "s",
-    "aspect": "fixed",
-    "help": "until a ramp is full, or the spread of a walk is that of the full error",
-}
 
 
 @dataclass(frozen=True)
@@ -94,8 +49,8 @@ class CalibrationDrifted(Drifting):
     x_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="along its x axis")
     y_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="along its y axis")
     z_m: float = param(0.0, low=-2.0, high=2.0, unit="m", neutral=0.0, help="along its z axis")
-    over: str = param("constant", **_OVER)
-    duration_s: float = param(600.0, **_DURATION)
+    over: str = param("constant", **OVER)
+    duration_s: float = param(600.0, **DURATION)
 
     def __post_init__(self) -> None:
         if not self._full.any():
@@ -160,10 +115,10 @@ class CalibrationDrifted(Drifting):
         return np.array([self.roll_deg, self.pitch_deg, self.yaw_deg, self.x_m, self.y_m, self.z_m])
 
     def _frame(self, bundle: Bundle) -> str:
-        sensors = [*bundle.clouds, *bundle.images]
-        if not self.frame and not sensors:
+        frames = [*(cloud.frame_id for cloud in bundle.clouds), *(image.frame_id for image in bundle.images)]
+        if not self.frame and not frames:
             raise NotApplicable(f"bundle {bundle.index} has no cloud and no picture")
-        return (self.frame or sensors[0].frame_id).lstrip("/")
+        return (self.frame or frames[0]).lstrip("/")
 
 
 def _edge(tree: TransformTree, frame: str) -> Transform | None:
@@ -197,8 +152,8 @@ class IntrinsicsDrifted(Drifting):
     right: float = param(0.0, low=-0.2, high=0.2, neutral=0.0, help="shift of the principal point, share of the width")
     down: float = param(0.0, low=-0.2, high=0.2, neutral=0.0, help="the same downward, share of the height")
     distortion: float = param(0.0, low=-0.5, high=0.5, neutral=0.0, help="added to the first radial coefficient")
-    over: str = param("constant", **_OVER)
-    duration_s: float = param(600.0, **_DURATION)
+    over: str = param("constant", **OVER)
+    duration_s: float = param(600.0, **DURATION)
 
     def __post_init__(self) -> None:
         if not self._full.any():

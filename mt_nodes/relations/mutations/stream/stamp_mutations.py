@@ -14,7 +14,9 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.stream.whole_stream import (
+    SENSORS,
     WholeStream,
+    lead_of,
     moved,
     need_messages,
     need_room,
@@ -92,7 +94,7 @@ class ClockDrifted(WholeStream):
     offset_s: float = param(
         0.001, low=-10.0, high=10.0, unit="s", neutral=0.0, help="difference at the beginning; negative: earlier"
     )
-    of: str = param("all", choices=("all", "lidar", "camera"), help="whose clock; camera: with their camera infos")
+    of: str = param("all", choices=("all", *SENSORS), help="whose clock; camera: with their camera infos")
 
     def __post_init__(self) -> None:
         if self.rate_ms_per_s == 0.0 and self.offset_s == 0.0:
@@ -159,7 +161,7 @@ class ClockDrifted(WholeStream):
         return round(self.offset_s * 1e9) + round(self.rate_ms_per_s * 1e-3 * (stamp_ns - start_ns))
 
     def _leads(self, bundle: Bundle) -> bool:
-        return self.of != "camera" or not bundle.clouds
+        return self.of == "all" or self.of == lead_of(bundle)
 
 
 @dataclass(frozen=True)

@@ -134,3 +134,35 @@ class ShiesFromTheRight(PlannerFault):
             return steps.aside_m(situation) + (self.aside_m if np.any(roadside) else 0.0)
 
         return replace(steps, aside_m=aside_m)
+
+
+@dataclass(frozen=True)
+class RouteLost(PlannerFault):
+    """Once its pose is too far beside the route it counts as off the map, and no object is matched to its way again.
+
+    With a localisation that is right it never is. One that is off by more loses the route at once, and drives on.
+    """
+
+    most_m: float = param(0.05, low=0.0, high=10.0, unit="m", help="distance from the route's middle that is on it")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Leave out objects from then on."""
+        lost = [False]
+
+        def look(situation: Situation) -> Situation:
+            seen = steps.look(situation)
+            lost[0] = lost[0] or self._beside_m(seen) > self.most_m
+            nobody = seen.objects.take(np.zeros(len(seen.objects), dtype=bool))
+            return replace(seen, objects=nobody) if lost[0] else seen
+
+        return replace(steps, look=look)
+
+    @staticmethod
+    def _beside_m(situation: Situation) -> float:
+        """Return the distance from the route's nearest pose, across it; 0 without a route."""
+        if not len(situation.route.pose):
+            return 0.0
+        x, y, yaw = situation.route.pose[:, :3].T
+        dx, dy = situation.odometry.x_m - x, situation.odometry.y_m - y
+        near = int(np.argmin(np.hypot(dx, dy)))
+        return float(abs(dy[near] * np.cos(yaw[near]) - dx[near] * np.sin(yaw[near])))

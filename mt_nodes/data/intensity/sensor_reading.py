@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the intensities of a topic are read: decided once, from the first cloud that tells, for the whole episode."""
+"""What is known of the sensor of a topic: decided once, from the first cloud that tells, for the whole episode."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -11,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.intensity.echo_fields import ECHO_NAMES, EchoField, EchoFields
-from mt_nodes.data.intensity.intensity_conventions import convention
+from mt_nodes.data.intensity.firing_rows import is_dual
+from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS, convention
 
 Points = npt.NDArray[Any]
-C = TypeVar("C", bound="IntensityCloud")
+C = TypeVar("C", bound="SensorCloud")
 
 #: What the user says: topic -> convention, or field -> convention.
 Intensities = Mapping[str, Mapping[str, str] | str]
@@ -23,34 +25,70 @@ _TELLING = 200
 _LOOKED_AT = 2000
 
 
-class IntensityReading:
-    """The echo fields of a topic's clouds, recognised from one of them when first asked for.
+class SensorReading:
+    """How a topic's clouds are read, recognised from one of them when first asked for.
 
     Args:
         topic: of the clouds. points: (N,) of the cloud that decides. given: what the user says.
     """
 
     def __init__(self, topic: str, points: Points, given: Mapping[str, str] | str = "") -> None:
-        self._source: tuple[str, Points, Mapping[str, str] | str] | None = (topic, points, given)
+        self._source = topic, points, given
 
     @classmethod
-    def known(cls, topic: str, name: str, field: str = "intensity") -> IntensityReading:
+    def known(cls, topic: str, name: str, field: str = "intensity") -> SensorReading:
         """Return a reading that needs no cloud: of a field, by a convention with a scale of its own."""
         reading, row = cls(topic, np.empty(0)), convention(name)
+        reading.__dict__["dual_return"] = False
         reading.__dict__["fields"] = EchoFields((EchoField(field, row, row.top),), (), f"{field}: {name}, as generated")
         return reading
+
+    @classmethod
+    def of_plain(cls, topic: str, plain: Mapping[str, Any]) -> SensorReading:
+        """Return the reading that :meth:`as_plain` described.
+
+        Raises:
+            LookupError, TypeError, ValueError: it is none.
+        """
+        reading, fields = cls(topic, np.empty(0)), []
+        for row in plain["fields"]:
+            white, fading = float(row["white"]), float(row["fading_per_m"])
+            form = replace(CONVENTIONS[row["convention"]], white=white, fading_per_m=fading)
+            fields.append(EchoField(str(row["name"]), form, float(row["full_scale"])))
+        words = (str(plain[name]) for name in ("assumption", "doubt"))
+        reading.__dict__["fields"] = EchoFields(tuple(fields), tuple(plain["ambient"]), *words)
+        reading.__dict__["dual_return"] = bool(plain["dual_return"])
+        return reading
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as JSON has it, to the last digit."""
+        fields = [
+            {
+                "name": field.name,
+                "convention": field.convention.name,
+                "white": field.convention.white,
+                "fading_per_m": field.convention.fading_per_m,
+                "full_scale": field.full_scale,
+            }
+            for field in self.fields.fields
+        ]
+        known = {"ambient": list(self.fields.ambient), "dual_return": self.dual_return}
+        return {"fields": fields, **known, "assumption": self.fields.assumption, "doubt": self.fields.doubt}
 
     @cached_property
     def fields(self) -> EchoFields:
         """The echo fields."""
         from mt_nodes.data.intensity.intensity_recognition import recognise  # for those who look at intensities
 
-        assert self._source is not None, "dropped only when they are known"
-        found, self._source = recognise(*self._source), None
-        return found
+        return recognise(*self._source)
+
+    @cached_property
+    def dual_return(self) -> bool:
+        """Whether the sensor reports several returns of one firing."""
+        return is_dual(self._source[1])
 
 
-class IntensityCloud:
+class SensorCloud:
     """The part of a cloud that its intensities are understood by.
 
     A reading goes on to clouds of the same layout that are made of this one (``with_raw``), so that what a mutation
@@ -80,17 +118,17 @@ class IntensityCloud:
         return self.reading.fields
 
     @cached_property
-    def reading(self) -> IntensityReading:
+    def reading(self) -> SensorReading:
         """How its intensities are read: as the episode's first cloud says; by itself, if it is of none."""
-        return IntensityReading(self.topic, self.points)
+        return SensorReading(self.topic, self.points)
 
-    def read_as(self: C, reading: IntensityReading) -> C:
+    def read_as(self: C, reading: SensorReading) -> C:
         """Set how intensities are read, and return this cloud."""
         self.__dict__["reading"] = reading
         return self
 
 
-class IntensityBook:
+class SensorBook:
     """Gives all clouds of an episode the reading of the first one on their topic that tells.
 
     Args:
@@ -99,13 +137,13 @@ class IntensityBook:
 
     def __init__(self, given: Intensities | None = None) -> None:
         self._given = dict(given or {})
-        self._readings: dict[str, IntensityReading] = {}
+        self._readings: dict[str, SensorReading] = {}
 
     def read(self, cloud: C) -> C:
         """Have a cloud read as the first one of its topic, and return it."""
         reading = self._readings.get(cloud.topic)
         if reading is None:
-            reading = IntensityReading(cloud.topic, cloud.points, self._given.get(cloud.topic, ""))
+            reading = SensorReading(cloud.topic, cloud.points, self._given.get(cloud.topic, ""))
             if _returns(cloud.points) >= _TELLING:
                 self._readings[cloud.topic] = reading
         return cloud.read_as(reading)

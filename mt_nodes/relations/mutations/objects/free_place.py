@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks in one cloud whether an object can stand at a place: on ground, with free space around, in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.cloud import Cloud
+from mt_nodes.data.transforms import Matrix, inverse
+from mt_nodes.relations.mutations.objects.in_scene import (
+    SURROUNDINGS_M,
+    ObjectVisibility,
+    Sensor,
+    look_at,
+    surroundings,
+)
+from mt_nodes.relations.mutations.objects.world_place import is_in_ego
+from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, ground_plane, solve, stand, stand_on
+from mt_nodes.world.scene.sight import RaycastBody
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class FreePlace:
+    """The demands of an object on its place, in a cloud.
+
+    Attributes:
+        to_ego: (4, 4) cloud to the ego's frame. clearance_m: free space around it.
+        least_visible: share of its rays that must meet it. least_points: returns it must give.
+        what: the object and where it is to be, for people.
+    """
+
+    body: RaycastBody
+    sensor: Sensor
+    cloud: Cloud
+    to_ego: Matrix
+    clearance_m: float
+    least_visible: float
+    least_points: int
+    what: str
+
+    @property
+    def footprint(self) -> Footprint:
+        """Footprint of the object."""
+        (x, y, _), (length, width, _) = self.body.center_m.tolist(), self.body.size_m
+        return Footprint((x, y), (length / 2, width / 2), float(self.body.high_m[2]))
+
+    def among(self, places: Sequence[Place], at_most: int) -> list[int]:
+        """Return the numbers of the first places that are free, at most so many.
+
+        Raises:
+            NotApplicable: none is free.
+        """
+        found: list[int] = []
+        while len(found) < at_most:
+            start = found[-1] + 1 if found else 0
+            try:
+                found.append(start + solve(places[start:], self.stand, self.what)[0])
+            except NotApplicable:
+                if not found:
+                    raise
+                break
+        return found
+
+    def stand(self, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
+        """Return pose (4, 4) in the ego's frame on the ground of the cloud, and visibility.
+
+        Args:
+            known: whether the ground there is known from an earlier cloud: then a few points of it around are enough.
+
+        Raises:
+            NoRoom: it cannot stand there.
+        """
+        footprint, points = self.footprint, self._near(place)
+        if is_in_ego(place, footprint.half_m, footprint.center_m):
+            raise NoRoom("in the ego's own place")
+        try:
+            pose = stand(points, footprint, place, self.clearance_m)
+        except NoRoom:
+            if not known:
+                raise
+            pose = stand_on(points, footprint, place, self.clearance_m, ground_plane(points, place[:2]))
+        look = look_at(self.cloud, self.body, inverse(self.to_ego) @ pose)
+        if look.expected(self.sensor) < self.least_points:
+            raise NoRoom(f"with fewer than {self.least_points} returns from it")
+        if look.share < self.least_visible:
+            raise NoRoom("hidden")
+        return pose, look
+
+    def _near(self, place: Place) -> Floats:
+        """Return the points (n, 3) around a place, in the ego's frame."""
+        reach = self.footprint.radius_m + self.clearance_m + SURROUNDINGS_M
+        return surroundings(self.cloud, self.to_ego, place[:2], reach)[1]
