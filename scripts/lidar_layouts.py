@@ -117,10 +117,18 @@ def _scan(layout: Layout, mesh: Any, x_m: float, start_s: float, rng: np.random.
 
 
 def lidar_mutations() -> dict[str, Mutation]:
-    """Return every mutation that changes clouds, with its defaults; randomly placed objects stand in the view ahead."""
+    """Return every mutation that changes clouds, with its defaults.
+
+    Added objects go along with the ego, whose motion nothing tells here, and stand in the view ahead.
+    """
     made = {name: cls() for name, cls in catalogue("mutations").items() if "lidar" in cls.sensors}
-    ahead = {"object_added": {"where": "bearing", "bearing_rad": (-0.25, 0.25)}}
-    return {name: replace(m, **ahead.get(name, {})) for name, m in made.items()}  # type: ignore[type-var]
+    along = {"frame_id": "base_link"}
+    other = {
+        "object_added": {"where": "bearing", "bearing_rad": (-0.25, 0.25), **along},
+        "light_added": along,
+        "sign_added": along,
+    }
+    return {name: replace(m, **other.get(name, {})) for name, m in made.items()}  # type: ignore[type-var]
 
 
 def outcome(mutation: Mutation, bundles: list[Bundle]) -> str:

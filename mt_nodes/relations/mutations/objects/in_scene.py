@@ -14,7 +14,7 @@ from mt_nodes.data.effects import Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import Receiver, reflectivities
+from mt_nodes.relations.mutations.joint.attenuation import THRESHOLD_TO_NOISE, Receiver, reflectivities
 from mt_nodes.relations.mutations.lidar.placement import intensity_from, intensity_of, rounded
 from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays
@@ -39,8 +39,6 @@ FOCUS_M = 15.0
 GLASS_SPREAD = 1.0
 #: Reflectivity of returns of a cloud without intensities (assumed: asphalt, foliage).
 _UNKNOWN = 0.2
-#: TNR: fewer than one false alarm in a thousand range cells (4.5 sigma of normal noise: 3e-6 each).
-THRESHOLD_TO_NOISE = 4.5
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,8 @@ class Sensor:
 
     ``sensitivity`` is the brightness (:mod:`mt_nodes.world.scene.materials`) at the detection threshold at
     ``max_range_m``; at range R it is ``sensitivity * (R / max_range_m)**2``, because the power of an echo falls with
-    the square of the range. An echo of s thresholds is detected with probability ``Φ(TNR (s - 1))``: the receiver's
-    noise is normal and 1 / TNR of the threshold (R. D. Richmond, S. C. Cain, "Direct-Detection LADAR Systems", SPIE,
-    2010). 0.2 at 120 m fits the recorded HDL-64E: its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the
+    the square of the range. An echo of s thresholds is detected as :class:`Receiver` says: with probability
+    ``Φ(TNR (s - 1))``, since its noise is normal and 1 / TNR of the threshold. 0.2 at 120 m fits the recorded HDL-64E: its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the
     data sheet promises 0.1 at 50 m. Nearer than :data:`FOCUS_M` echoes get no stronger.
     """
 

@@ -22,7 +22,7 @@ from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, reflectivities
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, THRESHOLD_TO_NOISE, reflectivities
 from mt_nodes.relations.mutations.keyed_draws import new_key
 from mt_nodes.relations.mutations.lidar.drawn_returns import RowsLost, rows_of
 from mt_nodes.relations.mutations.lidar.points_jittered import PointsJittered
@@ -34,7 +34,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rows_of_share,
     smallest,
 )
-from mt_nodes.relations.mutations.objects.in_scene import FOCUS_M, THRESHOLD_TO_NOISE, Sensor, ego_from
+from mt_nodes.relations.mutations.objects.in_scene import FOCUS_M, Sensor, ego_from
 from mt_nodes.relations.mutations.objects.object_exchange import SIZES
 from mt_nodes.relations.mutations.objects.object_removed import standing_within
 from mt_nodes.relations.mutations.objects.one_object import CHOICES, objects_of, search_of
