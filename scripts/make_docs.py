@@ -25,6 +25,7 @@ from mt_nodes.nodes import live_control
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.qos import describe as describe_qos
+from mt_nodes.relations.mutations.stream.whole_stream import SENSORS
 from mt_nodes.relations.named_suites import BACKGROUND, relation_names
 from mt_nodes.relations.relation import LOOP_FOLDER, RULE_BORN
 from mt_nodes.runs.live.config import PARTS, LiveConfig
@@ -191,13 +192,18 @@ def gallery() -> str:
         for row in (row for row in rows if _group(row) == group):
             name = row["name"]
             parts += [f"### `{name}`", row["summary"]]
-            parts.append(
-                f"Needs the extra `{row['extra']}`, and a model: no picture."
-                if row.get("extra")
-                else f"![{name}, before and after](gallery/{name}.png)"
-            )
+            parts.append(_picture(name, row))
             parts.append(f"Guarantee, checked on every frame: {row['guarantee']}")
     return "\n\n".join(parts) + "\n"
+
+
+def _picture(name: str, row: dict[str, Any]) -> str:
+    """Return the picture of a mutation, or why there is none."""
+    if row.get("extra"):
+        return f"Needs the extra `{row['extra']}`, and a model: no picture."
+    if not {*SENSORS} & {*row["sensors"]}:
+        return f"Changes messages of a {row['sensors'][0]}: no picture."
+    return f"![{name}, before and after](gallery/{name}.png)"
 
 
 def _group(row: dict[str, Any]) -> str:

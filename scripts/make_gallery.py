@@ -12,6 +12,7 @@ from PIL import Image
 
 from mt_nodes.base.plugins import catalogue
 from mt_nodes.engine.bag_mutation import RELATION
+from mt_nodes.relations.mutations.stream.whole_stream import SENSORS
 from mt_nodes.report.mutation_picture import draw
 from mt_nodes.report.pictures.frame_inspection import AFTER, BEFORE, inspect
 from mt_nodes.world.scene.camera_rendering import CameraSensor
@@ -52,8 +53,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def drawn_by_default() -> list[str]:
-    """Return the names of what needs no extra of the package."""
-    return [name for name, cls in catalogue("mutations").items() if not cls.extra]  # type: ignore[attr-defined]
+    """Return the names of what needs no extra of the package, and shows in a cloud or a picture."""
+    found = catalogue("mutations").items()
+    return [name for name, cls in found if not cls.extra and {*SENSORS} & {*cls.sensors}]  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def fills(bundle: Bundle) -> Iterator[tuple[npt.NDArray[np.float64], PictureFill
         exchange = removed.exchange_of(bundle, *thing)
         returns = returns_of(bundle, removed.standing_rows(bundle, exchange.body))
         fill = fill_of(view, exchange.body, returns, removed.ego_frame_id)
-        if fill is not None:
+        if isinstance(fill, PictureFill):
             yield thing[0], fill
 
 
@@ -123,7 +123,8 @@ def picture_without(
 
 def rows(cases: list[Case]) -> Iterator[str]:
     """Yield the lines of the table."""
-    yield "| drive | fills | objects | error beside it, median (90 %) | true error, median (90 %, largest) | from earlier pictures |"
+    names = ("drive", "fills", "objects", "error beside it, median (90 %)", "true error, median (90 %, largest)")
+    yield f"| {' | '.join(names)} | from earlier pictures |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for drive in dict.fromkeys(one.drive for one in cases):
         for clean in (True, False):

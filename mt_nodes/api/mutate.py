@@ -87,7 +87,8 @@ def _begin(pipeline: MutationPipeline, frame: Frame, mutations: Sequence[Mutatio
     """Show a pipeline the earlier frames, as far as its mutations need them: it begins with the first that it can."""
     track = frame.bundle.track
     moves = any(mutation.needs_motion for mutation in mutations) and track is not None and not track.knows(frame.bundle)
-    looks_back = moves or any(mutation.needs_history for mutation in mutations)
+    draws_back = bool(frame.bundle.images) and any(mutation.draw_history for mutation in mutations)
+    looks_back = moves or draws_back or any(mutation.needs_history for mutation in mutations)
     if not looks_back and all(type(mutation).begin is Mutation.begin for mutation in mutations):
         return
     for bundle in frame.earlier():

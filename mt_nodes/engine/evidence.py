@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from mt_nodes.data.bags.bundles import DECODERS
 from mt_nodes.data.bags.reader import BagReader
 from mt_nodes.data.bags.writer import SENSOR_QOS, STATIC_QOS, BagWriter, open_writer
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.cdr.radar_codec import radar_from_msg
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.intensity.sensor_reading import SensorReading
 from mt_nodes.data.messages import Bundle, Cloud, Wire
@@ -26,6 +27,8 @@ from mt_nodes.data.verdict import Pair
 TRANSFORMS = "/mt/transforms"
 #: Topic of how the intensities of LiDARs are read, by the first cloud of their episode.
 READINGS = "/mt/intensities"
+#: Topic of the names of radars' topics, where there are any: fields alone may not tell their clouds from a LiDAR's.
+RADARS = "/mt/radars"
 #: The same of those that the follow-up arm was given, where they are not the true ones.
 GIVEN_TRANSFORMS = "/mt/followup_transforms"
 
@@ -57,8 +60,9 @@ def write_evidence(
 
     Every known transform goes into ``/tf_static`` as it is at that instant, and to the last digit, which quaternions
     lose, into ``/mt/transforms`` (``std_msgs/String``, JSON rows parent, child, matrix); wrong ones that the follow-up
-    arm was given into ``/mt/followup_transforms``; ``/mt/intensities`` says how intensities are read, ``/mt/pair``
-    which pair it is. Messages are received at their stamps, those of ``sent`` when they went out.
+    arm was given into ``/mt/followup_transforms``. ``/mt/intensities`` says how intensities are read, ``/mt/radars``
+    which topics are radars', ``/mt/pair`` which pair it is. Messages are received at their stamps, those of ``sent``
+    when they went out.
 
     Args:
         path: file to make; an existing one is replaced.
@@ -85,6 +89,9 @@ def write_evidence(
             bag.write(connection, stamp_ns, codec.encode_text(_rows(wrong)))
         readings = json.dumps({cloud.topic: cloud.reading.as_plain() for cloud in source.clouds})
         bag.write(bag.add(READINGS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(readings))
+        if source.radars:
+            radars = json.dumps([radar.topic for radar in source.radars])
+            bag.write(bag.add(RADARS, codec.STRING, [STATIC_QOS]), stamp_ns, codec.encode_text(radars))
         given = baseline or source
         _write_arm(bag, "source", [*_sensors(given, given.changed_topics(source)), *outputs.get("source", ())])
         _write_arm(bag, "followup", [*_sent(source, sent or ((0, followup),)), *outputs.get("followup", ())])
@@ -110,11 +117,8 @@ def read_source(path: Path, pair: Pair, topics: Sequence[str]) -> Bundle:
     ]
     if not wires or wires[0].topic != topics[0]:
         raise InfrastructureError(f"{path}: holds no {_placed('source', topics[0])}, which instants are told by")
-    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
     try:
-        for wire in wires:
-            part, decode = DECODERS[wire.type]
-            parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
+        parts = _parts(wires, _radars(found.values()))
         tree = _tree(codec.decode(codec.STRING, found[TRANSFORMS].cdr).data)
         _read_as(parts["clouds"], codec.decode(codec.STRING, found[READINGS].cdr).data if READINGS in found else "{}")
     except (LookupError, TypeError, ValueError, MtError) as error:
@@ -135,7 +139,9 @@ def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
     arms = {arm: [w for w in wires if w.topic.startswith(_placed(arm, ""))] for arm in ("source", "followup")}
     try:
         tree = _tree(next(codec.decode(codec.STRING, w.cdr).data for w in wires if w.topic == TRANSFORMS))
-        source, followup = (_bundle(pair, rows, tree) for rows in arms.values())
+        radars = _radars(wires)
+        placed = {arm: {_placed(arm, topic) for topic in radars} for arm in arms}
+        source, followup = (_bundle(pair, rows, tree, placed[arm]) for arm, rows in arms.items())
     except (LookupError, StopIteration, TypeError, ValueError, MtError) as error:
         raise InfrastructureError(f"{path}: cannot be read: {type(error).__name__}: {error}") from error
     return EvidenceContents(
@@ -143,16 +149,28 @@ def read_evidence(path: Path, pair: Pair) -> EvidenceContents:
     )
 
 
-def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree) -> Bundle:
+def _bundle(pair: Pair, wires: Sequence[Wire], tree: TransformTree, radars: Collection[str]) -> Bundle:
     """Return what sensors sent an arm, the first message of each topic."""
-    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
     first = {wire.topic: wire for wire in reversed(wires) if wire.type in DECODERS}
-    for wire in (wire for wire in wires if first.get(wire.topic) is wire):
-        part, decode = DECODERS[wire.type]
-        parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
+    parts = _parts([wire for wire in wires if first.get(wire.topic) is wire], radars)
     lists: dict[str, Any] = {part: tuple(messages) for part, messages in parts.items()}
     stamp_ns = codec.header_stamp_ns(next(iter(first.values())).cdr) or 0
     return Bundle(pair.episode, pair.bundle or 0, stamp_ns, transforms=tree, wires=tuple(first.values()), **lists)
+
+
+def _radars(wires: Iterable[Wire]) -> frozenset[str]:
+    """Return the topics of radars."""
+    texts = (codec.decode(codec.STRING, wire.cdr).data for wire in wires if wire.topic == RADARS)
+    return frozenset(topic for text in texts for topic in json.loads(text))
+
+
+def _parts(wires: Iterable[Wire], radars: Collection[str]) -> dict[str, list[Any]]:
+    """Return the decoded messages by part of a bundle."""
+    parts: dict[str, list[Any]] = {part: [] for part, _ in DECODERS.values()}
+    for wire in wires:
+        part, decode = ("radars", radar_from_msg) if wire.topic in radars else DECODERS[wire.type]
+        parts[part].append(decode(wire.topic, codec.decode(wire.type, wire.cdr)))
+    return parts
 
 
 def _read_as(clouds: Iterable[Cloud], readings: str) -> None:

@@ -25,13 +25,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
 #: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
-_KINDS: Mapping[type, str] = {
-    Cloud: "Cloud",
-    Radar: "Radar",
-    Image: "Image",
-    CameraInfo: "CameraInfo",
-    WorldMessage: "Told",
-}
+_KINDS: Mapping[type, str] = {cls: cls.__name__ for cls in (Cloud, Radar, Image, CameraInfo)} | {WorldMessage: "Told"}
 
 
 class Ledger:

@@ -110,11 +110,13 @@ class InstantReader:
 
     Attributes:
         track: what estimates the ego's motion from them, and from what else it is given.
+        radars: topics whose point clouds are a radar's; None: their fields tell.
     """
 
     transforms: TransformTree
     track: EgoTrack = field(default_factory=EgoTrack)
     intensities: SensorBook = field(default_factory=SensorBook)
+    radars: frozenset[str] | None = None
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
@@ -145,7 +147,8 @@ class InstantReader:
             if wire.topic not in self._clouds:
                 self._clouds[wire.topic] = CloudReader(wire.topic)
             cloud = self._clouds[wire.topic].read(wire.cdr)
-            return radar_of(cloud) if is_radar(cloud.fields) else cloud
+            by_fields = self.radars is None and is_radar(cloud.fields)
+            return radar_of(cloud) if by_fields or wire.topic in (self.radars or ()) else cloud
         if wire.type in (RADAR_SCAN, RADAR_TRACKS):
             return radar_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
         read = codec.camera_info_from_msg if wire.type == codec.CAMERA_INFO else codec.image_from_msg

@@ -128,7 +128,8 @@ class LiveTaps:
         self, node: Node, stack: Stack, beside: dict[str, ReplayedTopic], transforms: TransformTree, receiver: Receives
     ) -> None:
         self._node, self._receiver = node, receiver
-        self._reader = InstantReader(TransformTree(), intensities=SensorBook(stack.intensities))
+        radars = frozenset(stack.topics.get("radar", ()))
+        self._reader = InstantReader(TransformTree(), intensities=SensorBook(stack.intensities), radars=radars)
         self._odometry: set[str] = set()
         self._frames = KnownTransforms(transforms)
         #: Why nothing more is heard, empty while all is well.

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mt_nodes.base.errors import NoEffect as NoEffect
     from mt_nodes.base.errors import NotApplicable as NotApplicable
     from mt_nodes.base.errors import UsageError as UsageError
     from mt_nodes.base.params import param as param
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
 #: Module, without the package -> the public names that it defines. A name is imported when it is asked for, so that a
 #: plugin loads no more than it uses.
 NAMES = {
-    "base.errors": ("NotApplicable", "UsageError"),
+    "base.errors": ("NoEffect", "NotApplicable", "UsageError"),
     "base.params": ("param",),
     "data.arm_series": ("SeriesWindow",),
     "data.effects": ("Effects", "Volume"),

@@ -15,12 +15,14 @@ from rosbags.rosbag2 import StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.reader import BagReader, RecordedWire
 from mt_nodes.data.bags.writer import STATIC_QOS
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.engine.bag_mutation import mutate_bag
 from mt_nodes.relations.mutations.base import Mutation
+from mt_nodes.relations.mutations.stream.calibration_drift import CalibrationDrifted
 from mt_nodes.relations.mutations.stream.frame_mutations import FramesDelayed, FramesReordered, RateReduced
 
 Rows = list[tuple[str, str, int, bytes]]
@@ -202,3 +204,35 @@ def test_a_recorded_drive(tmp_path: Path) -> None:
     )
     assert [len(c) - 100 for c in source] == [len(c) for c in made]
     assert np.isin(made[3].raw.view("V16"), source[3].raw.view("V16")).all()
+
+
+def test_a_wrong_transform_is_published_in_place_of_the_recorded_one(tmp_path: Path) -> None:
+    bag, out = write_bag(tmp_path / "bag", drive(4)), tmp_path / "out"
+    mutate_bag(bag, [CalibrationDrifted(yaw_deg=90.0)], out)
+    assert read(out, OTHERS - {"/tf_static"} | {"/points"}) == read(bag, OTHERS - {"/tf_static"} | {"/points"})
+
+    def yaws(path: Path) -> list[tuple[str, float]]:
+        rows = [
+            codec.transforms_from_msg(codec.decode(kind, data), True) for _, kind, _, data in read(path, {"/tf_static"})
+        ]
+        return [
+            (t.child, round(float(np.degrees(np.arctan2(t.matrix[1, 0], t.matrix[0, 0]))), 3))
+            for row in rows
+            for t in row
+        ]
+
+    before, after = dict(yaws(bag)), dict(yaws(out))
+    [wrong] = [child for child in before if before[child] != after[child]]
+    assert after[wrong] - before[wrong] == pytest.approx(90.0)
+    with BagSource(out) as source:
+        trees = [bundle.transforms for bundle in source]
+    given = [next(t.matrix for t in tree.transforms if t.child == wrong) for tree in trees]
+    assert [np.degrees(np.arctan2(m[1, 0], m[0, 0])) for m in given] == pytest.approx([after[wrong]] * 4)
+
+
+def test_a_transform_that_drifts_is_published_again(tmp_path: Path) -> None:
+    bag, out = write_bag(tmp_path / "bag", drive(4)), tmp_path / "out"
+    summary = mutate_bag(bag, [CalibrationDrifted(yaw_deg=10.0, over="ramp", duration_s=1.0)], out)
+    assert (summary.mutated, len(read(out, {"/tf_static"}))) == (3, 3 + len(read(bag, {"/tf_static"})))
+    with pytest.raises(UsageError, match="data set has in files"):
+        mutate_bag(bag, [CalibrationDrifted()], Path(f"folder:{tmp_path / 'folder'}"))

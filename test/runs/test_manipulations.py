@@ -101,7 +101,7 @@ def test_each_is_bound_or_says_what_it_is(capsys: pytest.CaptureFixture[str]) ->
         assert not row["alias_of"] or row["mutate"] == rows[row["alias_of"]]["mutate"]
         assert bool(row["sensors"]) == bool(row["mutate"]), name
     assert rows["red_arrow_signal"]["alias_of"] == "red_arrow"
-    assert rows["stop_sign"]["sensors"] == ["lidar", "camera"]
+    assert rows["stop_sign"]["sensors"] == ["lidar", "camera", "radar"]
     assert rows["black_ice"]["unsupported"]
 
 

@@ -121,7 +121,7 @@ def test_the_vehicle_ahead_drives_as_the_ego_does() -> None:
     assert mutation.plume(_of_cloud(derive(mutation, moving(25.0)))).extinction_per_m == pytest.approx(
         25.0 / 12.0 * mutation.plume(_of_cloud(derive(mutation, moving(12.0)))).extinction_per_m
     )
-    unknown = derive(mutation).draws[0]
+    unknown = derive(mutation, replace(scene(), track=None)).draws[0]
     assert unknown[f"{CLOUD}|speed_mps"] == 20.0 and "assumed" in unknown[f"{CLOUD}|ego_motion"]
     with pytest.raises(NotApplicable, match=r"loses 0\.1% of its power.*it is out of the picture, hidden, or too thin"):
         derive(mutation, moving(0.0))

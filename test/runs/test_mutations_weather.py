@@ -175,6 +175,7 @@ def test_echoes_of_fog_are_the_highest_samples_of_a_noisy_waveform(visibility_m:
     apart = table.width_m / 2.0
     samples_m = 1.0 + apart * (rng.random((trials, 1)) + np.arange(18))
     mean = np.interp(samples_m, 0.05 * np.arange(len(table.waveform)), table.waveform)
+    mean = mean * np.exp(rng.logistic(0.0, 0.25, (trials, 1)))  # gain and focus of the beam's laser
     height = np.where(samples_m < away_m - apart, mean + rng.normal(0.0, 0.2, mean.shape), 0.0)
     highest, light = height.max(axis=1), 20.0 ** (-2.0 * away_m / visibility_m)
     chance = rng.random(trials)

@@ -18,7 +18,7 @@ from mt_nodes.relations.relation import Relation, of_stack, shipped_relations
 from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.stack import load_stack
 
-BUNDLES = 12
+BUNDLES = 8
 RELATIONS = {r.id: r for r in shipped_relations() if r.role == "relation" and "radar" in r.requires}
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "radar")  # type: ignore[attr-defined]
 HONEST = ("reference_radar", "reference_fused")

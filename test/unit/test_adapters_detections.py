@@ -446,3 +446,23 @@ def test_their_bytes_are_those_of_rclpy() -> None:
     path = make("nav_msgs/msg/Path", poses=[pose, make("geometry_msgs/msg/PoseStamped")])
     assert deserialize_message(to_bytes(path), type(path)) == path == from_bytes("nav_msgs/msg/Path", to_bytes(path))
     assert from_bytes("nav_msgs/msg/Path", serialize_message(path)) == path
+
+
+def test_tracks_of_a_radar() -> None:
+    message = make("radar_msgs/msg/RadarTracks")
+    message.header.frame_id = "radar"
+    for number, classification in enumerate((0, 32001)):
+        track = make("radar_msgs/msg/RadarTrack")
+        track.position.x, track.size.x, track.size.y, track.velocity.y = 10.0 + number, 4.5, 1.75, -2.0
+        track.uuid.uuid = np.full(16, 17 * number, np.uint8)
+        track.classification = classification
+        message.tracks.append(track)
+    said = adapter_of("detections", OutputTopic("/tracks", "radar_msgs/msg/RadarTracks")).decode(wired(message))
+    assert isinstance(said, Detections) and said.frame_id == "radar"
+    assert said.center_m.tolist() == [[10.0, 0.0, 0.0], [11.0, 0.0, 0.0]] and said.size_m[0].tolist() == [
+        4.5,
+        1.75,
+        0.0,
+    ]
+    assert said.label.tolist() == ["unknown", "32001"] and said.track_id.tolist() == ["", "11" * 16]
+    assert said.velocity_mps[:, 1].tolist() == [-2.0, -2.0]

@@ -21,7 +21,9 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar, is_radar, radar_of
 from mt_nodes.data.radar_motion import sensor_motion
 from mt_nodes.data.transforms import Transform, TransformTree, pose_matrix
+from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.bag_mutation import mutate_bag
+from mt_nodes.engine.evidence import read_evidence, read_source, write_evidence
 from mt_nodes.relations.mutations.lidar.drawn_returns import PointsDropped
 from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.radar.radar_losses import RadarDetectionsDropped
@@ -201,3 +203,16 @@ def test_nuscenes_has_its_radars(tmp_path: Path) -> None:
     mutate_bag(Path(f"nuscenes:{root}"), [RadarDetectionsDropped(share=0.5)], out)
     with BagSource(out, require=("lidar", "radar")) as source:
         assert [len(b.radars[0]) for b in source if b.radars] == [1] * trees.FRAMES
+
+
+@pytest.mark.parametrize("layout", ["points", "scan"])
+def test_evidence_holds_a_radar_as_one(tmp_path: Path, layout: str) -> None:
+    source = in_layout(drive()[0], layout)
+    followup = MutationPipeline([RadarDetectionsDropped()], 0, "r").derive(source).followup.first
+    pair = Pair(0, 0, "r")
+    write_evidence(tmp_path / "pair.mcap", pair, source, followup, {})
+    again = read_source(tmp_path / "pair.mcap", pair, [CLOUD_TOPIC, RADAR_TOPIC])
+    assert [c.topic for c in again.clouds] == [CLOUD_TOPIC] and [type(r) for r in again.radars] == [Radar]
+    assert again.radars[0].points.tobytes() == source.radars[0].points.tobytes()
+    both = read_evidence(tmp_path / "pair.mcap", pair)
+    assert [len(b.radars[0]) for b in (both.source, both.followup)] == [len(b.radars[0]) for b in (source, followup)]

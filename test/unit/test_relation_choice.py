@@ -117,7 +117,7 @@ def test_the_suites_that_ship_are_whole() -> None:
     everything = {*members("all"), *members("all", loop=True)}
     assert set(suites()) >= NAMED
     assert not set(suites()) & {*everything, "all"}, "a word stands for one thing"
-    families = {"noise", "weather", "objects", "geometry", "timing", "image", "sensor_faults"}
+    families = {"noise", "weather", "objects", "geometry", "timing", "image", "radar", "sensor_faults"}
     assert {name for family in families for name in suite_members(family)} == everything
     for suite, path in suites().items():
         assert path.read_text(encoding="utf-8").startswith("# ")

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
 from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
+from mt_nodes.data.bags.look_ahead import LookAhead
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
 from mt_nodes.data.bags.topic_roles import SENSORS, Roles, by_recorded_topic, candidates, choose
@@ -110,6 +111,11 @@ class BagSource:
     ) -> None:
         given = topics or {}
         self._track = track or EgoTrack()
+        # A source that looks ahead for another one does so for nobody else.
+        if track is None or not track.looks_ahead:
+            self._track.set_look_ahead(
+                LookAhead(partial(BagSource, path, topics, transforms, episode, None, require, pictures, self._track))
+            )
         self.reader = open_recording(path)
         self.info: dict[str, Topic] = topics_of(self.reader)
         try:

@@ -64,6 +64,9 @@ class MotionEstimator(Protocol):
     def knows(self, bundle: Any) -> bool:
         """Whether the motion at a bundle is estimated already."""
 
+    def coming(self, bundle: Any) -> tuple[Any, ...]:
+        """Return some of the bundles after one, as far as they can be known."""
+
 
 @dataclass(frozen=True, eq=False)
 class TimedPose:

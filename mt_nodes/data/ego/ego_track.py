@@ -53,15 +53,17 @@ class EgoTrack:
     Attributes:
         reason: why the latest bundle has no pose; empty if it has one.
         upcoming: returns the next cloud of the leading LiDAR, None if there is none: for the speed in a first bundle.
+        look_ahead: returns some of the bundles after one, of a recording.
     """
 
     def __init__(self) -> None:
         self.reason = ""
         self.upcoming: Callable[[], Cloud | None] = lambda: None
+        self.look_ahead: Callable[[Bundle], tuple[Bundle, ...]] = lambda bundle: ()
         self._pending: deque[Wire | list[Transform]] = deque(maxlen=_MOST_MESSAGES)
         self._published = PublishedMotion()
         self._lock = threading.RLock()
-        self._active = False
+        self._active = self._looks_ahead = False
         self._known: dict[int, tuple[EgoMotion | None, str]] = {}
         self._episode: int | None = None
         self._begin(0)
@@ -69,6 +71,15 @@ class EgoTrack:
     def __reduce__(self) -> tuple[Any, ...]:
         # A bundle that goes to another process takes its motion along, not what estimates it.
         return EgoTrack, ()
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether bundles to come can be known."""
+        return self._looks_ahead
+
+    def set_look_ahead(self, look_ahead: Callable[[Bundle], tuple[Bundle, ...]]) -> None:
+        """Let it be asked for bundles to come."""
+        self.look_ahead, self._looks_ahead = look_ahead, True
 
     def take(self, wire: Wire) -> None:
         """Take a message if it is of odometry or an IMU; it is decoded when it is needed."""
@@ -87,6 +98,10 @@ class EgoTrack:
     def knows(self, bundle: Bundle) -> bool:
         """Whether the motion at a bundle is estimated already."""
         return bundle.episode == self._episode and bundle.index in self._known
+
+    def coming(self, bundle: Bundle) -> tuple[Bundle, ...]:
+        """Return some of the bundles after one with their motion, as far as they can be known."""
+        return tuple(replace(ahead, motion=self.at(ahead)) for ahead in self.look_ahead(bundle))
 
     def at(self, bundle: Bundle) -> EgoMotion | None:
         """Return the motion at a bundle; None if there is no source (see :attr:`reason`)."""
@@ -143,13 +158,13 @@ class EgoTrack:
 
     def _choose(self, bundle: Bundle) -> str:
         """Choose a published source if one is to be trusted, else register the cloud; return what is wrong with it."""
-        if self._chosen is not None:
-            return ""
         stamp_ns = bundle.stamp_ns
         sources = [s for s in self._published.sources if s.history.at(stamp_ns) is not None and not self._lidar_only]
         moving = next((source for source in sources if source.history.moves), None)
-        if moving is not None:
+        chosen = self._chosen
+        if moving is not None and (chosen is None or not chosen.history.moves or moving.is_above(chosen)):
             self._trust(moving, stamp_ns, bundle.index)
+        if self._chosen is not None:
             return ""
         reason = self._register(bundle)
         if reason and sources:  # nothing contradicts it: the ego stands

@@ -43,6 +43,10 @@ class PoseSource:
     origin: str
     history: PoseHistory
 
+    def is_above(self, other: PoseSource) -> bool:
+        """Whether it is trusted more than another one."""
+        return self.origin == TF and other.origin != TF
+
 
 class PublishedMotion:
     """Collects transforms, odometry and turn rates."""

@@ -186,7 +186,9 @@ class Run(SuiteRun[ReplayRequest]):
             return 0, None
         mutations = [m for offer in self.offers for m in (*offer.relation.mutate, *offer.relation.baseline)]
         back = max((mutation.needs_history for mutation in mutations), default=0)
-        return max(0, bundle - back) if self.stack.stateless else 0, bundle + 1
+        # A draw by earlier pictures needs the ego's motion, which depends on all that was before.
+        whole = not self.stack.stateless or ("camera" in self.stack.topics and any(m.draw_history for m in mutations))
+        return 0 if whole else max(0, bundle - back), bundle + 1
 
     @property
     def inputs(self) -> dict[str, str]:

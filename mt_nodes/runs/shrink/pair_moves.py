@@ -157,15 +157,15 @@ class PairMoves:
 
 
 def added_points(difference: Difference, remaining: Mask) -> list[list[float]]:
-    """Return x, y, z and, where there is one, intensity of returns that only a reduced follow-up has."""
-    before, after = difference.given.clouds, difference.reduced(remaining).clouds
+    """Return x, y, z and, if there is one, intensity of returns or detections that only a reduced follow-up has."""
+    given, reduced = difference.given, difference.reduced(remaining)
     rows = []
-    for old, new in zip(before, after, strict=True):
+    for old, new in zip((*given.clouds, *given.radars), (*reduced.clouds, *reduced.radars), strict=True):
         if old is new or old.points.dtype != new.points.dtype:
             continue
-        fresh = new.points[~np.isin(_as_bytes(new.points), _as_bytes(old.points))]
-        names = ("x", "y", "z", *([new.intensity_field] if new.intensity_field else []))
-        rows += [[round(float(row[name]), 3) for name in names] for row in fresh[:_MOST_POINTS]]
+        fresh = np.flatnonzero(~np.isin(_as_bytes(new.points), _as_bytes(old.points)))[:_MOST_POINTS]
+        strength = [new.points[new.intensity_field][fresh]] if new.intensity_field else []
+        rows += np.column_stack([new.xyz[fresh], *strength]).astype(np.float64).round(3).tolist()
     return rows[:_MOST_POINTS]
 
 

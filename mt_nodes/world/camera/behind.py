@@ -13,8 +13,8 @@ import numpy.typing as npt
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.earlier_view import Background, EarlierView, recall
-from mt_nodes.world.camera.fill import Filled, Surfaces, fill
-from mt_nodes.world.camera.silhouette import Silhouette, enlarged, grown
+from mt_nodes.world.camera.fill import Fill, Surfaces, fill
+from mt_nodes.world.camera.silhouette import Silhouette, dilate_mask, upsample
 from mt_nodes.world.camera.standing_object import Flags, Floats, Singles, StandingObject, Window
 
 Rows = npt.NDArray[np.int64]
@@ -75,12 +75,12 @@ def scene_of(
         behind_m: (n, 3) returns of earlier instants, in the camera's present frame. views: earlier pictures.
     """
     window, step = silhouette.window, depth.step_px
-    pixels = picture.pixels[window].astype(np.float32) / picture.full_scale
-    apart = grown(silhouette.hole | silhouette.hidden, _EDGE_PX) | _shown(thing, others_m, silhouette)
+    pixels = np.asarray(picture.pixels[window].astype(np.float32) / picture.full_scale, np.float32)
+    apart = dilate_mask(silhouette.hole | silhouette.hidden, _EDGE_PX) | _shown(thing, others_m, silhouette)
     rows, columns = (np.arange(s.start // step, -(-s.stop // step)) for s in window)
     directions = thing.camera.grid(step)[rows[:, None], columns].astype(np.float32)
     range_m = depth.range_m[rows[:, None], columns]
-    plane_m = thing.ground.ranges(directions)
+    plane_m = thing.ground.ranges(directions).astype(np.float32)
     on_plane = (plane_m < _FARTHEST_M) & (np.minimum(range_m, _SKY_M) > _LIKE_PLANE * plane_m)
     beyond = np.where(on_plane, np.float32(np.nan), range_m)
     pixels = pixels if pixels.ndim == 3 else pixels[..., None]
@@ -93,7 +93,7 @@ def _cells(scene: Scene, mask: Flags) -> Flags:
     padded = np.zeros(tuple(n * scene.step_px for n in scene.plane_m.shape), bool)
     top, left = rows.start % scene.step_px, columns.start % scene.step_px
     padded[top : top + mask.shape[0], left : left + mask.shape[1]] = mask
-    return padded.reshape(scene.plane_m.shape[0], scene.step_px, -1, scene.step_px).any(axis=(1, 3))
+    return np.asarray(padded.reshape(scene.plane_m.shape[0], scene.step_px, -1, scene.step_px).any(axis=(1, 3)))
 
 
 def background_of(scene: Scene, hole: Flags) -> tuple[Singles, Flags]:
@@ -133,13 +133,13 @@ def _farthest(scene: Scene) -> Singles:
     )
     with np.errstate(invalid="ignore"):
         column, row = np.floor((pixels + 0.5) / scene.step_px).T
-        inside = (row >= 0) & (column >= 0) & (row < cells.shape[0]) & (column < cells.shape[1])
+        inside = (row >= 0) & (column >= 0) & (row < len(cells)) & (column < scene.plane_m.shape[1])
     at = row[inside].astype(int), column[inside].astype(int)
     np.maximum.at(cells, at, np.linalg.norm(scene.behind_m[inside], axis=1).astype(np.float32))
     return np.asarray(cv2.morphologyEx(cells, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)))
 
 
-def filled(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[Filled, Flags]:
+def fill_hole(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[Fill, Flags]:
     """Fill a hole (h, w): from earlier pictures first, the rest from pixels beside it.
 
     Args:
@@ -149,23 +149,23 @@ def filled(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tuple[
         The window, and what (h, w) came from earlier pictures.
     """
     range_m, ground_cells = background_of(scene, hole)
-    ground = enlarged(ground_cells.astype(np.uint8), scene.step_px, scene.window) != 0
+    ground = upsample(ground_cells.astype(np.uint8), scene.step_px, scene.window) != 0
     pixels = scene.pixels.copy()
     recalled = np.zeros_like(hole)
     if scene.views:
         wanted = hole if recallable is None else hole & recallable
         recalled = recall(pixels, scene.views, _background(scene, wanted, hole, range_m))
-    usable, far = (scene.usable & ~hole) | recalled, enlarged(range_m, scene.step_px, scene.window)
+    usable, far = (scene.usable & ~hole) | recalled, upsample(range_m, scene.step_px, scene.window)
     surfaces = Surfaces(pixels, usable, ground, far, scene.thing.camera, scene.thing.ground, scene.window)
     rest = fill(surfaces, hole & ~recalled)
-    return Filled(rest.pixels, rest.given | recalled), recalled
+    return Fill(rest.pixels, rest.given | recalled), recalled
 
 
 def _background(scene: Scene, wanted: Flags, hole: Flags, range_m: Singles) -> Background:
     """Return the points that the pixels of a hole show, and those of its border."""
     kernel = np.ones((2 * _BORDER_PX + 1,) * 2, np.uint8)
     border = (cv2.dilate(hole.astype(np.uint8), kernel) != 0) & scene.usable & ~hole
-    nearness = enlarged(1.0 / range_m, scene.step_px, scene.window)
+    nearness = upsample(1.0 / range_m, scene.step_px, scene.window)
     corner = np.array([scene.window[1].start, scene.window[0].start])
     found: list[Any] = []
     for mask in (wanted, border):
@@ -186,12 +186,12 @@ def _shown(thing: StandingObject, others_m: Floats, silhouette: Silhouette) -> F
     pixels = thing.camera.project(others_m[near]) - (columns.start, rows.start)
     reach = np.clip(_AROUND_M * thing.camera.k[0, 0] / np.maximum(range_m[near], 0.1), 1.0, 20.0)
     with np.errstate(invalid="ignore"):
-        inside = ((pixels > -20) & (pixels < np.array(mask.shape[::-1]) + 20)).all(axis=1)
+        inside = np.asarray(((pixels > -20) & (pixels < np.array(mask.shape[::-1]) + 20)).all(axis=1))
     for size in np.unique(np.ceil(reach[inside] / 2.0) * 2.0).astype(int).tolist():
         own = inside.copy()
         own[inside] = np.ceil(reach[inside] / 2.0) * 2.0 == size
-        dots = np.zeros((mask.shape[0] + 40, mask.shape[1] + 40), np.uint8)
+        dots = np.zeros((len(mask) + 40, silhouette.body.shape[1] + 40), np.uint8)
         x, y = np.rint(pixels[own] + 20).astype(int).T
         dots[np.clip(y, 0, dots.shape[0] - 1), np.clip(x, 0, dots.shape[1] - 1)] = 1
         mask |= cv2.dilate(dots, np.ones((2 * size + 1,) * 2, np.uint8))[20:-20, 20:-20]
-    return mask != 0
+    return np.asarray(mask != 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An object cut out of a picture and shown elsewhere: carried around the sensor, which sees the same side of it.
 
-The cut-out is an upright board at the object's distance, facing the camera. Carried along a circle around the LiDAR, its
+The cut-out is an upright board at the object's distance, facing the camera. Moved along a circle around the LiDAR, its
 perspective is exact for a camera at the LiDAR; a camera beside it sees the object from another side, by the aspect
 angle, for which there is a bound.
 """
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.silhouette import Silhouette, below_horizon, grown, occluded, window_of
+from mt_nodes.world.camera.silhouette import Silhouette, below_horizon, dilate_mask, occluder_mask, window_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, Floats, Singles, StandingObject, Window
 
 #: The object may be seen from another side by up to this angle, and its light may come from another side by up to this:
@@ -33,7 +33,7 @@ _DARKEST = 0.15
 
 
 @dataclass(frozen=True, eq=False)
-class Carried:
+class Composite:
     """An object in its new place.
 
     Attributes:
@@ -55,7 +55,7 @@ def aspect_rad(thing: StandingObject, turn: Matrix) -> float:
     return float(np.arccos(np.clip(cosine, -1.0, 1.0)))
 
 
-def moved_object(thing: StandingObject, turn: Matrix) -> StandingObject:
+def after_motion(thing: StandingObject, turn: Matrix) -> StandingObject:
     """Return an object after a rigid motion (4, 4) of the camera's frame."""
     up = turn[:3, :3] @ thing.ground.up
     outline = move(turn, thing.outline_m)
@@ -63,7 +63,7 @@ def moved_object(thing: StandingObject, turn: Matrix) -> StandingObject:
     return StandingObject(thing.camera, move(turn, thing.returns_m), outline, thing.height_m, ground)
 
 
-def why_not_carried(thing: StandingObject, silhouette: Silhouette, turn: Matrix) -> str | None:
+def motion_refusal(thing: StandingObject, silhouette: Silhouette, turn: Matrix) -> str | None:
     """Return why a cut-out cannot be shown elsewhere, None if it can."""
     aspect, angle = aspect_rad(thing, turn), float(np.arccos(np.clip((np.trace(turn[:3, :3]) - 1) / 2, -1, 1)))
     if aspect > MOST_ASPECT_RAD:
@@ -77,27 +77,27 @@ def why_not_carried(thing: StandingObject, silhouette: Silhouette, turn: Matrix)
         )
     if thing.in_picture.mean() < _LEAST_SHOWN:
         return "the picture shows only a part of it"
-    edge = grown(silhouette.body, 2) & ~silhouette.body
+    edge = dilate_mask(silhouette.body, 2) & ~silhouette.body
     if np.count_nonzero(edge & silhouette.hidden) > _MOST_HIDDEN * np.count_nonzero(edge):
         return "something before it hides a part of it"
     return None
 
 
-def carried(
+def composite(
     thing: StandingObject, silhouette: Silhouette, picture: Picture, without: Pixels, turn: Matrix, depth: DepthMap
-) -> Carried | None:
+) -> Composite | None:
     """Return a picture with an object in its new place; None if the picture does not show that place.
 
     Args:
         without: pixels of the whole picture without the object. turn: (4, 4) its motion in the camera's frame.
     """
-    there = moved_object(thing, turn)
+    there = after_motion(thing, turn)
     window = window_of(there)
     if window is None or not there.in_picture.any():
         return None
     at, inside = _sources(thing, there, turn, window, silhouette.window)
     alpha = np.where(inside, _sampled(_alpha(silhouette, picture), at), np.float32(0.0))
-    clear = ~occluded(there, depth, window) | _within(silhouette, window)
+    clear = ~occluder_mask(there, depth, window) | _within(silhouette, window)
     sight = alpha * cv2.blur(clear.astype(np.float32), (3, 3))
     if not (alpha > 0.5).any():
         return None
@@ -116,13 +116,13 @@ def carried(
     left, top = window[1].start, window[0].start
     box = (float(left + columns[0]), float(top + rows[0]), float(left + columns[-1]), float(top + rows[-1]))
     total = float(_alpha(silhouette, picture).sum()) * (thing.range_m / there.range_m) ** 2
-    return Carried(pixels, whole, box, min(1.0, float(sight.sum()) / max(total, 1.0)))
+    return Composite(pixels, whole, box, min(1.0, float(sight.sum()) / max(total, 1.0)))
 
 
 def _sources(
     thing: StandingObject, there: StandingObject, turn: Matrix, window: Window, old: Window
 ) -> tuple[Floats, Flags]:
-    """Return for each pixel of a window the pixel (h, w, 2) of the old one that shows the same, and which are within."""
+    """Return for each pixel of a window the pixel (h, w, 2) of the old one that shows the same, and which exist."""
     rows, columns = window
     x, y = np.meshgrid(np.arange(columns.start, columns.stop), np.arange(rows.start, rows.stop))
     away = thing.camera.directions(np.stack([x, y], axis=-1).reshape(-1, 2))
@@ -134,7 +134,7 @@ def _sources(
     pixels = thing.camera.project(move(inverse(turn), board)) - (old[1].start, old[0].start)
     size = np.array([old[1].stop - old[1].start, old[0].stop - old[0].start])
     with np.errstate(invalid="ignore"):
-        inside = ((pixels >= 0) & (pixels <= size - 1)).all(axis=1)
+        inside = np.asarray(((pixels >= 0) & (pixels <= size - 1)).all(axis=1))
     shape = rows.stop - rows.start, columns.stop - columns.start
     return np.where(inside[:, None], pixels, 0.0).reshape(*shape, 2), inside.reshape(shape)
 
@@ -155,7 +155,7 @@ def _alpha(silhouette: Silhouette, picture: Picture) -> Singles:
 def _within(silhouette: Silhouette, window: Window) -> Flags:
     """Return the pixels (h, w) of a window where the object itself was: it hides nothing any more."""
     whole = np.zeros(tuple(max(a.stop, b.stop) for a, b in zip(silhouette.window, window, strict=True)), bool)
-    whole[silhouette.window] = grown(silhouette.body, 4)
+    whole[silhouette.window] = dilate_mask(silhouette.body, 4)
     return whole[window]
 
 
@@ -168,7 +168,7 @@ def _darkened(
     window: Window,
     clear: Flags,
 ) -> Singles:
-    """Return the factor (h, w) of the samples in a window by the shadow, carried along without a turn: the sun stays."""
+    """Return the factor (h, w) of the samples in a window by the shadow, shifted without a turn: the sun stays."""
     luma = (p.astype(np.float32) + 1.0 for p in (picture.luma(), picture.with_pixels(without).luma()))
     old, new = (cv2.blur(p[silhouette.window], (5, 5)) for p in luma)
     factor = np.where(silhouette.shadow, np.clip(old / new, _DARKEST ** (1.0 / _GAMMA), 1.0), np.float32(1.0))
@@ -182,7 +182,7 @@ def _darkened(
     pixels = pixels - (silhouette.window[1].start, silhouette.window[0].start)
     size = np.array(factor.shape[::-1])
     with np.errstate(invalid="ignore"):
-        inside = ((pixels >= 0) & (pixels <= size - 1)).all(axis=1).reshape(x.shape)
+        inside = np.asarray(((pixels >= 0) & (pixels <= size - 1)).all(axis=1)).reshape(x.shape)
     at = np.where(inside[..., None], pixels.reshape(*x.shape, 2), 0.0)
     ground = inside & clear & below_horizon(there, window)
     return np.where(ground, _sampled(factor, at), np.float32(1.0))

@@ -83,7 +83,8 @@ class EarlierView:
         there = move(self.from_now, points_m)
         cell, _, inside = self._cells(there)
         own_m = np.linalg.norm(there, axis=1)
-        return inside & self.depth.measured[cell] & (self.depth.range_m[cell] > (1.0 + _NEARER) * own_m + _NEARER_M)
+        beyond = self.depth.range_m[cell] > (1.0 + _NEARER) * own_m + _NEARER_M
+        return np.asarray(inside & self.depth.measured[cell] & beyond)
 
     @property
     def _parallax_px(self) -> float:
@@ -93,7 +94,8 @@ class EarlierView:
     def _cells(self, there: Floats) -> tuple[tuple[Rows, Rows], Floats, Flags]:
         pixels = self.camera.project(there)
         with np.errstate(invalid="ignore"):
-            inside = ((pixels >= 0) & (pixels <= (self.camera.width - 1, self.camera.height - 1))).all(axis=1)
+            last = self.camera.width - 1, self.camera.height - 1
+            inside = np.asarray(((pixels >= 0) & (pixels <= last)).all(axis=1))
         pixels = np.where(inside[:, None], pixels, 0.0)
         column, row = (pixels // self.depth.step_px).astype(np.int64).T
         return (row, column), pixels, inside

@@ -68,14 +68,14 @@ class Surfaces:
 
 
 @dataclass(frozen=True, eq=False)
-class Filled:
+class Fill:
     """Pixels (h, w, c) of a window with a hole filled; ``given`` (h, w) is where pixels came from other places."""
 
     pixels: Singles
     given: Flags
 
 
-def fill(surfaces: Surfaces, hole: Flags) -> Filled:
+def fill(surfaces: Surfaces, hole: Flags) -> Fill:
     """Return the window with a hole (h, w) filled."""
     pixels, given = surfaces.pixels.copy(), np.zeros(hole.shape, bool)
     usable = surfaces.usable & ~hole
@@ -90,7 +90,7 @@ def fill(surfaces: Surfaces, hole: Flags) -> Filled:
     rest = hole & ~given
     if rest.any():
         pixels[rest] = spread(pixels, usable | given)[rest]
-    return Filled(pixels, given)
+    return Fill(pixels, given)
 
 
 class _Sources:
@@ -119,12 +119,14 @@ class _Sources:
         whole = self._best(costs.mean(axis=1))
         if whole is None:
             return
-        shifts = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
-        copies = [self._copy(whole)]
-        if len(shifts) == 2 and None not in shifts and shifts[0] != shifts[1]:
+        found = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
+        shifts = [shift for shift in found if shift is not None]
+        chosen = [whole]
+        if len(shifts) == 2 and shifts[0] != shifts[1]:
             pair = [costs[shift, side].mean() for shift, side in zip(shifts, self._sides(), strict=True)]
             if np.mean(pair) < _BETTER * costs[whole].mean():
-                copies = [self._copy(shift) for shift in shifts]
+                chosen = shifts
+        copies = [self._copy(shift) for shift in chosen]
         colours, known = copies[0] if len(copies) == 1 else self._joined(*copies)
         rows, columns = self._hole[known].T
         pixels[rows, columns] = colours[known]
@@ -149,7 +151,7 @@ class _Sources:
         unknown = np.quantile(cost, 0.9) + cost.max(axis=1, keepdims=True)
         cost = np.where(known, cost, unknown)
         cost[known.mean(axis=1) < _LEAST_GIVEN] = np.inf
-        return cost
+        return np.asarray(cost)
 
     def _best(self, cost: Floats) -> int | None:
         """Return the best shift that gives enough of the hole, without more structure than there is around it."""
@@ -169,11 +171,14 @@ class _Sources:
         colours, known = self._sampled(self._hole, shift)
         own = self._surfaces.pixels[tuple(self._whole_border.T)]
         beside, there = self._sampled(self._whole_border, shift)
-        apart = np.zeros((*self._zone.shape, own.shape[1]), np.float32)
-        where = np.zeros(self._zone.shape, bool)
-        at = tuple(self._whole_border[there].T)
+        if not there.any():
+            return colours, known
+        corner = np.minimum(self._hole.min(axis=0), self._whole_border.min(axis=0))
+        height, width = np.maximum(self._hole.max(axis=0), self._whole_border.max(axis=0)) - corner + 1
+        apart, where = np.zeros((height, width, own.shape[1]), np.float32), np.zeros((height, width), bool)
+        at = tuple((self._whole_border[there] - corner).T)
         apart[at], where[at] = np.clip(own[there] - beside[there], -_LEVEL, _LEVEL), True
-        return (colours + spread(apart, where)[tuple(self._hole.T)] if where.any() else colours), known
+        return colours + spread(apart, where)[tuple((self._hole - corner).T)], known
 
     def _sampled(self, at: Rows, shift: int) -> tuple[Singles, Flags]:
         places = self._places(at, np.array([shift]))[0]
@@ -199,10 +204,10 @@ class _Sources:
         return np.where(of_left[:, None], left[0], right[0]), left[1] | right[1]
 
     def _look(self, places: Floats, at: Rows) -> tuple[Singles, Flags]:
-        """Return the colours (..., n, c) at places (..., n, 2), row and column, and which can stand for pixels (n, 2)."""
+        """Return the colours (..., n, c) at places (..., n, 2), rows and columns, and which may fill pixels (n, 2)."""
         shape = np.array(self._zone.shape)
         with np.errstate(invalid="ignore"):
-            inside = ((places >= 0) & (places <= shape - 1)).all(axis=-1)
+            inside = np.asarray(((places >= 0) & (places <= shape - 1)).all(axis=-1))
         whole = np.where(inside[..., None], np.rint(places), 0).astype(np.intp)
         flat = whole[..., 0] * shape[1] + whole[..., 1]
         known = inside & self._same.take(flat)
@@ -219,7 +224,7 @@ class _Sources:
         directions = surfaces.camera.directions((at + corner)[:, ::-1])
         points = directions * np.minimum(surfaces.plane.ranges(directions), 200.0)[:, None]
         moved = (points[None] + self._shifts[shifts][:, None]).reshape(-1, 3)
-        return surfaces.camera.project(moved)[:, ::-1].reshape(len(shifts), len(at), 2) - corner
+        return np.asarray(surfaces.camera.project(moved)[:, ::-1].reshape(len(shifts), len(at), 2) - corner)
 
     def _background_shifts(self) -> Floats:
         low, high = self._hole.min(axis=0), self._hole.max(axis=0)

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.camera.behind import Scene, background_of, filled
-from mt_nodes.world.camera.fill import Filled
-from mt_nodes.world.camera.silhouette import Silhouette, enlarged
+from mt_nodes.world.camera.behind import Scene, background_of, fill_hole
+from mt_nodes.world.camera.fill import Fill
+from mt_nodes.world.camera.silhouette import Silhouette, upsample
 from mt_nodes.world.camera.standing_object import Flags, Singles
 
 #: Bounds, from the calibration in docs/removal.md: largest error in linear light, least share of the hole that real
@@ -82,15 +82,15 @@ class FillQuality:
         return None if off is None else f"beside it, the same fill has {off:.2f} times the detail, allowed {DETAIL}"
 
 
-def fill_measured(scene: Scene, silhouette: Silhouette) -> tuple[Filled, FillQuality]:
+def fill_measured(scene: Scene, silhouette: Silhouette) -> tuple[Fill, FillQuality]:
     """Fill the hole of a silhouette, and measure the same fill where the truth is known."""
     hole = silhouette.hole
-    whole, recalled = filled(scene, hole, silhouette.body)
-    inside = max(1, np.count_nonzero(hole))
-    given = np.count_nonzero(whole.given & hole) / inside
+    whole, recalled = fill_hole(scene, hole, silhouette.body)
+    inside = float(np.count_nonzero(hole))
+    given = float(np.count_nonzero(whole.given & hole)) / inside
     seam = seam_of(whole.pixels, hole, scene.usable)
     tests = tuple(_tests(scene, hole, recalled)) if given >= LEAST_GIVEN and seam <= MOST_SEAM else ()
-    return whole, FillQuality(given, np.count_nonzero(recalled) / inside, seam, tests)
+    return whole, FillQuality(given, float(np.count_nonzero(recalled)) / inside, seam, tests)
 
 
 def seam_of(pixels: Singles, hole: Flags, usable: Flags) -> float:
@@ -128,7 +128,7 @@ def _tests(scene: Scene, hole: Flags, recalled: Flags) -> Iterator[FillError]:
             continue
         if abs(_ground_share(rest, like) - ground) > _GROUND:
             continue
-        again, _ = filled(rest, like, from_earlier)
+        again, _ = fill_hole(rest, like, from_earlier)
         yield errors_of(np.clip(again.pixels, 0.0, 1.0), scene.pixels, true)
         found += 1
         if found == _TESTS:
@@ -138,7 +138,7 @@ def _tests(scene: Scene, hole: Flags, recalled: Flags) -> Iterator[FillError]:
 def _ground_share(scene: Scene, hole: Flags) -> float:
     _, cells = background_of(scene, hole)
     return (
-        float((enlarged(cells.astype(np.uint8), scene.step_px, scene.window) != 0)[hole].mean()) if hole.any() else 0.0
+        float((upsample(cells.astype(np.uint8), scene.step_px, scene.window) != 0)[hole].mean()) if hole.any() else 0.0
     )
 
 

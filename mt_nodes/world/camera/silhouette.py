@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The silhouette of an object in a picture, and its shadow: LiDAR returns grown to the picture's own edges.
+"""The silhouette of an object in a picture, and its shadow: LiDAR returns dilate_mask to the picture's own edges.
 
 The returns seed a segmentation by colour (C. Rother, V. Kolmogorov and A. Blake, GrabCut, ACM Transactions on Graphics
 23, 2004, pp. 309-314; OpenCV's implementation). Panes, which return nothing, are closed first. What a nearer return
@@ -9,6 +9,7 @@ hides is not the object's.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -93,18 +94,26 @@ def silhouette_of(thing: StandingObject, picture: Picture, depth: DepthMap) -> S
     at = np.array([window[1].start, window[0].start])
     prism = _filled(thing.prism_px(), at, size)
     ground = _filled(thing.shadow_px(), at, size) & below_horizon(thing, window)
-    hidden = occluded(thing, depth, window)
+    hidden = occluder_mask(thing, depth, window)
     body = _body(thing, picture, window, prism & ~hidden, hidden)
     if not body.any():
         return None
     grow = max(1, round(_GROW_PX * picture.size[1] / 1280.0))
-    wide = grown(body, grow) & prism & ~hidden
+    wide = dilate_mask(body, grow) & prism & ~hidden
     foot = _filled(thing.foot_px(), at, size) & ~hidden
     shadow = _shadow(thing, picture, window, wide | foot, ground & ~hidden & ~wide)
     return Silhouette(window, wide, (shadow | foot) & ~wide & ~hidden, hidden)
 
 
-def occluded(thing: StandingObject, depth: DepthMap, window: Window) -> Flags:
+def in_sight(thing: StandingObject, depth: DepthMap) -> int:
+    """Return how many of an object's returns a picture shows: within its borders, with nothing nearer before them."""
+    whole = slice(0, thing.camera.height), slice(0, thing.camera.width)
+    hidden = occluder_mask(thing, depth, whole)
+    x, y = np.rint(thing.pixels[thing.in_picture]).astype(int).T
+    return int(np.count_nonzero(~hidden[y, x]))
+
+
+def occluder_mask(thing: StandingObject, depth: DepthMap, window: Window) -> Flags:
     """Return the pixels (h, w) of a window at which something stands nearer to the camera than the object."""
     step = depth.step_px
     rows, columns = (np.arange(s.start // step, -(-s.stop // step)) for s in window)
@@ -113,10 +122,10 @@ def occluded(thing: StandingObject, depth: DepthMap, window: Window) -> Flags:
     near = range_m < thing.nearest_m - _BEFORE_M
     height = thing.ground.camera_m + np.where(near, range_m, 0.0) * (directions @ thing.ground.up)
     cells = (near & (height > _ABOVE_M)).astype(np.uint8)
-    return enlarged(cells, step, window) != 0
+    return np.asarray(upsample(cells, step, window) != 0)
 
 
-def enlarged(cells: npt.NDArray[np.generic], step: int, window: Window) -> npt.NDArray[np.generic]:
+def upsample(cells: npt.NDArray[Any], step: int, window: Window) -> npt.NDArray[Any]:
     """Return cells that cover a window as its pixels (h, w)."""
     rows, columns = window
     full = np.repeat(np.repeat(cells, step, axis=0), step, axis=1)
@@ -129,20 +138,20 @@ def below_horizon(thing: StandingObject, window: Window) -> Flags:
     step = 4
     rows, columns = (np.arange(s.start // step, -(-s.stop // step)) for s in window)
     down = thing.camera.grid(step)[rows[:, None], columns] @ thing.ground.up < -1e-3
-    return enlarged(down.astype(np.uint8), step, window) != 0
+    return np.asarray(upsample(down.astype(np.uint8), step, window) != 0)
 
 
-def grown(mask: Flags, by_px: int) -> Flags:
-    """Return a mask (h, w) grown by some pixels."""
+def dilate_mask(mask: Flags, by_px: int) -> Flags:
+    """Return a mask (h, w) dilate_mask by some pixels."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * by_px + 1,) * 2)
-    return cv2.dilate(mask.astype(np.uint8), kernel) != 0
+    return np.asarray(cv2.dilate(mask.astype(np.uint8), kernel) != 0)
 
 
 def _filled(polygon: npt.NDArray[np.int32] | None, at: npt.NDArray[np.int64], size: tuple[int, ...]) -> Flags:
     mask = np.zeros(size, np.uint8)
     if polygon is not None:
         cv2.fillConvexPoly(mask, (polygon - at).astype(np.int32), 1)
-    return mask != 0
+    return np.asarray(mask != 0)
 
 
 def _body(thing: StandingObject, picture: Picture, window: Window, may: Flags, hidden: Flags) -> Flags:
@@ -185,7 +194,8 @@ def _closed(seeds: Flags, metre_px: float, gap_m: float) -> Flags:
     wide = max(3, round(gap_m * metre_px) | 1)
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (wide, wide))
     padded = cv2.copyMakeBorder(seeds.astype(np.uint8), wide, wide, wide, wide, cv2.BORDER_CONSTANT)
-    return cv2.morphologyEx(padded, cv2.MORPH_CLOSE, kernel)[wide:-wide, wide:-wide] != 0
+    closed = np.asarray(cv2.morphologyEx(padded, cv2.MORPH_CLOSE, kernel))
+    return np.asarray(closed[wide:-wide, wide:-wide] != 0)
 
 
 def _segmented(
@@ -202,7 +212,7 @@ def _segmented(
     labels[edge & ~closed] = cv2.GC_BGD
     cv2.setRNGSeed(0)
     cv2.grabCut(colours, labels, None, np.zeros((1, 65)), np.zeros((1, 65)), _ROUNDS, cv2.GC_INIT_WITH_MASK)
-    return (labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD)
+    return np.asarray((labels == cv2.GC_FGD) | (labels == cv2.GC_PR_FGD))
 
 
 def _colours(picture: Picture, window: Window, inner: Window, size: tuple[int, ...]) -> Bytes:
@@ -224,7 +234,7 @@ def _shadow(thing: StandingObject, picture: Picture, window: Window, root: Flags
     _, label = cv2.connectedComponents(np.maximum(dark, root.astype(np.uint8)))
     own = np.unique(label[root])
     joined = np.isin(label, own[own > 0]) & (dark != 0)
-    return grown(joined, 2) & ground
+    return dilate_mask(joined, 2) & ground
 
 
 def _ground_level(luma: Singles, ground: Flags, root: Flags) -> Singles:

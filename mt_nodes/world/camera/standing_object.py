@@ -95,7 +95,7 @@ class StandingObject:
         return np.asarray(inside.all(axis=1))
 
     def prism_px(self) -> npt.NDArray[np.int32] | None:
-        """Return the convex polygon (k, 2) around the visible part of the box over its outline, None if out of sight."""
+        """Return the convex polygon (k, 2) around the visible part of its box, None if out of sight."""
         top = self.outline_m + self.ground.up * (self.height_m + TOP_M)
         sides = [_along(self.outline_m), _along(top), _between(self.outline_m, top)]
         return self._polygon(np.concatenate(sides))

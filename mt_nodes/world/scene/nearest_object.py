@@ -87,7 +87,7 @@ def standing_points(xyz: Floats, search: Search) -> Floats:
     )
     points = np.diff(starts, append=len(x))
     fits = (points >= search.least_points) & (longest >= search.length_m[0]) & (longest <= search.length_m[1])
-    return np.column_stack([x, y, height])[fits[of - 1]]
+    return np.asarray(np.column_stack([x, y, height])[fits[of - 1]])
 
 
 def _standing(xyz: Floats, search: Search) -> tuple[Floats, Floats, npt.NDArray[np.int64], Floats, int]:

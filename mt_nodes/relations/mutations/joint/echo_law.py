@@ -8,7 +8,9 @@ matched to the pulse. So the highest sample before a target at R exceeds m with 
     1 − exp(−∫ λ(m, r) dr),   λ(m, r) = (ln Φ(m/σ) − ln Φ((m − S(r))/σ)) / ℓ,
 
 Φ the normal distribution, S(r) the mean waveform; the first term takes false alarms out: without air there is no echo.
-A sample of height m is at r with a density that goes with −∂λ/∂m.
+A sample of height m is at r with a density that goes with −∂λ/∂m. From laser to laser, S is g times the mean: gain and
+focus differ (the lasers of an HDL-64E are focused at 10.5 to 24 m in a published calibration, velodyne_default_calib of
+MRPT, which alone makes a factor of 5). g is log-logistic with a standard deviation of 2 dB (assumed).
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 #: Densities of the air, amplitudes, and quantiles of the tables.
-_DENSITIES, _AMPLITUDES, _PLACED, _QUANTILES = 9, 80, 24, 48
+_DENSITIES, _AMPLITUDES, _PLACED, _QUANTILES = 7, 60, 20, 48
+#: Scale of the log-logistic gains: a standard deviation of 0.25 · 1.81 nepers of amplitude, 2 dB.
+GAIN_SHAPE = 0.25
+_GAINS, _SMEARS = 13, 6
 #: The farthest peaks are not told apart: this share of them.
 _LAST_SHARE = 1e-5
 #: Range (K,) of the tables' knots: dense near by.
@@ -133,10 +138,46 @@ def echo_law(
     soft = [soft_return(extinction_per_m * d, backscatter * d, pulse_ns, receiver) for d in densities.tolist()]
     mean = np.stack([np.interp(KNOTS_M, STEP_M * np.arange(len(s.waveform)), s.waveform) for s in soft])
     width_m, sigma = soft[0].width_m, receiver.noise
-    highest = max(1.0, float(mean.max())) + 5.0 * sigma
-    heights, placed = amplitude_knots(highest)
-    excess, place = _excess(heights, mean, sigma), _density_of_place(placed, mean, sigma)
-    return law_of(densities, width_m, excess / (width_m / 2.0), place, highest)
+    gains, weights = gains_of(_GAINS)
+    highest = max(1.0, float(mean.max() * gains[-1])) + 5.0 * sigma
+    (heights, placed), apart_m, step = amplitude_knots(highest), width_m / 2.0, np.log(highest) / (_AMPLITUDES - 1)
+    # Amplitudes below 1, too: those that a somewhat larger gain lifts above it.
+    below = int(np.ceil(0.5 * np.log(gains[1] / gains[0]) / step)) + 1
+    lower = np.concatenate([np.exp(-step * np.arange(below, 0, -1)), heights])
+    exceeded, place = np.zeros((len(mean), len(heights), len(KNOTS_M))), 0.0
+    for gain, weight in zip(gains.tolist(), weights.tolist(), strict=True):
+        all_of_it = -np.expm1(-_over_range(_excess(lower, gain * mean, sigma) / apart_m))
+        exceeded += weight * _smeared(all_of_it, below, float(np.log(gains[1] / gains[0])) / step)
+        none_higher = np.exp(-_over_range(_excess(placed, gain * mean, sigma) / apart_m)[:, :, -1:])
+        place = place + weight * none_higher * _density_of_place(placed, gain * mean, sigma)
+    return law_of(densities, width_m, exceeded, np.asarray(place), highest)
+
+
+def _smeared(exceeded: Floats, below: int, width: float) -> Floats:
+    """Return probabilities (D, H, K) averaged over gains from one to the next, ``width`` amplitude knots apart.
+
+    An echo that is stronger by some percent exceeds what the weaker one does, but stronger by as much.
+    """
+    total, last = np.zeros_like(exceeded[:, below:]), exceeded.shape[1] - 1
+    for part in range(_SMEARS):
+        shift = ((part + 0.5) / _SMEARS - 0.5) * width
+        at = np.clip(np.arange(below, last + 1) - shift, 0.0, last)
+        low = np.minimum(at.astype(int), last - 1)
+        share = (at - low)[:, None]
+        total += exceeded[:, low] * (1.0 - share) + exceeded[:, low + 1] * share
+    return total / _SMEARS
+
+
+def gains_of(count: int) -> tuple[Floats, Floats]:
+    """Return gains (n,), ascending, and their weights (n,): evenly spaced in logarithm, cut at one in a thousand."""
+    nepers = np.linspace(-7.0, 7.0, count)
+    weight = np.exp(-nepers) / np.square(1.0 + np.exp(-nepers))
+    return np.exp(GAIN_SHAPE * nepers), weight / weight.sum()
+
+
+def _over_range(rate: Floats) -> Floats:
+    """Integrate rates (…, K) over range, from the nearest knot on."""
+    return np.asarray(integrate.cumulative_trapezoid(rate, KNOTS_M, axis=-1, initial=0.0))
 
 
 def amplitude_knots(highest: float) -> tuple[Floats, Floats]:
@@ -145,24 +186,27 @@ def amplitude_knots(highest: float) -> tuple[Floats, Floats]:
     return np.geomspace(1.0, highest, _AMPLITUDES), dense_near_1
 
 
-def law_of(densities: Floats, width_m: float, excess: Floats, place: Floats, highest: float) -> EchoLaw:
-    """Return the law of peaks with known rates.
+def law_of(densities: Floats, width_m: float, exceeded: Floats, place: Floats, highest: float) -> EchoLaw:
+    """Return the law of peaks with known probabilities.
 
     Args:
         densities: (D,) of the air.
         width_m: see :class:`EchoLaw`.
-        excess: (D, H, K) λ, peaks above each amplitude per metre at each knot of range.
-        place: (D, M, K) −∂λ/∂m there, but for a factor.
-        highest: amplitude, which the rates end at.
+        exceeded: (D, H, K) probability of a peak above each amplitude up to each knot of range.
+        place: (D, M, K) density of the places of peaks of an amplitude there, but for a factor.
+        highest: amplitude, which the tables end at.
     """
-    exceeded = -np.expm1(-integrate.cumulative_trapezoid(excess, KNOTS_M, axis=2, initial=0.0))
-    detected = np.ascontiguousarray(exceeded[:, 0])
-    share = integrate.cumulative_trapezoid(place, KNOTS_M, axis=2, initial=0.0)
+    detected, share = np.ascontiguousarray(exceeded[:, 0]), _over_range(place)
     share /= np.maximum(share[:, :, -1:], 1e-300)
     quantiles = _quantiles(exceeded, detected, amplitude_knots(highest)[0])
     return EchoLaw(
         densities, width_m, detected.astype(np.float32), quantiles, share.astype(np.float32), _places(share), highest
     )
+
+
+def of_rates(densities: Floats, rates: Floats, place: Floats, highest: float) -> EchoLaw:
+    """Return the law of peaks that come by chance at rates (D, H, K) per metre, points without a length."""
+    return law_of(densities, 0.0, -np.expm1(-_over_range(rates)), place, highest)
 
 
 def _excess(heights: Floats, mean: Floats, sigma: float) -> Floats:

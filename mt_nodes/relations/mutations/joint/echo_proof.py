@@ -20,7 +20,9 @@ from mt_nodes.relations.mutations.joint.attenuation import Receiver
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-_STEP_M, _FARTHEST_M, _PULSE_PARTS = 0.1, 40.0, 24
+_CELLS, _FARTHEST_M, _PULSE_PARTS = 80, 60.0, 24
+#: Gains of lasers: log-logistic, of 2 dB.
+_GAINS, _GAIN_SHAPE = 56, 0.25
 _BLOCK = 64
 #: What tables may round: density and amplitude as shares, free range in metres, chance.
 _DENSITY, _AMPLITUDE, _FREE_M, _CHANCE = 0.02, 0.025, 0.3, 0.01
@@ -28,6 +30,7 @@ _DENSITY, _AMPLITUDE, _FREE_M, _CHANCE = 0.02, 0.025, 0.3, 0.01
 _MIDDLE, _SIGMAS = 0.06, 6.0
 #: Noise beyond this many standard deviations does not lift an echo over the threshold.
 _MOST_SIGMAS = 6.0
+_HIGHEST_GAIN = float(np.exp(7.0 * _GAIN_SHAPE))
 
 
 @dataclass(frozen=True)
@@ -53,33 +56,43 @@ class AirOnBeams:
 
     def chance(self, amplitude: Floats, denser: float = 1.0, farther_m: Floats | float = 0.0) -> Floats:
         """Return the probability (n,) that the highest sample of each beam exceeds an amplitude (n,)."""
-        range_m, table = self._waveforms(denser)
-        total = np.empty(len(amplitude))
+        (range_m, cell), table = self._cells(), self._waveforms(denser)
+        total = np.zeros(len(amplitude))
         for some in _blocks(len(amplitude)):
-            high = (amplitude[some] / self.receiver.noise)[:, None]
-            excess = special.log_ndtr(high) - special.log_ndtr(high - self._mean(table, some) / self.receiver.noise)
-            excess *= range_m <= (self.free_m + farther_m)[some, None]
-            total[some] = excess.sum(axis=1)
-        return np.asarray(-np.expm1(-total * _STEP_M / (self.width_m / 2.0)))
+            high, mean = (amplitude[some] / self.receiver.noise)[:, None], self._mean(table, some) / self.receiver.noise
+            before = cell * (range_m <= (self.free_m + farther_m)[some, None]) / (self.width_m / 2.0)
+            for gain, weight in _gains(_GAINS):
+                excess = (special.log_ndtr(high) - special.log_ndtr(high - gain * mean)) * before
+                total[some] -= weight * np.expm1(-excess.sum(axis=1))
+        return total
 
     def at(self, range_m: Floats, amplitude: Floats) -> tuple[Floats, Floats]:
         """Return the mean amplitude (n,) at ranges (n,), and the share of peaks of this amplitude that are nearer."""
-        grid_m, table = self._waveforms(1.0)
+        (grid_m, cell), table = self._cells(), self._waveforms(1.0)
         level, nearer = np.empty(len(range_m)), np.empty(len(range_m))
         for some in _blocks(len(range_m)):
             mean, alone = self._mean(table, some), (amplitude[some] / self.receiver.noise)[:, None]
-            z = alone - mean / self.receiver.noise
-            weight = np.exp(-0.5 * z * z - special.log_ndtr(z)) - np.exp(-0.5 * alone * alone - special.log_ndtr(alone))
-            weight = np.maximum(weight, 0.0) * (grid_m <= self.free_m[some, None])
-            before = (weight * (grid_m <= range_m[some, None])).sum(axis=1)
-            nearer[some] = before / np.maximum(weight.sum(axis=1), 1e-300)
-            here = np.clip(((range_m[some] - grid_m[0]) / _STEP_M).astype(int), 0, len(grid_m) - 1)
+            weight, before = np.zeros_like(mean), cell * (grid_m <= self.free_m[some, None])
+            for gain, share in _gains(_GAINS // 4):
+                z = alone - gain * mean / self.receiver.noise
+                hazard = np.exp(-0.5 * z * z - special.log_ndtr(z)) - np.exp(-0.5 * alone**2 - special.log_ndtr(alone))
+                excess = (special.log_ndtr(alone) - special.log_ndtr(z)) * before / (self.width_m / 2.0)
+                weight += share * np.exp(-excess.sum(axis=1))[:, None] * np.maximum(hazard, 0.0) * before
+            some_nearer = (weight * (grid_m <= range_m[some, None])).sum(axis=1)
+            nearer[some] = some_nearer / np.maximum(weight.sum(axis=1), 1e-300)
+            here = np.clip(np.searchsorted(grid_m + cell / 2.0, range_m[some]), 0, len(grid_m) - 1)
             level[some] = mean[np.arange(len(here)), here]
         return level, nearer
 
-    def _waveforms(self, denser: float) -> tuple[Floats, Floats]:
-        """Return ranges (k,), and mean amplitudes (17, k) there, for densities from the lowest to the highest."""
-        range_m = 1.0 + _STEP_M * (np.arange(int((_FARTHEST_M - 1.0) / _STEP_M)) + 0.5)
+    @staticmethod
+    def _cells() -> tuple[Floats, Floats]:
+        """Return the middles (k,) and widths (k,) of cells of range: narrow near by."""
+        edges = np.geomspace(1.0, _FARTHEST_M, _CELLS + 1)
+        return (edges[1:] + edges[:-1]) / 2.0, np.diff(edges)
+
+    def _waveforms(self, denser: float) -> Floats:
+        """Return the mean amplitudes (17, k) in cells of range, for densities from the lowest to the highest."""
+        range_m, _ = self._cells()
         offset = self.width_m * ((np.arange(_PULSE_PARTS) + 0.5) / _PULSE_PARTS - 0.5)
         pulse = np.square(np.cos(np.pi * offset / self.width_m)) * (self.width_m / _PULSE_PARTS)
         there = range_m[:, None] + offset
@@ -87,9 +100,11 @@ class AirOnBeams:
         receiver = self.receiver
         of_one = np.pi * receiver.max_range_m**2 / receiver.sensitivity * self.backscatter_per_m_sr
         of_one *= 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
-        knots = self._knots() * denser
-        return np.asarray(range_m), np.stack(
-            [of_one * k * ((np.exp(-2.0 * self.extinction_per_m * k * there) * shape) @ pulse) for k in knots.tolist()]
+        return np.stack(
+            [
+                of_one * k * ((np.exp(-2.0 * self.extinction_per_m * k * there) * shape) @ pulse)
+                for k in (self._knots() * denser).tolist()
+            ]
         )
 
     def _knots(self) -> Floats:
@@ -103,6 +118,15 @@ class AirOnBeams:
         low = np.minimum(at.astype(int), 15)
         share = (at - low)[:, None]
         return np.asarray(table[low] * (1.0 - share) + table[low + 1] * share)
+
+
+def _gains(count: int) -> Iterator[tuple[float, float]]:
+    """Yield gains of lasers and how many have them: steps of the logistic distribution function."""
+    edges = np.linspace(-7.0, 7.0, count + 1)
+    share = np.diff(1.0 / (1.0 + np.exp(-edges)))
+    yield from zip(
+        np.exp(_GAIN_SHAPE * (edges[1:] + edges[:-1]) / 2.0).tolist(), (share / share.sum()).tolist(), strict=True
+    )
 
 
 def _blocks(count: int) -> Iterator[slice]:
@@ -130,16 +154,21 @@ def proof_of_reports(air: AirOnBeams, number: Floats, amplitude: tuple[Floats, F
     return None
 
 
-def proof_of_echo_places(air: AirOnBeams, range_m: Floats, amplitude: Floats) -> str | None:
-    """Check that the air is bright enough where echoes (n,) are, and that they are spread as peaks of it are."""
+def proof_of_echo_places(air: AirOnBeams, range_m: Floats, amplitude: tuple[Floats, Floats]) -> str | None:
+    """Check that the air is bright enough where echoes (n,) are, and that they are spread as peaks of it are.
+
+    Args:
+        amplitude: lowest and highest (n,) of what is reported: whole numbers are coarse for echoes of the air.
+    """
     if not len(range_m):
         return None
     if not (range_m <= air.free_m + _FREE_M).all():
         return "an echo of the air is not before what it hides"
-    mean, nearer = air.at(range_m, amplitude)
-    faint = mean + _MOST_SIGMAS * air.receiver.noise < 1.0
+    (mean, nearer), (_, higher) = (air.at(range_m, np.maximum(bound, 1.0)) for bound in amplitude)
+    faint = _HIGHEST_GAIN * mean + _MOST_SIGMAS * air.receiver.noise < 1.0
     if faint.any():
         return f"{int(faint.sum())} of {len(mean)} echoes looked at are at ranges where the air is too faint"
-    off = abs(float(nearer.mean()) - 0.5)
+    between = sorted((float(nearer.mean()), float(higher.mean())))
+    off = max(between[0] - 0.5, 0.5 - between[1])
     allowed = _MIDDLE + _SIGMAS / np.sqrt(12.0 * len(nearer))
     return None if off <= allowed else f"echoes of the air are {off:.2f} off the middle of where they come from"

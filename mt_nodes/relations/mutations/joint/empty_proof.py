@@ -24,7 +24,7 @@ NEAREST_M = 1.0
 #: radian of azimuth to the return beside it (the frame may be tilted against the sensor's axis).
 _BEAM_RAD, _TILT = 0.01, 0.06
 #: Beams that are looked at, of returns and of empty ones, with an echo of the air and without.
-_SAMPLE_SIZE = 250
+_SAMPLE_SIZE = 80
 _BLOCK = 8192
 
 

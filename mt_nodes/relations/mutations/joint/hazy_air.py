@@ -162,7 +162,7 @@ class HazyAir(JointWeather):
         hidden = ~echoed & ~seen.empty
         low[hidden] = high[hidden] = weakened_amplitude(self, old, seen.index[hidden], draw)
         broken = proof_of_reports(air, number, (low, high), echoed)
-        return broken or proof_of_echo_places(air.of(echoed), seen.range_m, np.maximum(low[echoed], 1.0))
+        return broken or proof_of_echo_places(air.of(echoed), seen.range_m, (low[echoed], high[echoed]))
 
     def _air_on(self, seen: SeenEchoes, draw: Draw) -> AirOnBeams:
         x, y, z = seen.xyz.T

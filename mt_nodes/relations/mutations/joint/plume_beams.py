@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +53,19 @@ class PlumeBeams:
         """Return the share (n,) of the power of each beam's return left after the way out and back."""
         depths = [depth(plume, origin, part.direction, part.enter_m, part.leave_m) for part in self.parts()]
         return np.asarray(np.exp(-2.0 * np.concatenate([np.empty(0), *depths])))
+
+
+_found: WeakKeyDictionary[Cloud, tuple[tuple[Any, ...], PlumeBeams, Floats]] = WeakKeyDictionary()
+
+
+def beams_through(cloud: Cloud, to_ego: Matrix, plume: Plume, least_m: float) -> tuple[PlumeBeams, Floats]:
+    """Return a cloud's beams through a plume and the share (n,) of power that they keep; the last are cached."""
+    key = (plume, to_ego.tobytes(), least_m)
+    found = _found.get(cloud)
+    if found is None or found[0] != key:
+        beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, least_m)
+        found = _found[cloud] = key, beams, beams.passed(plume, to_ego[:3, 3])
+    return found[1], found[2]
 
 
 def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:

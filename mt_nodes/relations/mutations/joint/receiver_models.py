@@ -17,6 +17,9 @@ from mt_nodes.world.scene.beams import beams_of
 AUTO, GENERIC = "auto", "generic"
 #: Range noise of an echo at the threshold, LISA: 0.09 m / √2 (V. Kilic et al., 2021).
 NOISE_AT_THRESHOLD_M = float(0.09 / np.sqrt(2.0))
+#: Range below which echoes get no stronger: the nearest focal distance in a published calibration of an HDL-64E S3
+#: (10.5, 15 and 24 m for its first lasers: velodyne_default_calib_hdl64e-s3.h of MRPT). For other sensors assumed.
+FOCUS_M = 10.5
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class ReceiverModel:
         name: the value of ``sensor``. ranges: what the data sheet tells of detection.
         wavelength_nm: of the laser. pulse_ns: half-power width of a received pulse.
         divergence_mrad: of a round beam of the same cross-section. noise_m: range noise at the threshold.
+        focus_m: see :class:`~mt_nodes.relations.mutations.joint.attenuation.Receiver`.
         source: of the figures. assumed: which of them nobody publishes.
     """
 
@@ -47,6 +51,7 @@ class ReceiverModel:
     pulse_ns: float = 10.0
     divergence_mrad: float = 3.0
     noise_m: float = NOISE_AT_THRESHOLD_M
+    focus_m: float = FOCUS_M
 
     @property
     def max_range_m(self) -> float:
@@ -69,14 +74,15 @@ _MODELS = (
         GENERIC,
         (DetectionRange(0.9, 120.0),),
         "V. Kilic et al., LISA, 2021: 90 % at 120 m; divergence: VLS-128 manual, table F-1",
-        _PULSE,
+        f"focus at 5 m; {_PULSE}",
+        focus_m=5.0,
     ),
     ReceiverModel(
         "hdl_64e",
         (DetectionRange(0.8, 120.0), DetectionRange(0.1, 50.0)),
         "HDL-64E data sheet: 120 m for cars and foliage (0.80), 50 m for pavement (0.10), 905 nm, 2 mrad; "
         "velodyne.com, concept: 4 ns",
-        f"probability of detection ½; {_PULSE}",
+        f"probability of detection ½; one focus for all lasers; {_PULSE}",
         divergence_mrad=2.0,
     ),
     ReceiverModel(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from scipy import special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
-from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, law_of
+from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, of_rates
 
 Floats = npt.NDArray[np.float64]
 
@@ -158,7 +158,7 @@ def far_law(spectrum: Spectrum, detection: Detection, extinction_per_m: float) -
         for m in (heights, placed, placed * 1.01)
     ]
     place = np.maximum(rates[1] - rates[2], 0.0)
-    return law_of(np.array([1.0, 2.0]), 0.0, np.stack([rates[0]] * 2), np.stack([place] * 2), highest)
+    return of_rates(np.array([1.0, 2.0]), np.stack([rates[0]] * 2), np.stack([place] * 2), highest)
 
 
 def _rate(spectrum: Spectrum, amplitude: Floats, whole: Floats, beam_m: Floats) -> Floats:

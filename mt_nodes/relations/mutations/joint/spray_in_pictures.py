@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -32,19 +33,32 @@ _LEAST_VEIL = 0.02
 #: Light of thick spray relative to that of the horizon: drops are lit by the sky above, not from all sides (assumed).
 _BRIGHTNESS = 0.85
 
+_known: WeakKeyDictionary[Bundle, tuple[tuple[Any, ...], Draw]] = WeakKeyDictionary()
+
 
 class SprayInPictures(EverySensor):
     """Draws the plume before what lies behind it: Koschmieder's law with the optical depth of the LiDAR's plume."""
 
     ego_frame_id: str
 
-    @abstractmethod
     def plume_draw(self, bundle: Bundle, state: Any) -> Draw:
-        """Return the plume of a bundle, the same for all of its sensors.
+        """Return the plume of a bundle, the same for all of its sensors: the last one is cached.
+
+        Args:
+            state: of the episode; its first two values tell it from others.
 
         Raises:
             NotApplicable: there is no vehicle ahead.
         """
+        key = (self, *state[:2])
+        known = _known.get(bundle)
+        if known is None or known[0] != key:
+            known = _known[bundle] = key, self.find_plume(bundle, state)
+        return dict(known[1])
+
+    @abstractmethod
+    def find_plume(self, bundle: Bundle, state: Any) -> Draw:
+        """Return what :meth:`plume_draw` does."""
 
     @abstractmethod
     def plume(self, draw: Draw) -> Plume:

@@ -93,7 +93,7 @@ class SunGlare(SunInPictures):
         help="0 ahead, positive left; if unset, that of a return where it shines into a picture",
     )
     elevation_rad: float = param(
-        0.05, low=-0.1, high=1.5708, unit="rad", aspect="place", help="of the sun above the horizon"
+        0.2, low=-0.1, high=1.5708, unit="rad", aspect="place", help="of the sun above the horizon"
     )
     half_angle_rad: float = param(
         0.1, low=0.005, high=1.5708, unit="rad", neutral=0.005, help="stray light in a LiDAR: one standard deviation"
@@ -145,8 +145,8 @@ class SunGlare(SunInPictures):
         ends = np.stack(columns(cloud, rows[rng.integers(len(rows), size=_TRIES)]))
         ahead, left, _ = self._to_frame(bundle, cloud) @ ends
         suns = [self._towards(azimuth) for azimuth in np.arctan2(left, ahead).tolist()]
-        in_sight = [sun for sun in suns if in_a_picture(bundle, sun, self.frame_id)] or suns
-        return next((sun for sun in in_sight if self.visible(bundle, sun) > _SHINES), in_sight[0])
+        shining = [sun for sun in suns if self.visible(bundle, sun) > _SHINES] or suns
+        return next((sun for sun in shining if in_a_picture(bundle, sun, self.frame_id)), shining[0])
 
     def visible(self, bundle: Bundle, state: Any) -> float:
         """Return the share of the sun's light that reaches the vehicle past what stands before it, and through haze."""

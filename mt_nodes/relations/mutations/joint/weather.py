@@ -71,8 +71,8 @@ class Weather(EachCloud):
     sensor: str = param(
         AUTO,
         choices=(AUTO, *RECEIVER_MODELS),
-        help="family of the LiDAR, for max_range_m, pulse_ns and divergence_mrad where those are defaults; auto: as "
-        "recognised by the cloud, else generic",
+        help="family of the LiDAR, for max_range_m, focus_m, pulse_ns, divergence_mrad where those are defaults; auto: "
+        "as the cloud tells, else generic",
     )
     max_range_m: float = param(
         120.0, low=10.0, high=500.0, unit="m", aspect="fixed", help="the sensor sees a 90 % target that far"
@@ -266,6 +266,8 @@ def with_sensor(weather: W, sensor: str) -> W:
     """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
     model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
     of_family = {name: getattr(model, name) for name in ("max_range_m", "pulse_ns", "divergence_mrad") if name in own}
+    # Rain has a focus of its own, without which no drop would be seen.
+    of_family |= {"focus_m": model.focus_m} if own["focus_m"] == Weather.focus_m else {}
     changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
     return replace(weather, sensor=sensor, **changed)
 

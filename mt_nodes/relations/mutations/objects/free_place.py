@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +24,6 @@ from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, grou
 from mt_nodes.world.scene.sight import RaycastBody
 
 Floats = npt.NDArray[np.float64]
-#: More free space than asked for, with which a place is preferred: more of what stands there shows from nearer by.
-_SPARE_M = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,16 +51,22 @@ class FreePlace:
         (x, y, _), (length, width, _) = self.body.center_m.tolist(), self.body.size_m
         return Footprint((x, y), (length / 2, width / 2), float(self.body.high_m[2]))
 
-    def choose(self, places: Sequence[Place], for_long: bool) -> int:
-        """Return the number of the first place that is free; if it is to stay so, of one with room to spare.
+    def among(self, places: Sequence[Place], at_most: int) -> list[int]:
+        """Return the numbers of the first places that are free, at most so many.
 
         Raises:
             NotApplicable: none is free.
         """
-        if for_long:
-            with suppress(NotApplicable):
-                return solve(places, self._stand_with_room, self.what)[0]
-        return solve(places, self.stand, self.what)[0]
+        found: list[int] = []
+        while len(found) < at_most:
+            start = found[-1] + 1 if found else 0
+            try:
+                found.append(start + solve(places[start:], self.stand, self.what)[0])
+            except NotApplicable:
+                if not found:
+                    raise
+                break
+        return found
 
     def stand(self, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
         """Return pose (4, 4) in the ego's frame on the ground of the cloud, and visibility.
@@ -89,10 +92,6 @@ class FreePlace:
         if look.share < self.least_visible:
             raise NoRoom("hidden")
         return pose, look
-
-    def _stand_with_room(self, place: Place) -> tuple[Matrix, ObjectVisibility]:
-        stand(self._near(place), self.footprint, place, self.clearance_m + _SPARE_M)
-        return self.stand(place)
 
     def _near(self, place: Place) -> Floats:
         """Return the points (n, 3) around a place, in the ego's frame."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,11 +47,14 @@ from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import (
     NoRoom,
+    Place,
     Wish,
     upright,
 )
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
+#: Free places that are compared by how long they stay so, as far as that can be known.
+_CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
@@ -68,15 +72,16 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
     odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
     ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
-    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
-    organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
-    on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
+    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps
+    of the beam pattern (or as the empty returns of an organised cloud) and get theirs, too, where beams can be told.
+    Guaranteed: every hit is on a ray of the sensor and on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
     change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
     them visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
-    and no cast shadow. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
+    and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
+    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
     find the ground; without any there is no follow-up, since nobody can tell what is free.
     """
 
@@ -185,9 +190,22 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
         order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
-        chosen = list(order)[self._free(bundle).choose([drawn[i] for i in order], for_long=not self.frame_id)]
-        pose, velocity = upright(drawn[chosen]), velocities[chosen]
-        return WorldPlace.begin(bundle, pose, velocity, self.frame_id, self.ego_frame_id)
+        free = self._free(bundle).among([drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES)
+        ways = [self._way(bundle, drawn[i], velocities[i]) for i in (list(order)[number] for number in free)]
+        if self.frame_id or bundle.track is None:
+            return ways[0]
+        coming = bundle.track.coming(bundle)
+        return max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
+
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
+        return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+
+    def _stands(self, bundle: Bundle, way: WorldPlace) -> bool:
+        """Whether it can stand where it is in a bundle to come."""
+        with suppress(NotApplicable):
+            self._placement(bundle, way)
+            return True
+        return False
 
     def ended(self, state: Any, bundle: Bundle) -> bool:
         """Whether the ego has left the object behind: another one then stands up the road."""
@@ -200,7 +218,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
-        velocity, to_cloud = self._velocity(bundle, state), self._to_cloud(bundle, cloud)
+        velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
             look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
@@ -213,7 +231,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
         """Return its pose, and its velocity (3,) over ground."""
-        return pose, self._velocity(bundle, state)
+        return pose, state.velocity_in(bundle, self.ego_frame_id)
 
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle."""
@@ -265,12 +283,6 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         except NoRoom as reason:
             away_m = float(np.hypot(place[0], place[1]))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
-
-    def _velocity(self, bundle: Bundle, standing: WorldPlace) -> Floats:
-        """Return the velocity (3,) over ground along the ego's axes; zero for what is not fixed in the world."""
-        if self.frame_id or not standing.velocity_mps.any():
-            return np.zeros(3)
-        return standing.velocity_in(bundle, self.ego_frame_id)
 
     def _free(self, bundle: Bundle) -> FreePlace:
         cloud = bundle.known_clouds[0]

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
-from mt_nodes.data.effects import Effects, ImageBox, Volume
+from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
@@ -24,6 +24,7 @@ from mt_nodes.relations.mutations.lidar.rays import smallest
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import SURROUNDINGS_M, surroundings
+from mt_nodes.relations.mutations.objects.motion_in_pictures import change_by_motion, refuse_appearance
 from mt_nodes.relations.mutations.objects.object_exchange import (
     ObjectExchanged,
     Rectangle,
@@ -34,8 +35,6 @@ from mt_nodes.relations.mutations.objects.object_removed import Floats, Rows, st
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureChange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import returns_of, standing_object
 from mt_nodes.relations.mutations.objects.turned_view import TurnedRays, TurnedView
-from mt_nodes.world.camera.cutout import carried, moved_object, why_not_carried
-from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.measures import Mask
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand
 from mt_nodes.world.scene.returns import lengths, places, within_cone
@@ -158,18 +157,10 @@ class ObjectMoved(ObjectExchanged):
         """
         removal, motion = self.removal(view, exchange), self._in_camera(view, exchange.draw)
         if removal is None:
-            self._refuse_sudden(view, exchange, motion)
+            returns = returns_of(view.bundle, self.standing_rows(view.bundle, exchange.body))
+            refuse_appearance(view, standing_object(view, exchange.body, returns, self.ego_frame_id), motion)
             return None
-        thing, without = removal.thing, removal.pixels(view.picture)
-        depth = depth_of(view.bundle, view.image, thing.camera)
-        if moved_object(thing, motion).in_picture.any() and (
-            reason := why_not_carried(thing, removal.silhouette, motion)
-        ):
-            raise NotApplicable(f"{view.image.topic}: the object cannot be shown in its new place: {reason}")
-        new = carried(thing, removal.silhouette, view.picture, without, motion, depth)
-        if new is None:
-            return PictureChange(without, removal)
-        return PictureChange(new.pixels, removal, ImageBox(view.image.topic, new.box_px, new.visible))
+        return change_by_motion(view, removal, motion)
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """Return where the old place, or the new one, may show."""
@@ -190,17 +181,6 @@ class ObjectMoved(ObjectExchanged):
     def _in_camera(self, view: View, draw: Draw) -> Matrix:
         to_camera = camera_from(view, self.ego_frame_id)
         return np.asarray(to_camera @ self._in_ego(view.bundle, float(draw["turn_rad"])) @ np.linalg.inv(to_camera))
-
-    def _refuse_sudden(self, view: View, exchange: ObjectExchange, motion: Matrix) -> None:
-        """Refuse an object that comes into a picture which does not show it yet.
-
-        Raises:
-            NotApplicable: the picture would have to show what it never did.
-        """
-        returns = returns_of(view.bundle, self.standing_rows(view.bundle, exchange.body))
-        thing = moved_object(standing_object(view, exchange.body, returns, self.ego_frame_id), motion)
-        if thing.in_picture.any():
-            raise NotApplicable(f"{view.image.topic}: does not show the object that would come into its sight")
 
     def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any

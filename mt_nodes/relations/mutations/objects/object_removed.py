@@ -35,7 +35,7 @@ from mt_nodes.relations.mutations.objects.out_of_sight import refuse_in_sight
 from mt_nodes.relations.mutations.objects.picture_exchange import ObjectExchange, PictureExchange
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
-from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane, solve
+from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.world.scene.scan_lines import scan_lines_of
 
@@ -64,7 +64,7 @@ class ObjectRemoved(PictureExchange):
     stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
     are filled in.
 
-    In pictures its silhouette (its returns, grown to the picture's edges) and its shadow are filled: from up to a
+    In pictures its silhouette (its returns, dilate_mask to the picture's edges) and its shadow are filled: from up to a
     second of earlier pictures, moved by the ego's motion and depth, else with ground and background beside it, shifted
     as they recede. The same fill in a hole of the same shape beside it, whose pixels are known, must be at most 0.1 of
     full light off; else that object is skipped. A picture that does not show the object stays, byte for byte.
@@ -109,7 +109,13 @@ class ObjectRemoved(PictureExchange):
         things = (self.exchange_of(bundle, *thing) for thing in self.things(bundle))
         if not self.changes_pictures(bundle):
             return next(things)
-        return solve(islice(things, _THINGS), partial(self.refuse_unclean, bundle), "the removed object")[1]
+        reasons: list[str] = []
+        for exchange in islice(things, _THINGS):
+            try:
+                return self.refuse_unclean(bundle, exchange)
+            except NoRoom as reason:
+                reasons.append(str(reason))
+        raise NotApplicable(f"none of the nearest {len(reasons)} objects can be removed: {', '.join(reasons)}")
 
     def exchange_of(self, bundle: Bundle, outline: Floats, plane: Floats) -> ObjectExchange:
         """Return an object of :meth:`things` to take out."""

@@ -18,7 +18,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw, Followup
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
@@ -35,10 +35,11 @@ from mt_nodes.relations.mutations.objects.removal_in_pictures import (
     standing_object,
     with_changed_pixels,
 )
+from mt_nodes.relations.mutations.untouched import UNTOUCHED, refuse_without_effect
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.fill_quality import MOST_LIGHT
 from mt_nodes.world.camera.measures import Mask
-from mt_nodes.world.camera.silhouette import occluded
+from mt_nodes.world.camera.silhouette import occluder_mask
 from mt_nodes.world.camera.standing_object import StandingObject
 from mt_nodes.world.scene.placement_solver import NoRoom
 
@@ -49,6 +50,7 @@ Floats = npt.NDArray[np.float64]
 _LEAST_COVERED, _TOO_FEW = 0.9, 20
 #: An object is whole if up to so many returns, or this share of its own, stand within so many metres of its outline.
 _MOST_MORE, _SHARE_MORE, _ASIDE_M = 5, 0.05, 0.5
+_OUT_OF_SIGHT = "the picture does not show the object"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class ObjectExchange:
 
 @dataclass(frozen=True, eq=False)
 class PictureChange:
-    """A changed picture: its pixels, the removal (None if it does not show the old object), and the new object's box."""
+    """A changed picture: its pixels, the removal (None if it showed no old object), and the new object's box."""
 
     pixels: Pixels
     removal: PictureRemoval | None
@@ -104,20 +106,21 @@ class PictureExchange(EverySensor):
         return self.pictures == "change" and bool(bundle.images)
 
     def draw_exchange(self, rng: np.random.Generator, bundle: Bundle, choice: Callable[[], ObjectExchange]) -> Draw:
-        """Draw for every cloud, then for every picture; a radar would contradict them.
+        """Draw for every cloud, then for every picture; a radar would contradict changed pictures.
 
         Raises:
             NotApplicable: there is a radar, or no honest follow-up of the others.
         """
-        self.draw_radars(rng, bundle, choice)
+        if self.pictures == "change":
+            self.draw_radars(rng, bundle, choice)
         if not self.changes_pictures(bundle):
             return EachCloud.draw(self, rng, bundle, choice)
         refuse_out_of_sync(bundle)
         draws = EachCloud.draw(self, rng, bundle, choice) if bundle.clouds else {}
-        images = self.draw_images(rng, bundle, choice)
-        if not bundle.clouds and all(f"{image.topic}|{UNTOUCHED}" in images for image in bundle.images):
-            raise NotApplicable("no camera sees the object")
-        return {**draws, **images}
+        draws |= self.draw_images(rng, bundle, choice)
+        topics = [cloud.topic for cloud in bundle.clouds] + [image.topic for image in bundle.images]
+        refuse_without_effect(draws, topics)
+        return draws
 
     def refuse_unclean(self, bundle: Bundle, exchange: ObjectExchange) -> ObjectExchange:
         """Return an exchange of which every picture can be changed cleanly.
@@ -168,7 +171,7 @@ class PictureExchange(EverySensor):
         exchange: ObjectExchange = state()
         change = self.picture_change(view, exchange)
         if change is None:
-            return {**exchange.draw, UNTOUCHED: True}
+            return {**exchange.draw, UNTOUCHED: f"{view.image.topic}: {_OUT_OF_SIGHT}"}
         draw = {**exchange.draw, **changed_pixels(view.picture, change.pixels, change.removal)}
         return (
             draw
@@ -259,7 +262,7 @@ class PictureExchange(EverySensor):
         depth = depth_of(view.bundle, view.image, thing.camera)
         hidden = np.zeros(view.picture.size, bool)
         hidden[rows, columns] = (
-            cv2.dilate(occluded(thing, depth, (rows, columns)).astype(np.uint8), np.ones((5, 5))) != 0
+            cv2.dilate(occluder_mask(thing, depth, (rows, columns)).astype(np.uint8), np.ones((5, 5))) != 0
         )
         sight = inside & ~hidden[y, x]
         if sight.sum() < _TOO_FEW:

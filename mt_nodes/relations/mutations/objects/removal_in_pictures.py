@@ -15,15 +15,16 @@ from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import Matrix, inverse, move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import UNTOUCHED, View
+from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
+from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera.behind import scene_of
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.earlier_view import EarlierView
-from mt_nodes.world.camera.fill import Filled
+from mt_nodes.world.camera.fill import Fill
 from mt_nodes.world.camera.fill_quality import FillQuality, fill_measured
-from mt_nodes.world.camera.silhouette import Silhouette, silhouette_of
+from mt_nodes.world.camera.silhouette import Silhouette, in_sight, silhouette_of
 from mt_nodes.world.camera.standing_object import CameraGround, Flags, StandingObject, Window
 from mt_nodes.world.scene.nearest_object import Search, standing_points
 from mt_nodes.world.scene.returns import box_around, places, within_box
@@ -115,19 +116,24 @@ class PictureFill:
 
     thing: StandingObject
     silhouette: Silhouette
-    filled: Filled
+    filled: Fill
     quality: FillQuality
 
 
-def fill_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureFill | None:
-    """Return the fill of the hole that an object leaves in a picture; None if the picture does not show it."""
+def fill_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureFill | str | None:
+    """Return the fill of the hole that an object leaves in a picture.
+
+    Returns:
+        None if the picture shows none of its returns; a reason if it shows too little to tell its silhouette.
+    """
     thing = standing_object(view, body, returns, ego_frame_id)
     if not thing.in_picture.any():
         return None
     depth = depth_of(view.bundle, view.image, thing.camera)
     silhouette = silhouette_of(thing, view.picture, depth)
     if silhouette is None or np.count_nonzero(silhouette.body) < _LEAST_PX:
-        return None
+        count = in_sight(thing, depth)
+        return f"{count} of its returns are in sight, too few to tell its silhouette" if count else None
     views, behind = _earlier(view, thing, silhouette, ego_frame_id)
     others = _others(view, body, ego_frame_id)
     scene = scene_of(thing, view.picture, depth, silhouette, others, behind, views)
@@ -137,8 +143,8 @@ def fill_of(view: View, body: StandingBody, returns: list[Floats], ego_frame_id:
 def _removal(view: View, body: StandingBody, returns: list[Floats], ego_frame_id: str) -> PictureRemoval | str | None:
     """Return a picture without an object, None if it does not show it, or why it cannot be."""
     fill = fill_of(view, body, returns, ego_frame_id)
-    if fill is None:
-        return None
+    if fill is None or isinstance(fill, str):
+        return fill
     if refusal := fill.quality.refusal():
         return refusal
     picture, window = view.picture, fill.silhouette.window

@@ -105,7 +105,9 @@ class WorldPlace:
         return float(pose[0, 3]), float(pose[1, 3]), float(np.arctan2(pose[1, 0], pose[0, 0]))
 
     def velocity_in(self, bundle: Bundle, ego_frame_id: str) -> Floats:
-        """Return the velocity (3,) in the frame of the place, along the axes of the ego at a bundle."""
+        """Return the velocity (3,) over ground along the axes of the ego; zero for what is not fixed in the world."""
+        if self.frame_id or not self.velocity_mps.any():
+            return np.zeros(3)
         return np.asarray(self.to_ego(bundle, ego_frame_id)[:3, :3] @ self.velocity_mps)
 
 

@@ -56,7 +56,8 @@ class Player:
     def _before(self, relation: Relation, pair: Pair) -> list[Episode]:
         """The bundles that a pair depends on, and its own."""
         back = max((m.needs_history for m in (*relation.mutate, *relation.baseline)), default=0)
-        first = (pair.bundle or 0) - back if self._run.stack.stateless else 0
+        looks_back = "camera" in self._run.stack.topics and any(m.draw_history for m in relation.mutate)
+        first = (pair.bundle or 0) - back if self._run.stack.stateless and not looks_back else 0
         episodes = [[b for b in tape if b.episode == pair.episode] for tape in self._tapes]
         if pair.bundle is not None:
             episodes = [[b for b in bundles if first <= b.index <= (pair.bundle or 0)] for bundles in episodes]
