@@ -30,6 +30,7 @@ from mt_nodes.relations.mutations.joint.plume_beams import (
     Singles,
     Ways,
     beams_through,
+    known_beams,
     passed_by_steps,
     ways_to,
 )
