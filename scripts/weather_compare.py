@@ -12,8 +12,8 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,11 +77,11 @@ def row(title: str, shares: Shares, range_m: Floats, bright: Floats) -> str:
     """Return one line of a table."""
     gone = shares.fate != 2
     cells = [f"{100 * np.mean(shares.fate == 0):.1f}", f"{100 * np.mean(shares.fate == 1):.1f}"]
-    cells += [f"{100 * np.mean(gone[(range_m >= a) & (range_m < b)]):.1f}" for a, b in zip(BINS_M, BINS_M[1:])]
+    cells += [f"{100 * np.mean(gone[(range_m >= a) & (range_m < b)]):.1f}" for a, b in pairwise(BINS_M)]
     far = (range_m >= 20.0) & (range_m < 40.0)
     cells += [f"{100 * np.mean(gone[far & some]):.1f}" for some in (bright <= DARK, bright >= BRIGHT)]
     told = np.percentile(shares.echo_m, [5, 50, 95]) if len(shares.echo_m) > 10 else None
-    cells.append("–" if told is None else " / ".join(f"{m:.1f}" for m in told))
+    cells.append("-" if told is None else " / ".join(f"{m:.1f}" for m in told))
     return f"| {title} | {' | '.join(cells)} |"
 
 
@@ -91,7 +91,7 @@ def tables(frame: mt.Frame, lisa_clone: Path, fog_clone: Path) -> list[str]:
     some = np.random.default_rng(0).choice(len(points), LISA_POINTS, replace=False)
     range_m = np.linalg.norm(points[:, :3], axis=1)
     head = (
-        "| weather | lost | replaced | gone 0–10 m | 10–20 m | 20–40 m | 40–80 m | dark, 20–40 m | bright, 20–40 m | "
+        "| weather | lost | replaced | gone 0-10 m | 10-20 m | 20-40 m | 40-80 m | dark, 20-40 m | bright, 20-40 m | "
         "echo range 5 / 50 / 95 %, m |\n|---|---|---|---|---|---|---|---|---|---|"
     )
     makers: list[tuple[str, Callable[[], Shares], bool]] = []

@@ -164,7 +164,7 @@ def by_recorded_topic(
         UsageError: a topic is neither the recording's nor the stack's.
     """
     own = dict(zip(roles.get("lidar", ()), names, strict=False))
-    known = {topic: given[name] for topic in topics for name in (topic, own.get(topic)) if name in given}
+    known = {topic: given[name] for topic in topics for name in (topic, own.get(topic)) if name and name in given}
     if unknown := sorted(set(given) - set(known) - set(names)):
         lidars = ", ".join(candidates("lidar", topics)) or "no LiDAR"
         raise UsageError(f"intensities: {bag} has no topic {unknown[0]}; it has {lidars}")

@@ -55,17 +55,29 @@ class PlumeBeams:
         return np.asarray(np.exp(-2.0 * np.concatenate([np.empty(0), *depths])))
 
 
-_found: WeakKeyDictionary[Cloud, tuple[tuple[Any, ...], PlumeBeams, Floats]] = WeakKeyDictionary()
+#: Of a cloud's last plume: the rows and ranges of its beams, and what passes.
+_found: WeakKeyDictionary[Cloud, tuple[tuple[Any, ...], Rows, Floats, Floats]] = WeakKeyDictionary()
 
 
 def beams_through(cloud: Cloud, to_ego: Matrix, plume: Plume, least_m: float) -> tuple[PlumeBeams, Floats]:
-    """Return a cloud's beams through a plume and the share (n,) of power that they keep; the last are cached."""
-    key = (plume, to_ego.tobytes(), least_m)
+    """Return a cloud's beams through a plume, and the share (n,) of the power of each beam's return that passes."""
+    beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, least_m)
+    passed = beams.passed(plume, to_ego[:3, 3])
+    _found[cloud] = _key(to_ego, plume, least_m), beams.rows, beams.own_m, passed
+    return beams, passed
+
+
+def known_beams(cloud: Cloud, to_ego: Matrix, plume: Plume, least_m: float) -> tuple[Rows, Floats, Floats]:
+    """Return rows, own ranges and passing shares (n,) of :func:`beams_through`; cached for a cloud's last plume."""
     found = _found.get(cloud)
-    if found is None or found[0] != key:
-        beams = PlumeBeams.of(ways_to(cloud, to_ego), to_ego[:3, 3], plume, least_m)
-        found = _found[cloud] = key, beams, beams.passed(plume, to_ego[:3, 3])
-    return found[1], found[2]
+    if found is None or found[0] != _key(to_ego, plume, least_m):
+        beams_through(cloud, to_ego, plume, least_m)
+        found = _found[cloud]
+    return found[1:]
+
+
+def _key(to_ego: Matrix, plume: Plume, least_m: float) -> tuple[Any, ...]:
+    return plume, to_ego.tobytes(), least_m
 
 
 def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:

@@ -30,6 +30,7 @@ from mt_nodes.relations.mutations.joint.plume_beams import (
     Singles,
     Ways,
     beams_through,
+    known_beams,
     passed_by_steps,
     ways_to,
 )
@@ -214,15 +215,15 @@ class Spray(SprayInPictures):
     def echoes(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Echoes:
         """Return the changes of the beams through the plume."""
         plume, to_ego = self.plume(draw), self._to_ego(bundle, cloud)
-        beams, passed = beams_through(cloud, to_ego, plume, self.min_range_m)
+        rows, own_m, passed = known_beams(cloud, to_ego, plume, self.min_range_m)
         moved = draw["rows"].astype(np.int64)
-        rho = reflectivity(cloud, beams.rows)
-        intensity, softer = rho * passed, np.searchsorted(beams.rows, moved)
-        lost, touched = passed * self._receiver.received(rho, beams.own_m) < 1.0, passed < _NOTICED
+        rho = reflectivity(cloud, rows)
+        intensity, softer = rho * passed, np.searchsorted(rows, moved)
+        lost, touched = passed * self._receiver.received(rho, own_m) < 1.0, passed < _NOTICED
         intensity[softer], lost[softer], touched[softer] = draw["intensity"], False, True
         touched &= ~lost
         range_m = draw["range_m"].astype(np.float64)
-        return Echoes(beams.rows[touched], intensity[touched], moved, range_m, beams.rows[lost])
+        return Echoes(rows[touched], intensity[touched], moved, range_m, rows[lost])
 
     def plume(self, draw: Draw) -> Plume:
         """Return the plume of a draw."""
