@@ -24,7 +24,7 @@ SIX = ("kitti", "velodyne", "ouster", "ouster_signal", "hesai", "livox")
 def severities(bundle: Bundle, layouts: Iterable[str] = SIX, visibility_m: float = 100.0) -> dict[str, Row]:
     """Return by layout the shares of returns that fog takes and scatters, and how bright an added car is.
 
-    The car's brightness is the median reflectivity of its returns over that of the scene, both read by the convention
+    One receiver is assumed for all, so that nothing but the meaning of the values differs. The car's brightness is the median reflectivity of its returns over that of the scene, both read by the convention
     that the cloud was made by, which the mutation was not told.
 
     Args:
@@ -42,7 +42,7 @@ def spread(rows: dict[str, Row], figure: str) -> float:
 
 def _severity(bundle: Bundle, layout: str, visibility_m: float) -> Row:
     mutations, cloud = catalogue("mutations"), bundle.clouds[0]
-    fog = MutationPipeline([mutations["fog"](visibility_m=visibility_m)], 1, "fog").derive(bundle)
+    fog = MutationPipeline([mutations["fog"](visibility_m=visibility_m, sensor="generic")], 1, "fog").derive(bundle)
     car = MutationPipeline([mutations["object_added"](kind="car")], 1, "car").derive(bundle)
     assert fog.broken is None and car.broken is None, f"{layout}: {fog.broken or car.broken}"
     numbers = fog.effects.numbers

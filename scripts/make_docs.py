@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ from rooms_picture import svg
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
 from mt_nodes.data import output_fields
+from mt_nodes.data.intensity.intensity_conventions import CONVENTIONS
 from mt_nodes.nodes import live_control
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.node_interfaces import NODES
@@ -72,6 +74,24 @@ def parameters(cls: type) -> str:
 def stack_keys() -> str:
     """Return the table of what a stack file may hold."""
     return parameters(Stack)
+
+
+def intensity_conventions() -> str:
+    """Return the table of intensity conventions."""
+    rows = [
+        (
+            f"`{row.name}`",
+            row.sensors,
+            "from the data" if math.isnan(row.white) else f"{row.white:.4g}",
+            "no limit" if math.isinf(row.top) else f"{row.top:.6g}",
+            "logarithmic" if row.logarithmic else "linear" if row.top > row.white else "",
+            "yes" if row.compensated else "no",
+            row.source,
+        )
+        for row in CONVENTIONS.values()
+    ]
+    columns = ("name", "sensors", "white", "largest value", "above white", "range compensated", "source")
+    return table(columns, rows)
 
 
 def suites() -> str:
@@ -304,6 +324,7 @@ FILLED = {
     "docs/nodes.md": {"nodes": nodes},
     "docs/python.md": {"python reference": python_reference},
     "docs/relations.md": {"suites": suites},
+    "docs/intensities.md": {"intensity conventions": intensity_conventions},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
 }

@@ -22,8 +22,8 @@ to repeat a benchmark, or to see what a mutation is comparable to. It is made fr
 
 Where a peer has levels of severity, a parameter has one value for each. A relation or `mt mutate --set` takes one of
 them. *Measured* compares one statistic for each level, the peer's operator first: both were applied on {date} to one
-cloud of a Velodyne HDL-64E of KITTI, the peer's code outside of this repository. Weather is compared with published
-measurements and models elsewhere ([mutations](mutations.md)), so that its figures are not repeated here.
+cloud of a Velodyne HDL-64E of KITTI, the peer's code outside of this repository. Weather, pictures and changes of
+single objects were not measured: their models differ in kind ([catalogue](catalogue.md) has the sources of each).
 
 Most peers change data without regard to beams, time, or the other sensor, and judge by a fall of the average precision
 against labels. The mutations here keep returns on their beams where a sensor would, persist from frame to frame, change

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from physics_bodies import complete_cars
 from scipy.spatial.distance import pdist
 
 import mt_nodes as mt
@@ -194,6 +195,7 @@ PARTS = (
         rain_and_snow,
         {"lost in rain of 50 mm/h, %": (0.01, 100.0), "echoes of snow beyond 6 m, %": (0.01, 100.0)},
     ),
+    Part("Cars, recorded and added, at equal range", complete_cars, {"ratio": (0.8, 1.2)}),
     Part("Beams without a return, in fog", empty_beams, {"with an echo, of beams without a return, %": (1.0, 100.0)}),
 )
 

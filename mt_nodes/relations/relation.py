@@ -228,7 +228,7 @@ def refuse_baseline(relation: Relation, owner: str) -> None:
         raise UsageError(f"{owner}: relation '{relation.id}' is of the closed loop; use `mt scenario`")
     if any(mutation.about_transforms or mutation.about_wires for mutation in relation.mutate):
         raise UsageError(
-            f"{owner}: relation '{relation.id}' changes transforms or messages of a navigation sensor, which live topics "
+            f"{owner}: relation '{relation.id}' changes transforms or messages of a navigation sensor, which topics "
             "carry as they are; use `mt replay` (of transforms: with --transport inprocess) or `mt mutate`"
         )
     if relation.baseline:

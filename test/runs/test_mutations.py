@@ -26,8 +26,8 @@ from mt_nodes.relations.mutations.lidar.points_permuted import PointsPermuted
 from mt_nodes.relations.mutations.stream.identity import Identity
 from mt_nodes.world.scene.drive import generate_drive
 
-#: What changes images or radars alone is walked in test_mutations_camera.py and test_mutations_radar.py.
-ALONE = (("camera",), ("radar",))
+#: What changes images, radars or navigation alone is walked in test_mutations_camera.py, _radar.py and _drift.py.
+ALONE = (("camera",), ("radar",), ("gnss",), ("imu",), ("odometry",))
 CATALOGUE = {n: cls for n, cls in plugins.catalogue("mutations").items() if getattr(cls, "sensors", ()) not in ALONE}
 BUNDLES = {
     **{layout: made_bundle(made_cloud(layout)) for layout in LAYOUTS},

@@ -37,9 +37,11 @@ from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 
-#: What needs an extra of the package is looked at where that is installed: `make test-extras`.
+#: What needs an extra is looked at where that is installed: `make test-extras`. Navigation has no picture.
 MUTATIONS: dict[str, Any] = {
-    n: cls for n, cls in plugins.catalogue("mutations").items() if not getattr(cls, "extra", "")
+    n: cls
+    for n, cls in plugins.catalogue("mutations").items()
+    if not getattr(cls, "extra", "") and {"lidar", "camera", "radar"} & {*cls.sensors}
 }
 DRIVE = list(generate_drive(4, lidar=replace(hdl_64e(), azimuths=600), camera=CameraSensor(160, 120)))
 LONG = [made_bundle(replace(made_cloud(seed=i), stamp_ns=i * 10**8), index=i) for i in range(20)]

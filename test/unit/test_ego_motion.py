@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,7 @@ from mt_nodes.data.rotations import quaternion_of_yaw, rotation_matrix
 from mt_nodes.data.transforms import Transform, TransformTree, inverse, pose_matrix
 from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, AirDrift
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
+from mt_nodes.relations.mutations.objects.world_place import WorldPlace
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.scene.drive import PERIOD_NS, START_NS, generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
@@ -210,13 +212,37 @@ def test_an_object_that_cannot_be_fixed_in_the_world_is_not_applicable_and_says_
         pipeline.derive(second)
 
 
-def test_an_object_of_another_world_is_not_applicable() -> None:
-    pipeline = MutationPipeline([ObjectAdded(**AHEAD)], 3, "a")
-    first, second = drive(2)
-    pipeline.derive(first)
-    lost = EgoMotion(np.eye(4), None, None, "kiss_icp", "KISS-ICP from /points", 1)
+def test_an_object_of_another_world_is_not_carried_on() -> None:
+    first, second = (replace(bundle, motion=bundle.track.at(bundle)) for bundle in drive(2))
+    standing = WorldPlace.begin(first, np.eye(4), np.zeros(3), "", "base_link")
+    lost = replace(second, motion=EgoMotion(np.eye(4), None, None, "kiss_icp", "KISS-ICP from /points", 1))
     with pytest.raises(NotApplicable, match="the ego's way was lost at bundle 1"):
-        pipeline.derive(replace(second, motion=lost))
+        standing.place(lost, "base_link")
+    assert standing.left_behind(lost, "base_link", 30.0) and not standing.left_behind(second, "base_link", 30.0)
+
+
+def test_an_object_that_the_ego_has_passed_is_followed_by_one_at_another_place() -> None:
+    pipeline, places = MutationPipeline([ObjectAdded(where="beside", clearance_m=0.2)], 3, "a"), []
+    for bundle in drive(40):
+        with suppress(NotApplicable):
+            pose = pipeline.derive(bundle).draws[0]["/sensing/lidar/points|pose"]
+            places.append(pose[:2, 3] + [0.1 * EGO_SPEED_MPS * bundle.index, 0.0])
+    worlds = np.unique(np.round(places, 2), axis=0)
+    assert 2 <= len(worlds) <= 4, "one place after the other"
+    assert len(places) > 25
+
+
+def test_where_it_stands_does_not_depend_on_which_bundles_are_asked_for() -> None:
+    bundles = list(drive(40))
+    whole, some = (MutationPipeline([ObjectAdded(where="beside", clearance_m=0.2)], 3, "a") for _ in range(2))
+    found: dict[int, Any] = {}
+    for bundle in bundles:
+        with suppress(NotApplicable):
+            found[bundle.index] = whole.derive(bundle).draws[0]["/sensing/lidar/points|pose"]
+    for bundle in bundles:  # as a resumed run does, which derives what is not judged yet
+        some.meet(bundle)
+        if bundle.index in found and (bundle.index % 7 == 6 or not some.begun(bundle)):
+            assert np.array_equal(some.derive(bundle).draws[0]["/sensing/lidar/points|pose"], found[bundle.index])
 
 
 @pytest.mark.parametrize(("moves", "speed", "axis"), [("along", -4.0, 0), ("across", 2.0, 1)])

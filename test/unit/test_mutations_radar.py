@@ -169,6 +169,17 @@ def test_what_a_joint_change_does_to_a_radar_is_said() -> None:
         derived(CloudMirrored(), bundle)
 
 
+def test_interference_comes_in_bursts() -> None:
+    pipeline, struck = MutationPipeline([RadarInterference(every=3)], 5, "r"), 0
+    for bundle in drive(3):
+        try:
+            assert pipeline.derive(bundle).broken is None
+            struck += 1
+        except NotApplicable as reason:
+            assert "no interference in frame" in str(reason)
+    assert struck == 1
+
+
 def test_tracks_get_no_company_but_may_be_lost() -> None:
     points = np.zeros(20, TRACK)
     points["x"], points["y"] = np.linspace(5.0, 50.0, 20), np.linspace(-9.0, 9.0, 20)

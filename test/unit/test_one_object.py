@@ -106,6 +106,17 @@ def test_labels_that_are_asked_for_must_be_there() -> None:
         ObjectThinned().draw(np.random.default_rng(0), replace(bundle(), truth=truth), None)
 
 
+def test_a_sensor_that_does_not_see_it_says_so() -> None:
+    cloud = bundle().cloud()
+    rear = replace(cloud, topic="/rear", points=cloud.points[cloud.points["x"] < 0.0])
+    both = replace(bundle(), clouds=(cloud, rear))
+    for mutation in (ObjectThinned(), ObjectJittered()):
+        draw = mutation.draw(np.random.default_rng(0), both, None)
+        followup = mutation.apply(both, draw)
+        assert mutation.guarantee(both, followup, draw) is None and followup.first.cloud("/rear") is rear
+        assert "0 returns of /rear" in followup.effects.unchanged["/rear"]
+
+
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_weak_echoes_are_lost_first(share: float) -> None:
     mutation = ObjectEchoesLost(share=share)

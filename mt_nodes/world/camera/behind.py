@@ -133,7 +133,7 @@ def _farthest(scene: Scene) -> Singles:
     )
     with np.errstate(invalid="ignore"):
         column, row = np.floor((pixels + 0.5) / scene.step_px).T
-        inside = (row >= 0) & (column >= 0) & (row < len(cells)) & (column < cells.shape[-1])
+        inside = (row >= 0) & (column >= 0) & (row < len(cells)) & (column < scene.plane_m.shape[1])
     at = row[inside].astype(int), column[inside].astype(int)
     np.maximum.at(cells, at, np.linalg.norm(scene.behind_m[inside], axis=1).astype(np.float32))
     return np.asarray(cv2.morphologyEx(cells, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)))
@@ -190,7 +190,7 @@ def _shown(thing: StandingObject, others_m: Floats, silhouette: Silhouette) -> F
     for size in np.unique(np.ceil(reach[inside] / 2.0) * 2.0).astype(int).tolist():
         own = inside.copy()
         own[inside] = np.ceil(reach[inside] / 2.0) * 2.0 == size
-        dots = np.zeros((len(mask) + 40, mask.shape[-1] + 40), np.uint8)
+        dots = np.zeros((len(mask) + 40, silhouette.body.shape[1] + 40), np.uint8)
         x, y = np.rint(pixels[own] + 20).astype(int).T
         dots[np.clip(y, 0, dots.shape[0] - 1), np.clip(x, 0, dots.shape[1] - 1)] = 1
         mask |= cv2.dilate(dots, np.ones((2 * size + 1,) * 2, np.uint8))[20:-20, 20:-20]

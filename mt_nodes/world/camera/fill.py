@@ -36,6 +36,7 @@ _LEAST_GIVEN = 0.35
 #: Two shifts are better than one if their borders differ by less than this share of its.
 _BETTER = 0.8
 _TRIED = 24
+_UNKNOWN_COST = 1e-3
 #: In each pass, background may be so many times as far as what it stands for, or as near; everything is as far as this.
 _ALIKE, _FAR_M = (1.6, 2.5, 1e9), 150.0
 #: Passes over a zone, each from what the former left, until so little is left; greatest change of brightness.
@@ -121,11 +122,12 @@ class _Sources:
             return
         found = [self._best(costs[:, side].mean(axis=1)) for side in self._sides() if side.any()]
         shifts = [shift for shift in found if shift is not None]
-        copies = [self._copy(whole)]
+        chosen = [whole]
         if len(shifts) == 2 and shifts[0] != shifts[1]:
             pair = [costs[shift, side].mean() for shift, side in zip(shifts, self._sides(), strict=True)]
             if np.mean(pair) < _BETTER * costs[whole].mean():
-                copies = [self._copy(shift) for shift in shifts]
+                chosen = shifts
+        copies = [self._copy(shift) for shift in chosen]
         colours, known = copies[0] if len(copies) == 1 else self._joined(*copies)
         rows, columns = self._hole[known].T
         pixels[rows, columns] = colours[known]
@@ -147,7 +149,8 @@ class _Sources:
         count = np.maximum(known.sum(axis=1), 1)[:, None]
         level = apart.sum(axis=1) / count
         cost = ((apart - level[:, None]) ** 2).mean(axis=2) + _LEVEL_COST * (level**2).mean(axis=1)[:, None]
-        unknown = np.quantile(cost, 0.9) + cost.max(axis=1, keepdims=True)
+        # What a shift does not give is left for another: it costs as much as what it gives, and a little more.
+        unknown = np.where(known, cost, 0.0).sum(axis=1, keepdims=True) / count + _UNKNOWN_COST
         cost = np.where(known, cost, unknown)
         cost[known.mean(axis=1) < _LEAST_GIVEN] = np.inf
         return np.asarray(cost)
@@ -170,11 +173,14 @@ class _Sources:
         colours, known = self._sampled(self._hole, shift)
         own = self._surfaces.pixels[tuple(self._whole_border.T)]
         beside, there = self._sampled(self._whole_border, shift)
-        apart = np.zeros((*self._zone.shape, own.shape[1]), np.float32)
-        where = np.zeros(self._zone.shape, bool)
-        at = tuple(self._whole_border[there].T)
+        if not there.any():
+            return colours, known
+        corner = np.minimum(self._hole.min(axis=0), self._whole_border.min(axis=0))
+        height, width = np.maximum(self._hole.max(axis=0), self._whole_border.max(axis=0)) - corner + 1
+        apart, where = np.zeros((height, width, own.shape[1]), np.float32), np.zeros((height, width), bool)
+        at = tuple((self._whole_border[there] - corner).T)
         apart[at], where[at] = np.clip(own[there] - beside[there], -_LEVEL, _LEVEL), True
-        return (colours + spread(apart, where)[tuple(self._hole.T)] if where.any() else colours), known
+        return colours + spread(apart, where)[tuple((self._hole - corner).T)], known
 
     def _sampled(self, at: Rows, shift: int) -> tuple[Singles, Flags]:
         places = self._places(at, np.array([shift]))[0]
@@ -275,8 +281,11 @@ def _pulled(total: Singles, weight: Singles) -> Singles:
     mean = total / np.maximum(weight, 1e-6)[..., None]
     if min(weight.shape) <= 2:
         return np.asarray(np.broadcast_to(total.sum(axis=(0, 1)) / max(float(weight.sum()), 1e-6), total.shape))
-    half = tuple(-(-n // 2) for n in weight.shape[::-1])
-    coarse = _pulled(cv2.pyrDown(total, dstsize=half).reshape(half[1], half[0], -1), cv2.pyrDown(weight, dstsize=half))
+    half = -(-weight.shape[1] // 2), -(-weight.shape[0] // 2)
+    # Sums over 2 x 2 pixels; from a weight of 1 on, a cell is as well known as one can be.
+    less, sums = (4.0 * np.asarray(cv2.resize(a, half, interpolation=cv2.INTER_AREA)) for a in (weight, total))
+    most = np.maximum(less, 1.0)
+    coarse = _pulled((sums.reshape(*less.shape, -1) / most[..., None]).astype(np.float32), less / most)
     wide = cv2.resize(coarse, weight.shape[::-1], interpolation=cv2.INTER_LINEAR).reshape(total.shape)
     share = np.minimum(weight, 1.0)[..., None]
     return np.asarray(mean * share + wide * (1.0 - share), np.float32)

@@ -5,9 +5,10 @@ The unit is brightness: the echo relative to that of a white diffuse surface at 
 the sum of two lobes of the monostatic BRDF:
 
 * diffuse, of a rough surface (M. Oren, S. K. Nayar, SIGGRAPH 1994): seen from the direction of the light, facets of
-  slopes σ give ``ρ (A cos θ + B sin²θ)``, with ``A = 1 - 0.5 σ² / (σ² + 0.33)``, ``B = 0.45 σ² / (σ² + 0.09)``;
-  under a clear coat light passes twice: times ``((1 - F(θ)) / (1 - F0))²``, with
-  ``F(θ) = F0 + (1 - F0)(1 - cos θ)⁵`` (C. Schlick, Computer Graphics Forum 13(3), 1994): glancing echoes fall;
+  slopes σ give ``ρ (cos θ + B / A sin²θ)``, with ``A = 1 - 0.5 σ² / (σ² + 0.33)``, ``B = 0.45 σ² / (σ² + 0.09)``, and
+  the reflectivity ρ at normal incidence, where it is measured. Under a clear coat light passes twice: times
+  ``((1 - F(θ)) / (1 - F0))²``, with ``F(θ) = F0 + (1 - F0)(1 - cos θ)⁵`` (C. Schlick, Computer Graphics Forum 13(3),
+  1994): glancing echoes fall;
 * specular (R. L. Cook, K. E. Torrance, ACM TOG 1(1), 1982) with a Beckmann distribution of slopes m, seen from the
   direction of the light: ``F0 exp(-tan²θ / m²) / (4 m² cos⁵θ)``: a glint, where a surface is square to the beam.
 
@@ -122,7 +123,7 @@ class Faces:
         diffuse = np.array([np.nan if m.diffuse is None else m.diffuse for m in materials])
         self._diffuse = np.where(np.isnan(diffuse), reflectivity, diffuse)
         square = np.square(np.radians([m.roughness_deg for m in materials]))
-        self._level, self._glancing = 1.0 - 0.5 * square / (square + 0.33), 0.45 * square / (square + 0.09)
+        self._glancing = 0.45 * square / (square + 0.09) / (1.0 - 0.5 * square / (square + 0.33))
         self._normal_reflectance, self._slope, self._transmission, self._retro = (
             np.array([getattr(m, name) for m in materials], dtype=np.float64)
             for name in ("normal_reflectance", "slope", "transmission", "retro_reflective")
@@ -133,13 +134,13 @@ class Faces:
         cosine = np.clip(cosine, 1e-3, 1.0)
         f0, slope = self._normal_reflectance[triangle], self._slope[triangle]
         passed = (1.0 - _fresnel(f0, cosine)) / (1.0 - f0)
-        rough = self._level[triangle] * cosine + self._glancing[triangle] * (1.0 - np.square(cosine))
+        rough = cosine + self._glancing[triangle] * (1.0 - np.square(cosine))
         bright = self._diffuse[triangle] * rough * passed * passed
         at = np.flatnonzero(slope > 0.0)
         c2, m2 = np.square(cosine[at]), np.square(slope[at])
         bright[at] += f0[at] * np.exp((1.0 - 1.0 / c2) / m2) / (4.0 * m2 * c2 * c2 * cosine[at])
         facing = (self._retro[triangle] > 0.0) & (cosine >= _RETRO_COS)
-        return np.where(facing, _RETRO_GAIN * bright, bright)
+        return np.asarray(np.where(facing, _RETRO_GAIN * bright, bright))
 
     def transmission(self, triangle: npt.NDArray[np.integer], cosine: Floats) -> Floats:
         """Return the share of light (n,) that one pane lets through at these cosines of incidence."""

@@ -172,7 +172,7 @@ def _triangles(xyz: Floats) -> Rows:
     triangles = triangles[longest <= 1.0]
     if not len(triangles):
         raise NotApplicable("no three of the object's returns are neighbours on one surface")
-    return triangles
+    return np.asarray(triangles)
 
 
 def behind(cloud: Cloud, but: Rows, xyz: Floats, measured: Floats, drift: tuple[Floats, Clock]) -> Rows:
@@ -210,7 +210,7 @@ def behind(cloud: Cloud, but: Rows, xyz: Floats, measured: Floats, drift: tuple[
         shares /= whole
         total = shares.sum(axis=0)
         met = (shares >= _EDGE * total).all(axis=0) & (total > 0.0) & (1.0 / total < range_m[:, None] - _BEHIND_M)
-    return near[met.any(axis=1)]
+    return np.asarray(near[met.any(axis=1)])
 
 
 def _triple(a: Floats, b: Floats, c: Floats) -> Floats:

@@ -260,7 +260,7 @@ def write_intensity(
             points[other][rows] = cloud.echoes.field(other).values(points, rho, range_m)
 
 
-def intensity_of(cloud: Cloud, reflectivity: Floats, range_m: Floats) -> Points | None:
+def intensity_of(cloud: Cloud, reflectivity: Points, range_m: Points) -> Points | None:
     """Return the values (n,) of ``intensity_field`` of echoes as of surfaces of some reflectivity (n,) at ranges (n,).
 
     None for a cloud without intensities.

@@ -48,8 +48,9 @@ class Sensor:
     ``sensitivity`` is the brightness (:mod:`mt_nodes.world.scene.materials`) at the detection threshold at
     ``max_range_m``; at range R it is ``sensitivity * (R / max_range_m)**2``, because the power of an echo falls with
     the square of the range. An echo of s thresholds is detected as :class:`Receiver` says: with probability
-    ``Φ(TNR (s - 1))``, since its noise is normal and 1 / TNR of the threshold. 0.2 at 120 m fits the recorded HDL-64E: its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the
-    data sheet promises 0.1 at 50 m. Nearer than :data:`FOCUS_M` echoes get no stronger.
+    ``Φ(TNR (s - 1))``, since its noise is normal and 1 / TNR of the threshold. 0.2 at 120 m fits the recorded HDL-64E:
+    its road (asphalt of 0.15 at glancing incidence) ends at 60 m; the data sheet promises 0.1 at 50 m. Nearer than
+    :data:`FOCUS_M` echoes get no stronger.
     """
 
     sigma_m: float

@@ -72,17 +72,17 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
     odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
     ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
-    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps of the beam pattern (or as the empty returns of an
-    organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
-    on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
-    change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
-    them visibly.
+    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps
+    of the beam pattern (or as the empty returns of an organised cloud) and get theirs, too, where beams can be told.
+    Guaranteed: every hit is on a ray of the sensor and on the object, nothing remains behind it on the same ray, and
+    everything else is unchanged; in pictures, pixels change only where a line of sight meets the object or the ground
+    at its feet with nothing nearer in between, half of them visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
     and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
-    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack does not take serves to
-    find the ground; without any there is no follow-up, since nobody can tell what is free.
+    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack
+    does not take serves to find the ground; without any there is no follow-up, since nobody can tell what is free.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")

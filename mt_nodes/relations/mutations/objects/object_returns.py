@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import erf
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects, Volume
 from mt_nodes.data.messages import Bundle, Cloud
@@ -83,14 +83,7 @@ class ObjectReturns(RowsLost):
         own = self.own(bundle, cloud, drawn)
         if len(own) >= self.least_points:
             return {**drawn, **self.draw_returns(rng, cloud, own)}
-        if cloud is bundle.clouds[0]:
-            raise NotApplicable(f"{len(own)} returns of {cloud.topic} are the object's, {self.least_points} are needed")
-        return {**drawn, **self.untouched}
-
-    @property
-    def untouched(self) -> Draw:
-        """The draw of a cloud that does not show the object."""
-        return {"rows": np.empty(0, np.uint8)}
+        raise NoEffect(f"{len(own)} returns of {cloud.topic} are the object's, {self.least_points} are needed")
 
     def own(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Rows:
         """Return the object's returns (n,) in a cloud, rising: what stands on the ground within its outline."""
@@ -101,7 +94,7 @@ class ObjectReturns(RowsLost):
         own, rows = self.own(bundle, old, draw), rows_of(draw)
         if not np.isin(rows, own).all():
             return "a return that is not the object's is lost"
-        return self.prove_returns(old, old, draw, own) if len(own) >= self.least_points else None
+        return self.prove_returns(old, old, draw, own)
 
     def volumes(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> tuple[Volume, ...]:
         """Return the object's place if it loses so much that it cannot be demanded."""
@@ -256,11 +249,6 @@ class ObjectJittered(ObjectReturns, PointsJittered):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of moved returns."""
         return PointsJittered.describe_change(self, bundle, clouds, draws)
-
-    @property
-    def untouched(self) -> Draw:
-        """The draw of a cloud that does not show the object."""
-        return {**super().untouched, "offset_key": 0}
 
     def draw_returns(self, rng: np.random.Generator, cloud: Cloud, own: Rows) -> Draw:
         """Choose the returns that move, and a key for their offsets."""

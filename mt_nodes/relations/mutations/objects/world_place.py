@@ -24,7 +24,7 @@ T = TypeVar("T")
 STANDS, ALONG, ACROSS = "stands", "along", "across"
 #: A place is useful while it is between these distances from the ego, the farther one at least that asked for. It is
 #: looked at in steps of so many seconds up to a horizon: those that last so long are equally good (assumed).
-_NEAR_M, FAR_M, _STEP_S, _HORIZON_S = 3.5, 30.0, 0.25, 2.0
+_NEAR_M, FAR_M, _STEP_S, _HORIZON_S = 3.5, 30.0, 0.25, 1.0
 #: The ego from above, from ``base_link`` (assumed: below the roof of a car of 5 m): behind, ahead, and to each side.
 _EGO_M = (2.5, 3.0, 1.1)
 
@@ -146,7 +146,7 @@ def heading(moves: str, speed_mps: float, place: Place) -> Place:
 def by_use(bundle: Bundle, places: Sequence[Place], velocities: Sequence[Floats], far_m: float) -> list[int]:
     """Return the numbers of places, first those at which the object is useful longest while the ego drives on.
 
-    The ego keeps its speed and turn rate. Places that last for two seconds are equally good, and stay in their order.
+    The ego keeps its speed and turn rate. Places that last for a second are equally good, and stay in their order.
     """
     motion = bundle.motion
     if motion is None or motion.velocity_mps is None:

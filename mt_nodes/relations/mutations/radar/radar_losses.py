@@ -123,7 +123,8 @@ class RadarInterference(EachRadar):
     towards it: weak targets fall below the threshold, and residues are reported at any range (S. Alland, W. Stark, M.
     Ali, M. Hegde, Interference in Automotive Radar Systems, IEEE Signal Processing Magazine 36(5), 2019). The floor
     rises by ``raised_db`` within the sector, whose middle is drawn within the sensor's field; the loss follows
-    :class:`RadarTargetsMissed`. Nothing in the sector can be demanded (``effects.occluded``).
+    :class:`RadarTargetsMissed`. Nothing in the sector can be demanded (``effects.occluded``). With ``every`` above 1 it
+    comes in bursts, as chirps of two radars drift through each other; other frames have no follow-up.
 
     Guaranteed: outside the sector every detection remains, byte for byte; the number of lost ones fits the formula
     within six standard deviations; the false ones lie within the sector.
@@ -133,9 +134,17 @@ class RadarInterference(EachRadar):
     raised_db: float = param(10.0, low=0.1, high=60.0, unit="dB", neutral=0.1, help="rise of the noise floor in it")
     false_detections: int = param(15, low=0, high=1000, neutral=0, help="residues that are reported in it")
     max_range_m: float = param(100.0, low=5.0, high=500.0, unit="m", aspect="fixed", help="the sensor's range")
+    every: int = param(1, low=1, high=1000, unit="frames", aspect="place", help="a burst begins every so many frames")
+    burst: int = param(1, low=1, high=1000, unit="frames", aspect="place", help="frames that a burst lasts")
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
+        """Draw the frame with which the first burst begins."""
+        return int(rng.integers(self.every))
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Choose the sector, who is lost in it, and the residues."""
+        if (bundle.index - int(state)) % self.every >= self.burst:
+            raise NotApplicable(f"no interference in frame {bundle.index}: bursts of {self.burst} every {self.every}")
         radar = as_radar(cloud)
         if radar.tracks:
             raise NotApplicable(f"{radar.topic} has tracks, not detections")
