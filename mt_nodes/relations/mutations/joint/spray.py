@@ -34,7 +34,7 @@ from mt_nodes.relations.mutations.joint.plume_beams import (
     passed_by_steps,
     ways_to,
 )
-from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures
+from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures, place_of
 from mt_nodes.relations.mutations.joint.vehicle_backs import NEARER_M, VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
@@ -156,7 +156,7 @@ class Spray(SprayInPictures):
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Choose the pattern of an episode, and when and where it begins."""
-        return int(rng.integers(1 << 63)), bundle.stamp_ns, _place(bundle)
+        return int(rng.integers(1 << 63)), bundle.stamp_ns, place_of(bundle)
 
     def find_plume(self, bundle: Bundle, state: Any) -> Draw:
         """Return the vehicle, under ``vehicle`` (4,), its speed, and the pattern with the way that it has gone.
@@ -172,7 +172,7 @@ class Spray(SprayInPictures):
         vehicle = nearest_vehicle(ahead, self.ahead_m, self.aside_m, self.least_points)
         ego, (key, began_ns, place) = EgoSpeed.of(bundle, self.speed_mps, _USUAL_MPS), state
         drift_m = ego.speed_mps * (bundle.stamp_ns - began_ns) * 1e-9
-        if self.speed_mps is None and place is not None and (now := _place(bundle)) is not None:
+        if self.speed_mps is None and place is not None and (now := place_of(bundle)) is not None:
             drift_m = float(np.linalg.norm(now - place))
         speed_mps = max(ego.speed_mps, _LEAST_MPS)
         return {
@@ -314,9 +314,3 @@ class Spray(SprayInPictures):
         slack_db = 10.0 * np.log10(1.0 + _LOSS_SLACK / np.maximum(passed[~lost], _LOSS_SLACK))
         broken = proof_of_strengths(whole, rows[~lost], (before * passed)[~lost], range_m[~lost], slack_db, old)
         return broken and f"{broken}, weakened by the plume"
-
-
-def _place(bundle: Bundle) -> Floats | None:
-    """Return where the ego is in a fixed frame (3,), None where nobody knows."""
-    pose = None if bundle.motion is None else bundle.motion.pose
-    return None if pose is None else np.asarray(pose[:3, 3])

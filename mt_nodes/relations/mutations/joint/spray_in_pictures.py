@@ -128,7 +128,7 @@ class SprayInPictures(EverySensor):
             mean += thick
             patchy += thick * way.patchiness(at_m)
             at_m += step_m
-        passing[meets] = np.exp(-mean * _smooth(patchy / mean, meets))
+        passing[meets] = np.exp(-mean * _smooth(np.asarray(patchy / mean, np.float32), meets))
         return passing
 
     def _way(self, view: View, plume: Plume) -> tuple[Floats, Floats]:
@@ -136,7 +136,7 @@ class SprayInPictures(EverySensor):
         around = surroundings(view)
         enter, leave = within(around.camera_m, around.rays.reshape(-1, 3).T, plume.box_m)
         enter, leave = enter.reshape(around.shape), leave.reshape(around.shape)
-        return enter, np.minimum(leave, around.range_m)
+        return np.asarray(enter, np.float64), np.minimum(leave, around.range_m, dtype=np.float64)
 
 
 def _smooth(ratio: Singles, where: npt.NDArray[np.bool_]) -> Singles:
@@ -145,3 +145,9 @@ def _smooth(ratio: Singles, where: npt.NDArray[np.bool_]) -> Singles:
     cells[0][where], cells[1][where] = ratio, 1.0
     blurred, weight = (cv2.GaussianBlur(one, (0, 0), _BLUR_CELLS, borderType=cv2.BORDER_REFLECT) for one in cells)
     return np.asarray(blurred[where] / weight[where], np.float32)
+
+
+def place_of(bundle: Bundle) -> Floats | None:
+    """Return where the ego is in a fixed frame (3,), None where nobody knows."""
+    pose = None if bundle.motion is None else bundle.motion.pose
+    return None if pose is None else np.asarray(pose[:3, 3])

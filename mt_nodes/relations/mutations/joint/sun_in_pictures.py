@@ -179,4 +179,4 @@ class SunInPictures(EverySensor):
 def _angles(around: Surroundings, draw: Draw) -> Singles:
     """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones."""
     chord = np.square(around.rays - np.asarray(draw["sun"])).sum(axis=-1)
-    return (2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(chord), 1.0))).astype(np.float32)
+    return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(chord), 1.0)), np.float32)

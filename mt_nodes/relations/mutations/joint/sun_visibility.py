@@ -110,7 +110,7 @@ def _of_pictures(bundle: Bundle, directions: Floats, frame_id: str) -> Iterator[
         pixels = camera.project(directions @ _turn(bundle, image.frame_id, frame_id).T)
         last = np.array([camera.width, camera.height]) - 0.5
         with np.errstate(invalid="ignore"):
-            inside = ((pixels >= -0.5) & (pixels < last)).all(axis=1)
+            inside = np.asarray(((pixels >= -0.5) & (pixels < last)).all(axis=1))
         cells = ((np.where(inside[:, None], pixels, 0.0) + 0.5) / around.depth.step_px - 0.5).astype(np.float32)
         sky = around.sky.astype(np.float32)
         share = cv2.remap(sky, cells[None, :, 0], cells[None, :, 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
@@ -137,7 +137,7 @@ def _of_cloud(bundle: Bundle, cloud: Cloud, directions: Floats) -> Floats:
     above = wanted[:, 1] > beams[:, 1].max()
     if above.any():
         clear[above] = _over_the_top(beams, reach_m, wanted[above], _height_m(bundle, cloud))
-    return clear
+    return np.asarray(clear)
 
 
 def _over_the_top(beams: Floats, reach_m: Floats, wanted: Floats, height_m: float) -> Floats:

@@ -202,7 +202,7 @@ def _clear(
     def hidden(measured_m: Singles) -> Singles:
         before = measured_m < range_m - np.float32(_BEFORE_M)
         height = np.minimum(measured_m, np.float32(1e6)) * rise - foot_m
-        return (before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - measured_m))).astype(np.float32)
+        return np.asarray(before & (height > _ABOVE_GROUND_M + _UNEVEN * (range_m - measured_m)), np.float32)
 
     panes, through, far = (hidden(a[rows[:, None], columns]) for a in (depth.pane_m, depth.through_m, depth.far_m))
     solid = np.float32(0.5) * (through + far)
