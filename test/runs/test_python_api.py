@@ -326,10 +326,8 @@ def test_frames_have_points_images_and_stamps(bag: Path) -> None:
 
 
 def test_no_frame_is_an_error(bag: Path) -> None:
-    for options, words in (
-        ({"limit": 0}, "expected at least 1"),
-        ({"sensors": ["sonar"]}, "some of lidar, camera, radar"),
-    ):
+    wrong = ({"limit": 0}, "expected at least 1"), ({"sensors": ["sonar"]}, "some of lidar, camera, radar")
+    for options, words in wrong:
         with pytest.raises(mt.UsageError, match=words):
             mt.frames(bag, **options)  # type: ignore[arg-type]
     with pytest.raises(mt.UsageError, match="no bag no_bag"):
