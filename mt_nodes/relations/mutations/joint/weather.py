@@ -278,7 +278,7 @@ def with_sensor(weather: W, sensor: str) -> W:
     """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
     model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
     names = ("max_range_m", "pulse_ns", "divergence_mrad")
-    of_family: dict[str, float] = {name: getattr(model, name) for name in names if name in own}
+    of_family: dict[str, Any] = {name: getattr(model, name) for name in names if name in own}
     # Rain has a focus of its own, without which no drop would be seen.
     of_family |= {"focus_m": model.focus_m} if own["focus_m"] == Weather.focus_m else {}
     changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
