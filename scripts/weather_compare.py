@@ -23,6 +23,7 @@ import mt_nodes as mt
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
+from mt_nodes.relations.mutations.joint.receiver_models import RECEIVER_MODELS
 from mt_nodes.relations.mutations.joint.weather import Weather
 
 Floats = npt.NDArray[np.float64]
@@ -115,6 +116,18 @@ def tables(frame: mt.Frame, lisa_clone: Path, fog_clone: Path) -> list[str]:
     return lines
 
 
+def receivers() -> list[str]:
+    """Return the lines of the table of sensor families."""
+    lines = [
+        "| `sensor` | 90 % seen at, m | wavelength, nm | divergence, mrad | focus, m | source | assumed |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, model in RECEIVER_MODELS.items():
+        figures = f"{model.max_range_m:.0f} | {model.wavelength_nm:g} | {model.divergence_mrad:g} | {model.focus_m:g}"
+        lines.append(f"| `{name}` | {figures} | {model.source} | {model.assumed.split('; pulse')[0]} |")
+    return lines
+
+
 def main() -> None:
     """Write the tables into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -126,7 +139,7 @@ def main() -> None:
     lines = tables(frame, given.lisa, given.fog_sim)
     text = PAGE.read_text()
     before, after = text.split(HEAD)[0], text.split(TAIL)[1]
-    PAGE.write_text("\n".join([before + HEAD, "", *lines, "", TAIL]) + after)
+    PAGE.write_text("\n".join([before + HEAD, "", *lines, "", *receivers(), "", TAIL]) + after)
 
 
 if __name__ == "__main__":

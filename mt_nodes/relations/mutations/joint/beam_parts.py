@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from mt_nodes.data.firings import return_pairs
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.joint.attenuation import Singles, single_ranges_m
 from mt_nodes.relations.mutations.joint.chance import Quarters
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams
-from mt_nodes.relations.mutations.lidar.rays import At
+from mt_nodes.relations.mutations.lidar.rays import At, Rows
 
+Mask = npt.NDArray[np.bool_]
 _PART = 16384
 
 
@@ -63,10 +66,30 @@ def part_of_empty(beams: EmptyBeams) -> CloudPart:
 class Amplitudes:
     """Amplitudes (k,) of returns over the threshold: in clear air, and in the weather; and the light that it passes.
 
-    ``chance``: quarters (k, 4) of a random word each: amplitude, noise, echo of the air, its place or range noise.
+    ``least``: what an echo of the air has to exceed (k,) to be reported in a return's place. ``chance``: quarters
+    (k, 4) of a random word each: amplitude, noise, echo of the air, its place or range noise.
     """
 
     clear: Singles
     weakened: Singles
+    least: Singles
     passing: Singles
     chance: Quarters
+
+
+def firing_of(cloud: Cloud, at: At, index: Rows) -> Rows:
+    """Return the counters (n,), of random numbers, of some returns: those of one firing share theirs.
+
+    Of a sensor with one return for each firing they are the numbers of the returns themselves.
+    """
+    if not cloud.reading.dual_return:
+        return index
+    return return_pairs(cloud).head[index if isinstance(at, slice) else at[index]].astype(np.int64)
+
+
+def is_last_of_several(cloud: Cloud, rows: At) -> Mask | None:
+    """Return which of some returns (n,) are the last ones of firings with several; None where there are none."""
+    if not cloud.reading.dual_return:
+        return None
+    firings = return_pairs(cloud)
+    return np.asarray(firings.last[rows] & (firings.sizes[rows] > 1))

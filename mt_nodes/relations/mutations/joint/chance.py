@@ -49,10 +49,14 @@ def quarters(key: int, count: int, first: int = 0) -> Quarters:
     return words(key, count, first).view(np.uint16).reshape(count, 4)
 
 
+def quarters_at(key: int, counters: npt.NDArray[np.int64]) -> Quarters:
+    """Return the four numbers (n, 4) of some counters (n,)."""
+    return words_at(key, counters.astype(np.uint64)).view(np.uint16).reshape(len(counters), 4)
+
+
 def shares_at(key: int, counters: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the four numbers (n, 4) of some counters (n,) in double precision, within 0 to 1: what proofs compute."""
-    found = words_at(key, counters.astype(np.uint64)).view(np.uint16).reshape(len(counters), 4)
-    return (found.astype(np.float64) + 0.5) / QUARTER_VALUES
+    return (quarters_at(key, counters).astype(np.float64) + 0.5) / QUARTER_VALUES
 
 
 def unit(quarter: Quarters) -> Singles:

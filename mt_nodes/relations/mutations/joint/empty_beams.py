@@ -85,7 +85,8 @@ def write_echoes(cloud: Cloud, old: Cloud, at: Rows, echoes: EmptyEchoes) -> Non
         cloud: a fresh one, which is written to.
         old: that of the empty beams, whose conventions of fields count.
     """
-    write_points(cloud.points, at, echoes.xyz, intensity_of(old, echoes.reflectivity, echoes.range_m), old)
+    bright, range_m = (column.astype(np.float64) for column in (echoes.reflectivity, echoes.range_m))
+    write_points(cloud.points, at, echoes.xyz, intensity_of(old, bright, range_m), old)
 
 
 def spliced(raw: Points, lost: Rows, repeated: Rows) -> tuple[Points, Rows]:

@@ -22,8 +22,8 @@ from mt_nodes.relations.mutations.joint.air_in_pictures import (
     proof_of_veil,
     veiled,
 )
-from mt_nodes.relations.mutations.joint.attenuation import Singles
-from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, part_of_empty
+from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, part_of_empty
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters, shares_at
 from mt_nodes.relations.mutations.joint.density import Patches
 from mt_nodes.relations.mutations.joint.echo_law import EchoLaw, echo_law
@@ -113,7 +113,7 @@ class HazyAir(JointWeather):
         """Draw the highest peak of the air before each return, and where it is, if it exceeds that return."""
         echo_m, echo = (np.zeros(len(part.range_m), np.float32) for _ in range(2))
         if self.likely_echoes:
-            rows, at_m, peak = self._peaks(part, draw, found.chance, np.maximum(found.weakened, np.float32(1.0)))
+            rows, at_m, peak = self._peaks(part, draw, found.chance, found.least)
             echo_m[rows], echo[rows] = at_m, peak
         return echo_m, echo
 
@@ -154,7 +154,8 @@ class HazyAir(JointWeather):
     def proof_of_air(self, old: Cloud, seen: SeenEchoes, draw: Draw) -> str | None:
         """Check the reports of some beams against the chance of them, integrated anew."""
         air, echoed, key = self._air_on(seen, draw), seen.echoed, draw["noise_key"]
-        number = np.where(seen.empty, *(shares_at(key + more, seen.index)[:, 2] for more in (1, 0)))
+        firing = firing_of(old, all_returns(old), np.where(seen.empty, 0, seen.index))
+        number = np.where(seen.empty, shares_at(key + 1, seen.index)[:, 2], shares_at(key, firing)[:, 2])
         low, high = (np.ones(len(echoed)) for _ in range(2))
         low[echoed], high[echoed] = (
             amplitude_of(self.receiver, rho, seen.range_m) for rho in (seen.darkest, seen.brightest)

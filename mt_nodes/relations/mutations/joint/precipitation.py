@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,10 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     Detection,
     ParticleBox,
     Spectrum,
-    boxes,
     class_edges_mm,
     far_law,
+    seeded,
+    strongest,
 )
 from mt_nodes.relations.mutations.joint.weather import with_sensor
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
@@ -55,12 +56,6 @@ class Falling:
     boxes: tuple[ParticleBox, ...]
     key: int
     seen_key: int
-
-
-@lru_cache(maxsize=4)
-def seeded(key: int, spectrum: Spectrum, detection: Detection, falls_mps: tuple[float, ...]) -> tuple[ParticleBox, ...]:
-    """Return the particles of a key, once for all clouds of a segment."""
-    return boxes(np.random.default_rng(key), spectrum, detection, np.array(falls_mps), len(falls_mps))
 
 
 @dataclass(frozen=True)
@@ -173,7 +168,7 @@ class Precipitation(JointWeather):
             here = slice(part.first, part.first + len(part.range_m))
             found = self.amplitudes(cloud, part, {"noise_key": noise_key})
             range_m[here] = part.range_m
-            np.maximum(found.weakened, np.float32(1.0), out=least[here])
+            least[here] = found.least
             for i, column in enumerate(part.xyz):
                 np.divide(column, part.range_m, out=unit[i, here])
         return range_m, unit, least
@@ -244,7 +239,7 @@ class Precipitation(JointWeather):
         place = np.searchsorted(rows, draw["rows"][first:last])
         echo_m, echo = (np.zeros(len(rows), np.float32) for _ in range(2))
         echo_m[place], echo[place] = draw["echo_m"][first:last], draw["echo"][first:last]
-        self._add_far(part.range_m, found.chance, np.maximum(found.weakened, np.float32(1.0)), echo_m, echo)
+        self._add_far(part.range_m, found.chance, found.least, echo_m, echo)
         return echo_m, echo
 
     def empty_echoes(self, beams: EmptyBeams, draw: Draw) -> tuple[Rows, Singles, Singles]:
@@ -311,10 +306,3 @@ class Precipitation(JointWeather):
         hit = (a * x + b * y + c * z > 0.0) & (off2 <= np.square(half_m[which]))
         which, beam = which[hit], beam[hit]
         return beam.astype(np.int64), away_m[which], signal[which]
-
-
-def strongest(beam: Rows, range_m: Singles, signal: Singles) -> tuple[Rows, Singles, Singles]:
-    """Return beams (m,), unique and ascending, with range and signal of the strongest echo of each."""
-    order = np.lexsort((-signal, beam))
-    first = order[np.flatnonzero(np.diff(beam[order], prepend=-1))]
-    return beam[first], range_m[first], signal[first]

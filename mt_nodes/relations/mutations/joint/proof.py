@@ -12,6 +12,7 @@ from scipy import special
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
+from mt_nodes.relations.mutations.joint.beam_parts import firing_of, is_last_of_several
 from mt_nodes.relations.mutations.joint.chance import shares_at
 from mt_nodes.relations.mutations.joint.empty_proof import RowMap, SeenEchoes, blocks_of_rest, proof_of_empty_beams
 from mt_nodes.relations.mutations.joint.fate import Fate
@@ -25,6 +26,8 @@ _DB_PER_DEPTH = 20.0 * np.log10(np.e)
 _SLACK_DB, _SLACK_SHARE = 0.01, 0.01
 #: Returns whose power is checked: each needs an integration along its beam.
 _SAMPLE_SIZE = 1000
+#: More than any echo of the air has.
+_ANY_AIR = 1e6
 #: Normal numbers from 16 bits end at 4.32.
 _MOST_SIGMAS = 4.35
 
@@ -124,7 +127,7 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, d
         rows = index if isinstance(fate.at, slice) else fate.at[index]
         depths = weather.proof_depths(old, rows, draw)
         slack_db = sign * (_SLACK_DB + _SLACK_SHARE * _DB_PER_DEPTH * depths)
-        number = shares_at(draw["noise_key"], index)
+        number = shares_at(draw["noise_key"], firing_of(old, fate.at, index))
         chance = _chance_of_detection(weather, old, rows, -_DB_PER_DEPTH * depths - slack_db, number[:, 1])
         wrong = sign * (number[:, 0] - chance) < -2e-3 * chance
         if wrong.any():
@@ -176,10 +179,13 @@ def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Flo
     """Return the amplitude (k,) in the weather of some returns, counted among the returns: by the numbers drawn."""
     at = all_returns(old)
     rows = index if isinstance(at, slice) else at[index]
-    larger, noise = shares_at(draw["noise_key"], index)[:, :2].T
+    larger, noise = shares_at(draw["noise_key"], firing_of(old, at, index))[:, :2].T
     nominal = 10.0 ** (_clear_db(weather, old, rows) / 10.0)
     # The amplitude beyond which lies this share of the tail beyond 1.
     tail = larger / (1.0 + np.square(1.0 / nominal))
     clear = nominal * np.sqrt(1.0 / tail - 1.0)
     passing = 10.0 ** (-_DB_PER_DEPTH * weather.proof_depths(old, rows, draw) / 10.0)
-    return np.asarray(passing * clear + (1.0 - passing) * special.ndtri(noise) / weather.receiver.threshold_to_noise)
+    found = passing * clear + (1.0 - passing) * special.ndtri(noise) / weather.receiver.threshold_to_noise
+    # The last of several reports of a firing is its target, however strong the air is.
+    last = is_last_of_several(old, rows)
+    return np.asarray(found if last is None else np.where(last & (found >= 1.0), _ANY_AIR, found))

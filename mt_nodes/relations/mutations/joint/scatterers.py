@@ -19,6 +19,7 @@ from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
 from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, of_rates
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
 
 #: Places are integers that wrap around at the box: 2**16 per side, a resolution below half a millimetre.
 _TURN = 1 << 16
@@ -182,3 +183,16 @@ def _particles(own: np.random.Generator, count: int) -> tuple[npt.NDArray[np.flo
     raw = own.integers(0, 2**63, (count, 2), dtype=np.int64)
     places = np.stack([(raw[:, 0] >> shift).astype(np.uint16) for shift in (0, 16, 32)])
     return raw[:, 1] / 2.0**63, places
+
+
+@lru_cache(maxsize=4)
+def seeded(key: int, spectrum: Spectrum, detection: Detection, falls_mps: tuple[float, ...]) -> tuple[ParticleBox, ...]:
+    """Return the particles of a key, once for all clouds of a segment."""
+    return boxes(np.random.default_rng(key), spectrum, detection, np.array(falls_mps), len(falls_mps))
+
+
+def strongest(beam: Rows, range_m: Singles, signal: Singles) -> tuple[Rows, Singles, Singles]:
+    """Return beams (m,), unique and ascending, with range and signal of the strongest echo of each."""
+    order = np.lexsort((-signal, beam))
+    first = order[np.flatnonzero(np.diff(beam[order], prepend=-1))]
+    return beam[first], range_m[first], signal[first]

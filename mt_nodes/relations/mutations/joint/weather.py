@@ -27,8 +27,8 @@ from mt_nodes.relations.mutations.joint.attenuation import (
     refuse_unreadable_intensities,
     transmission,
 )
-from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
-from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, unit
+from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, is_last_of_several, parts
+from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, quarters_at, unit
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEchoes, empty_beams, write_echoes
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.fate import Fate, Mask
@@ -60,6 +60,9 @@ class Weather(EachCloud):
     that and the threshold, the sensor, which reports the strongest echo, reports the air. It reads as a target of the
     reflectivity that would echo so; intensities of hard returns fall by q, their mean. A weaker return is measured
     worse: its range noise grows by σ² = 0.09²/2 (1/a′ − 1/a) (V. Kilic et al., LISA, 2021).
+    The reports of one firing share its chance. The last of several stays the target as long as that is detected, while
+    an earlier one, the strongest, may become the air: fog before a target that is seen through it. Where only the air
+    is left, both report it, as Velodyne's sensors do where strongest and last echo are the same.
     Beams without a return are beams with nothing behind: the air echoes on them by the same law, where their direction
     is known. The air drifts by wind, fall and the ego's own motion: fixed in the world but for wind and fall; with a
     given speed as a function of the stamp alone. Two sensors are each in a copy of it, placed around themselves.
@@ -165,6 +168,7 @@ class Weather(EachCloud):
         at = all_returns(cloud)
         refuse_odd_ranges(cloud, at)
         refuse_unreadable_intensities(cloud, at)
+        is_last_of_several(cloud, slice(0))  # decided once a topic, which takes memory that is scarce later
         key, sensor = int(rng.integers(2**62)), self._sensor_of(cloud)
         own = with_sensor(self, sensor)
         return {"noise_key": key, "sensor": sensor, **own.draw_air(rng, bundle, cloud, state, key)}
@@ -181,13 +185,21 @@ class Weather(EachCloud):
 
     def amplitudes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Amplitudes:
         """Return the amplitudes of a part of the returns, before and in the weather."""
-        chance = quarters(draw["noise_key"], len(part.range_m), part.first)
+        if cloud.reading.dual_return:
+            index = np.arange(part.first, part.first + len(part.range_m))
+            chance = quarters_at(draw["noise_key"], firing_of(cloud, all_returns(cloud), index))
+        else:
+            chance = quarters(draw["noise_key"], len(part.range_m), part.first)
         bright = reflectivities(cloud, part.at, part.range_m, self.unknown_reflectivity)
         clear = self.receiver.detected(bright, part.range_m, unit(chance[:, 0]))
         passing = transmission(self.optical_depths(cloud, part, draw))
         noise = gaussian(chance[:, 1])
         noise *= np.float32(self.receiver.noise)
-        return Amplitudes(clear, noise + passing * (clear - noise), passing, chance)
+        weakened = noise + passing * (clear - noise)
+        least = np.maximum(weakened, np.float32(1.0))
+        if (last := is_last_of_several(cloud, part.at)) is not None:
+            least[last & (weakened >= 1.0)] = np.inf
+        return Amplitudes(clear, weakened, least, passing, chance)
 
     def _fate_of(self, cloud: Cloud, part: CloudPart, draw: Draw) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns (k,) of a fate for a part of the returns."""
@@ -265,7 +277,8 @@ W = TypeVar("W", bound=Weather)
 def with_sensor(weather: W, sensor: str) -> W:
     """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
     model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
-    of_family: dict[str, Any] = {name: getattr(model, name) for name in ("max_range_m", "pulse_ns", "divergence_mrad") if name in own}
+    names = ("max_range_m", "pulse_ns", "divergence_mrad")
+    of_family: dict[str, Any] = {name: getattr(model, name) for name in names if name in own}
     # Rain has a focus of its own, without which no drop would be seen.
     of_family |= {"focus_m": model.focus_m} if own["focus_m"] == Weather.focus_m else {}
     changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
