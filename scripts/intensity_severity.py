@@ -24,8 +24,9 @@ SIX = ("kitti", "velodyne", "ouster", "ouster_signal", "hesai", "livox")
 def severities(bundle: Bundle, layouts: Iterable[str] = SIX, visibility_m: float = 100.0) -> dict[str, Row]:
     """Return by layout the shares of returns that fog takes and scatters, and how bright an added car is.
 
-    One receiver is assumed for all, so that nothing but the meaning of the values differs. The car's brightness is the median reflectivity of its returns over that of the scene, both read by the convention
-    that the cloud was made by, which the mutation was not told.
+    One receiver is assumed for all, so that nothing but the meaning of the values differs. The car's brightness is the
+    median reflectivity of its returns over that of the scene, both read by the convention that the cloud was made by,
+    which the mutation was not told.
 
     Args:
         bundle: with one cloud whose intensities are understood.
