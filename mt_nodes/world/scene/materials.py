@@ -133,7 +133,8 @@ class Faces:
         """Return the brightness (n,) of hits on triangles (n,) at cosines of incidence (n,)."""
         cosine = np.clip(cosine, 1e-3, 1.0)
         f0, slope = self._normal_reflectance[triangle], self._slope[triangle]
-        passed = (1.0 - _fresnel(f0, cosine)) / (1.0 - f0)
+        # Without a smooth coat nothing is reflected off its top.
+        passed = np.where(f0 > 0.0, (1.0 - _fresnel(f0, cosine)) / (1.0 - f0), 1.0)
         rough = cosine + self._glancing[triangle] * (1.0 - np.square(cosine))
         bright = self._diffuse[triangle] * rough * passed * passed
         at = np.flatnonzero(slope > 0.0)
