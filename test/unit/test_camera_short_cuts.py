@@ -67,7 +67,8 @@ def test_the_depth_of_cells_is_that_of_their_nearest_returns() -> None:
     to_camera = bundle.transforms.lookup(view.image.frame_id, cloud.frame_id)
     shape = -(-camera.height // step), -(-camera.width // step)
     told, on_top = np.full(shape, np.inf, np.float32), np.zeros(shape, bool)
-    depth._project(cloud, to_camera, camera, step, told, on_top)
+    far = np.zeros(shape, np.float32)
+    depth._project(cloud, to_camera, camera, step, (told, far), on_top)
     expected, seen = np.full(shape, np.inf), move(to_camera, cloud.xyz)
     ranges, pixels = np.linalg.norm(seen, axis=1), camera.project(seen)
     for at in np.flatnonzero(np.isfinite(pixels).all(axis=1) & np.isfinite(ranges)):

@@ -224,7 +224,7 @@ def test_an_image_that_does_not_see_it_passes_untouched() -> None:
     assert followup.first.images[0] is bundle.images[0]
     assert behind.guarantee(bundle, followup, draw) is None
     alone = replace(bundle, clouds=(), extra_clouds=bundle.clouds)
-    with pytest.raises(NotApplicable, match="no camera sees"):
+    with pytest.raises(NotApplicable, match="no sensor sees the place where the object stands"):
         derive(behind, alone)
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.earlier_view import Background, EarlierView, recall
+from mt_nodes.world.camera.earlier_view import EarlierView, PictureBackground, recall
 from mt_nodes.world.camera.fill import Fill, Surfaces, fill
 from mt_nodes.world.camera.silhouette import Silhouette, dilate_mask, upsample
 from mt_nodes.world.camera.standing_object import Flags, Floats, Singles, StandingObject, Window
@@ -161,7 +161,7 @@ def fill_hole(scene: Scene, hole: Flags, recallable: Flags | None = None) -> tup
     return Fill(rest.pixels, rest.given | recalled), recalled
 
 
-def _background(scene: Scene, wanted: Flags, hole: Flags, range_m: Singles) -> Background:
+def _background(scene: Scene, wanted: Flags, hole: Flags, range_m: Singles) -> PictureBackground:
     """Return the points that the pixels of a hole show, and those of its border."""
     kernel = np.ones((2 * _BORDER_PX + 1,) * 2, np.uint8)
     border = (cv2.dilate(hole.astype(np.uint8), kernel) != 0) & scene.usable & ~hole
@@ -174,7 +174,7 @@ def _background(scene: Scene, wanted: Flags, hole: Flags, range_m: Singles) -> B
         plane, far = scene.thing.ground.ranges(away), 1.0 / nearness[tuple(at.T)]
         ground = (plane < _FARTHEST_M) & (plane < far * _LIKE_GROUND)
         found += [at, away * np.where(ground, plane, far)[:, None], ground]
-    return Background(*found)
+    return PictureBackground(*found)
 
 
 def _shown(thing: StandingObject, others_m: Floats, silhouette: Silhouette) -> Flags:

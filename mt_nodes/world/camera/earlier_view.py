@@ -110,7 +110,7 @@ class EarlierView:
 
 
 @dataclass(frozen=True, eq=False)
-class Background:
+class PictureBackground:
     """What is behind a hole: points (n, 3) that the pixels of it, and of its border, show, in the camera's frame.
 
     Attributes:
@@ -126,7 +126,7 @@ class Background:
     border_ground: Flags
 
 
-def recall(pixels: Singles, views: tuple[EarlierView, ...], background: Background) -> Flags:
+def recall(pixels: Singles, views: tuple[EarlierView, ...], background: PictureBackground) -> Flags:
     """Write into pixels (h, w, c) what earlier pictures show of a hole; return where (h, w) they do.
 
     The newest picture that shows a pixel gives it, in the light of the present one. Ground darker than around the hole
@@ -149,13 +149,13 @@ def recall(pixels: Singles, views: tuple[EarlierView, ...], background: Backgrou
     return recalled
 
 
-def _darkest(pixels: Singles, background: Background) -> float:
+def _darkest(pixels: Singles, background: PictureBackground) -> float:
     """Return the least sample value of lit ground around a hole."""
     ground = pixels[tuple(background.border[background.border_ground].T)]
     return _SHADOW * float(np.median(ground)) if len(ground) else 0.0
 
 
-def _level(pixels: Singles, view: EarlierView, background: Background) -> Singles | None:
+def _level(pixels: Singles, view: EarlierView, background: PictureBackground) -> Singles | None:
     """Return how much brighter (c,) the present picture is around a hole; None if the two do not agree there."""
     if len(background.border) < _FEWEST:
         return None

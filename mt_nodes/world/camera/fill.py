@@ -285,7 +285,8 @@ def _pulled(total: Singles, weight: Singles) -> Singles:
     # Sums over 2 x 2 pixels; from a weight of 1 on, a cell is as well known as one can be.
     less, sums = (4.0 * np.asarray(cv2.resize(a, half, interpolation=cv2.INTER_AREA)) for a in (weight, total))
     most = np.maximum(less, 1.0)
-    coarse = _pulled((sums.reshape(*less.shape, -1) / most[..., None]).astype(np.float32), less / most)
+    means = (sums.reshape(*less.shape, -1) / most[..., None]).astype(np.float32)
+    coarse = _pulled(means, np.asarray(less / most, np.float32))
     wide = cv2.resize(coarse, weight.shape[::-1], interpolation=cv2.INTER_LINEAR).reshape(total.shape)
     share = np.minimum(weight, 1.0)[..., None]
     return np.asarray(mean * share + wide * (1.0 - share), np.float32)

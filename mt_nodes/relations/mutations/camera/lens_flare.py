@@ -110,7 +110,7 @@ def ghosts(
     return total
 
 
-def _add_ghosts(total: Singles, x: Singles, y: Singles, light: Singles, middle: Singles) -> None:
+def _add_ghosts(total: Singles, x: npt.NDArray[Any], y: npt.NDArray[Any], light: Singles, middle: Singles) -> None:
     """Add the ghosts of a light at a place to light (h, w, 3); in shares of the picture's width."""
     for along, radius, colour in _GHOSTS:
         away = _distance(x, y, light + (middle - light) * np.float32(along))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -186,12 +186,20 @@ def _on_scale(radar: Radar, strength_dbsm: Floats) -> Floats:
 class ObjectInRadars(ChangesRadars):
     """Base of mutations that add a body: its detections in every radar, by the draw that places it for all sensors."""
 
-    sensors = ("lidar", "camera", "radar")
+    sensors: ClassVar[tuple[str, ...]] = ("lidar", "camera", "radar")
 
-    body: RaycastBody
-    label: str
     ego_frame_id: str
     max_range_m: float
+
+    @property
+    @abstractmethod
+    def body(self) -> RaycastBody:
+        """The body's mesh for rays."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The class that a detector should give it."""
 
     @abstractmethod
     def radar_motion(self, bundle: Bundle, state: Any) -> tuple[Floats, bool]:
