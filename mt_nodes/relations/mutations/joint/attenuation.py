@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
@@ -74,6 +73,8 @@ class Receiver:
     @property
     def nominal(self) -> float:
         """Mean amplitude of the target that ``max_range_m`` is told for: 1 if it is detected half of the time."""
+        from scipy import special  # for those who meet bad air
+
         return 1.0 + float(special.ndtri(self.detection_probability)) * self.noise
 
     def signal(self, reflectivity: Powers, range_m: Powers) -> Powers:

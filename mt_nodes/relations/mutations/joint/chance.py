@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 Words = npt.NDArray[np.uint64]
 Quarters = npt.NDArray[np.uint16]
@@ -74,4 +73,6 @@ def gaussian(quarter: Quarters) -> Singles:
 
 @lru_cache(maxsize=1)
 def _quantiles() -> Singles:
+    from scipy import special  # for those who meet bad air
+
     return np.asarray(special.ndtri((np.arange(QUARTER_VALUES) + 0.5) / QUARTER_VALUES), np.float32)

@@ -20,7 +20,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import integrate, special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
 from mt_nodes.relations.mutations.joint.chance import QUARTER_VALUES, Quarters, unit
@@ -177,6 +176,8 @@ def gains_of(count: int) -> tuple[Floats, Floats]:
 
 def _over_range(rate: Floats) -> Floats:
     """Integrate rates (…, K) over range, from the nearest knot on."""
+    from scipy import integrate  # for those who meet bad air
+
     return np.asarray(integrate.cumulative_trapezoid(rate, KNOTS_M, axis=-1, initial=0.0))
 
 
@@ -211,12 +212,16 @@ def of_rates(densities: Floats, rates: Floats, place: Floats, highest: float) ->
 
 def _excess(heights: Floats, mean: Floats, sigma: float) -> Floats:
     """Return ln Φ(m/σ) − ln Φ((m − S)/σ), shape (D, H, K)."""
+    from scipy import special  # for those who meet bad air
+
     alone = special.log_ndtr(heights / sigma)[None, :, None]
     return np.asarray(alone - special.log_ndtr((heights[None, :, None] - mean[:, None, :]) / sigma))
 
 
 def _density_of_place(heights: Floats, mean: Floats, sigma: float) -> Floats:
     """Return φ/Φ at (m − S)/σ less that at m/σ, shape (D, M, K): −∂λ/∂m but for a factor."""
+    from scipy import special  # for those who meet bad air
+
     z = (heights[None, :, None] - mean[:, None, :]) / sigma
     alone = (heights / sigma)[None, :, None]
     hazard, of_noise = (np.exp(-0.5 * x * x - special.log_ndtr(x)) for x in (z, alone))

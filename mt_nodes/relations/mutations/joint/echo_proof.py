@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
 
@@ -56,6 +55,8 @@ class AirOnBeams:
 
     def chance(self, amplitude: Floats, denser: float = 1.0, farther_m: Floats | float = 0.0) -> Floats:
         """Return the probability (n,) that the highest sample of each beam exceeds an amplitude (n,)."""
+        from scipy import special  # for those who meet bad air
+
         (range_m, cell), table = self._cells(), self._waveforms(denser)
         total = np.zeros(len(amplitude))
         for some in _blocks(len(amplitude)):
@@ -68,6 +69,8 @@ class AirOnBeams:
 
     def at(self, range_m: Floats, amplitude: Floats) -> tuple[Floats, Floats]:
         """Return the mean amplitude (n,) at ranges (n,), and the share of peaks of this amplitude that are nearer."""
+        from scipy import special  # for those who meet bad air
+
         (grid_m, cell), table = self._cells(), self._waveforms(1.0)
         level, nearer = np.empty(len(range_m)), np.empty(len(range_m))
         for some in _blocks(len(range_m)):
@@ -92,6 +95,8 @@ class AirOnBeams:
 
     def _waveforms(self, denser: float) -> Floats:
         """Return the mean amplitudes (17, k) in cells of range, for densities from the lowest to the highest."""
+        from scipy import special  # for those who meet bad air
+
         range_m, _ = self._cells()
         offset = self.width_m * ((np.arange(_PULSE_PARTS) + 0.5) / _PULSE_PARTS - 0.5)
         pulse = np.square(np.cos(np.pi * offset / self.width_m)) * (self.width_m / _PULSE_PARTS)

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.base import Draw
@@ -148,6 +147,8 @@ def _chance_of_detection(weather: Air, cloud: Cloud, rows: Rows, passing_db: Flo
 
     ``noise``: share (k,) of firings with less noise. By the tail of the amplitudes beyond what detection takes.
     """
+    from scipy import special  # for those who meet bad air
+
     receiver, passing = weather.receiver, 10.0 ** (passing_db / 10.0)
     needed = (1.0 - (1.0 - passing) * special.ndtri(noise) / receiver.threshold_to_noise) / passing
     nominal = 10.0 ** (_clear_db(weather, cloud, rows) / 10.0)
@@ -158,6 +159,8 @@ def _chance_of_detection(weather: Air, cloud: Cloud, rows: Rows, passing_db: Flo
 
 def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
     """Return the mean amplitude (k,) of returns over the threshold in clear air by their intensity, in dB."""
+    from scipy import special  # for those who meet bad air
+
     range_m, bright_db = ranges_m(cloud, rows), np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
     if cloud.echoes.fields:
         field = cloud.echoes.leading
@@ -170,6 +173,8 @@ def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
 
 def amplitude_of(receiver: Receiver, reflectivity: Floats, range_m: Floats) -> Floats:
     """Return the amplitude (k,) that reads as a surface of a reflectivity (k,) at a range (k,): LiDAR equation."""
+    from scipy import special  # for those who meet bad air
+
     most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
     of_white = most / receiver.sensitivity * np.square(receiver.max_range_m / np.maximum(range_m, receiver.focus_m))
     return np.asarray(np.minimum(reflectivity * of_white, 1e6))
@@ -177,6 +182,8 @@ def amplitude_of(receiver: Receiver, reflectivity: Floats, range_m: Floats) -> F
 
 def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Floats:
     """Return the amplitude (k,) in the weather of some returns, counted among the returns: by the numbers drawn."""
+    from scipy import special  # for those who meet bad air
+
     at = all_returns(old)
     rows = index if isinstance(at, slice) else at[index]
     larger, noise = shares_at(draw["noise_key"], firing_of(old, at, index))[:, :2].T

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
@@ -61,6 +60,8 @@ class ReceiverModel:
         z the normal quantile and t threshold over noise. Data sheets with two lines contradict that by some percent:
         the geometric mean of both counts.
         """
+        from scipy import special  # for those who meet bad air
+
         constants = [
             (1.0 + special.ndtri(line.probability) / THRESHOLD_TO_NOISE) * line.range_m**2 / line.reflectivity
             for line in self.ranges

@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from mt_nodes.relations.mutations.joint.attenuation import Receiver, Singles
 from mt_nodes.relations.mutations.joint.echo_law import KNOTS_M, EchoLaw, amplitude_knots, of_rates
@@ -124,6 +123,8 @@ def boxes(
 
     With the same generator, a heavier shower of the same law has the same particles and more.
     """
+    from scipy import special  # for those who meet bad air
+
     result = []
     edges = class_edges_mm(spectrum, detection, classes)
     for low_mm, high_mm, speed_mps in zip(edges[:-1], edges[1:], fall_mps, strict=True):
