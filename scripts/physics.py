@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from intensity_severity import severities, spread
+from joint_changes import joint_changes
 from physics_bodies import complete_cars
 from scipy.spatial.distance import pdist
 
@@ -39,7 +41,7 @@ ICP of each cloud with the first one, which the package does not use for its own
 | change | figure | before | now | goal |
 | --- | --- | --- | --- | --- |
 """
-VISIBILITIES_M = tuple(float(v) for v in np.geomspace(40.0, 400.0, 24))
+VISIBILITIES_M = tuple(float(v) for v in np.geomspace(40.0, 300.0, 24))
 
 
 def poses_by_icp(clouds: Sequence[Floats]) -> list[Floats]:
@@ -103,7 +105,7 @@ def fog_shares(frame: mt.Frame, visibility_m: float) -> tuple[float, float]:
 
 
 def fog_chance(frames: Frames) -> Figures:
-    """How smoothly losses and echoes of fog pass over visibilities from 40 to 400 m."""
+    """How smoothly losses and echoes of fog pass over visibilities from 40 to 300 m."""
     lost, scattered = np.array([fog_shares(frames[0], v) for v in VISIBILITIES_M]).T
     both = np.count_nonzero((lost > 0.0) & (scattered > 0.0))
     steps = np.abs(np.diff([lost, scattered], axis=1)).max()
@@ -133,6 +135,17 @@ def rain_and_snow(frames: Frames) -> Figures:
         "lost in rain of 50 mm/h, %": 100.0 * rain["returns_lost"] / len(frames[0].points),
         "echoes of snow beyond 6 m, %": 100.0 * float(np.mean(snow_m > 6.0)),
     }
+
+
+def one_scene(frames: Frames) -> Figures:
+    """How much fog and an added car differ over six sensors' conventions of the intensities of one scene, in %."""
+    rows = severities(replace(frames[0].bundle, images=(), camera_infos=()))
+    return {f"{name.replace('_', ' ')}, %": 100.0 * spread(rows, name) for name in rows["kitti"]}
+
+
+def messages_untouched(frames: Frames) -> Figures:
+    """How many messages joint changes leave as they are, of every fourth frame."""
+    return joint_changes(frames[::4])
 
 
 def organised(frame: mt.Frame) -> mt.Frame:
@@ -182,7 +195,7 @@ PARTS = (
     Part("Ego motion from the clouds", ego_motion, {"place off by, m": (0.0, 0.05)}),
     Part("An added pedestrian in the world", world_fixed, {"places in the world differ by, m": (0.0, 0.05)}),
     Part(
-        "Fog of a visibility of 40 to 400 m",
+        "Fog of a visibility of 40 to 300 m",
         fog_chance,
         {
             "visibilities with losses and echoes, %": (100.0, 100.0),
@@ -196,6 +209,12 @@ PARTS = (
         {"lost in rain of 50 mm/h, %": (0.01, 100.0), "echoes of snow beyond 6 m, %": (0.01, 100.0)},
     ),
     Part("Cars, recorded and added, at equal range", complete_cars, {"ratio": (0.8, 1.2)}),
+    Part(
+        "One scene in six intensity conventions, largest deviation",
+        one_scene,
+        dict.fromkeys(("lost, %", "scattered, %", "car over scene, %"), (0.0, 10.0)),
+    ),
+    Part("Joint changes of clouds and pictures", messages_untouched, {"messages unchanged, without a reason": (0.0, 0.0)}),
     Part("Beams without a return, in fog", empty_beams, {"with an echo, of beams without a return, %": (1.0, 100.0)}),
 )
 
