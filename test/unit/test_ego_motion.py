@@ -7,6 +7,7 @@ import pickle
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import mt_nodes as mt
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.world_messages import encode_odometry
 from mt_nodes.data.ego.ego_motion import (
@@ -291,3 +294,13 @@ def test_the_speed_that_is_assumed_where_motion_is_unknown_is_said() -> None:
     assert drift.moved_m[0] == pytest.approx(-DEFAULT_MPS * bundle.cloud().stamp_ns * 1e-9)
     given_speed = AirDrift.of(bundle, bundle.cloud(), 10.0, np.zeros(3))
     assert given_speed.draw() == {} and given_speed.moved_m == pytest.approx(drift.moved_m)
+
+
+def test_frames_that_are_listed_first_have_one_world(tmp_path: Path) -> None:
+    pytest.importorskip("kiss_icp")
+    bag = tmp_path / "bag"
+    write_bundles(bag, (replace(bundle, wires=()) for bundle in drive(5)))
+    bundles = [frame.bundle for frame in mt.frames(bag, sensors="lidar", limit=3)]
+    motions = [bundle.track.at(bundle) for bundle in bundles]
+    assert [motion.since for motion in motions] == [0, 0, 0]
+    assert motions[2].pose[0, 3] == pytest.approx(0.2 * EGO_SPEED_MPS, abs=0.1)

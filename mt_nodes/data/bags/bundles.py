@@ -169,7 +169,7 @@ class BagSource:
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            self._track.upcoming = partial(self._cloud_after, gathered)
+            self._track.upcoming = partial(self._cloud_after, gathered, moment.stamp_ns)
             reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
@@ -193,10 +193,15 @@ class BagSource:
         if damage is not None:
             raise damage
 
-    def _cloud_after(self, gathered: BundleAssembly) -> Cloud | None:
-        """Return the leading cloud of the moment after the one that is read, None where there is none."""
+    def _cloud_after(self, gathered: BundleAssembly, now_ns: int, stamp_ns: int) -> Cloud | None:
+        """Return the leading cloud of the moment after the one that is read; None where there is none.
+
+        Args:
+            now_ns: stamp of the moment that is read. stamp_ns: after which the cloud is to come; another one if
+                somebody asks for an earlier bundle, whose successor has passed.
+        """
         moment = gathered.upcoming
-        if moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
+        if stamp_ns != now_ns or moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
             return None
         wire = moment.sensors[0]
         with suppress(MtError):

@@ -52,13 +52,14 @@ class EgoTrack:
 
     Attributes:
         reason: why the latest bundle has no pose; empty if it has one.
-        upcoming: returns the next cloud of the leading LiDAR, None if there is none: for the speed in a first bundle.
+        upcoming: returns the cloud of the leading LiDAR after a stamp, None if there is none: for the speed in a first
+            bundle.
         look_ahead: returns some of the bundles after one, of a recording.
     """
 
     def __init__(self) -> None:
         self.reason = ""
-        self.upcoming: Callable[[], Cloud | None] = lambda: None
+        self.upcoming: Callable[[int], Cloud | None] = lambda stamp_ns: None
         self.look_ahead: Callable[[Bundle], tuple[Bundle, ...]] = lambda bundle: ()
         self._pending: deque[Wire | list[Transform]] = deque(maxlen=_MOST_MESSAGES)
         self._published = PublishedMotion()

@@ -48,19 +48,19 @@ class LidarTrack:
         """The pose (4, 4) at the last cloud that was registered."""
         return np.eye(4) if self._last is None else self._last.pose
 
-    def register(self, cloud: Cloud, upcoming: Callable[[], Cloud | None]) -> None:
+    def register(self, cloud: Cloud, upcoming: Callable[[int], Cloud | None]) -> None:
         """Register the next cloud.
 
         Args:
-            upcoming: returns the one after it, None if there is none yet; asked at the first cloud only, whose velocity
-                it tells.
+            upcoming: returns the one after a stamp, None if there is none yet; asked at the first cloud only, whose
+                velocity it tells.
 
         Raises:
             LostTrack: it fits no earlier one.
         """
         first = self._last is None
         self._register(cloud)
-        if first and (later := upcoming()) is not None and later.topic == self.topic:
+        if first and (later := upcoming(cloud.stamp_ns)) is not None and later.topic == self.topic:
             self._register(later)
             self._motions[cloud.stamp_ns] = self._motions[later.stamp_ns]
 
