@@ -120,12 +120,19 @@ class InstantReader:
     _clouds: dict[str, CloudReader] = field(default_factory=dict)
 
     def read(self, index: int, wires: Sequence[Wire]) -> Bundle:
-        """Return the bundle of an instant, the leading message first.
+        """Return the bundle of an instant, the leading sensor's message before the others'.
+
+        Odometry and IMU messages go to the ego track; other types are passed along as they are.
 
         Raises:
-            MtError: a message cannot be understood.
+            MtError: a sensor's message cannot be understood, or there is none.
         """
-        messages = [self._message(wire) for wire in wires]
+        for wire in wires:
+            self.track.take(wire)
+        messages = [self._message(wire) for wire in wires if wire.type in codec.SENSOR_TYPES]
+        if not messages:
+            got = ", ".join(f"{wire.topic} ({wire.type})" for wire in wires) or "no message"
+            raise UsageError(f"an instant: got {got}, expected one of {', '.join(codec.SENSOR_TYPES)}")
         return Bundle(
             0,
             index,

@@ -370,5 +370,5 @@ def test_a_stack_is_heard_by_fields(ending: ExitStack, domains: tuple[int, ...])
     publisher.publish(message)
     assert inbox.wait(ticket, process_time_s() + LIMIT_S), listener.failure
     heard, _ = ticket.parts["detections"]
-    assert heard.said.center_m.tolist() == [[7.0, 0.0, 0.0]] and heard.wire.type == "nav_msgs/msg/Path"
-    assert heard.said.label.tolist() == ["car"], "by the name that the stack file gives its class"
+    assert heard.part.center_m.tolist() == [[7.0, 0.0, 0.0]] and heard.wire.type == "nav_msgs/msg/Path"
+    assert heard.part.label.tolist() == ["car"], "by the name that the stack file gives its class"

@@ -72,6 +72,7 @@ OPTIONAL = {
     "fsspec": ("cluster", "fsspec"),
     "gherkin": ("gherkin", "gherkin-official"),
     "google": ("awsim", "protobuf"),
+    "kiss_icp": ("motion", "kiss-icp"),
     "openai": ("llm", "openai"),
     "optuna": ("search", "optuna"),
     "pandas": ("python", "pandas"),
