@@ -214,7 +214,11 @@ PARTS = (
         one_scene,
         dict.fromkeys(("lost, %", "scattered, %", "car over scene, %"), (0.0, 10.0)),
     ),
-    Part("Joint changes of clouds and pictures", messages_untouched, {"messages unchanged, without a reason": (0.0, 0.0)}),
+    Part(
+        "Joint changes of clouds and pictures",
+        messages_untouched,
+        {"messages unchanged, without a reason": (0.0, 0.0)},
+    ),
     Part("Beams without a return, in fog", empty_beams, {"with an echo, of beams without a return, %": (1.0, 100.0)}),
 )
 
