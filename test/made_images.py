@@ -9,15 +9,19 @@ from functools import cache
 import cv2
 import numpy as np
 
+from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.images.codecs import ENCODINGS
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.street import EGO_SPEED_MPS
 
 WIDTH, HEIGHT = 192, 144
 COMPRESSED = ("jpeg", "png")
 #: One of each way of holding a picture: order, depth, alpha, no colour, mosaic, shared colours, lossy.
 KINDS = ("bgr8", "rgba8", "rgb16", "mono8", "bayer_grbg8", "yuv422", "jpeg")
+#: The drive of which :func:`street_with_pedestrian` is one instant.
+PEDESTRIAN_SEED, PEDESTRIAN_CAMERA, PEDESTRIAN_FRAMES, PEDESTRIAN_FRAME = 2, CameraSensor(), 13, 12
 
 
 @cache
@@ -33,6 +37,29 @@ def street_in(encoding: str) -> Bundle:
     """The same instant in another encoding, ``jpeg`` or ``png``."""
     bundle = street()
     return replace(bundle, images=(image_in(encoding, bundle.images[0]),))
+
+
+@cache
+def street_with_pedestrian() -> Bundle:
+    """The thirteenth instant of a street, a pedestrian on the left lane ahead, with what it looks back on."""
+    kept = (2, 4, 6, 8, 9, 10, 11, PEDESTRIAN_FRAME)
+    drive = generate_drive(PEDESTRIAN_FRAMES, PEDESTRIAN_SEED, camera=PEDESTRIAN_CAMERA, only=kept)
+    instants = [_moving(bundle) for bundle in drive]
+    return replace(instants[-1], earlier=tuple(instants[:-1]))
+
+
+@cache
+def street_with_pedestrian_in(encoding: str) -> Bundle:
+    """The same in another encoding, what it looks back on, too."""
+    bundle = street_with_pedestrian()
+    now, *earlier = (replace(b, images=(image_in(encoding, b.images[0]),)) for b in (bundle, *bundle.earlier))
+    return replace(now, earlier=tuple(earlier))
+
+
+def _moving(bundle: Bundle) -> Bundle:
+    pose = np.eye(4)
+    pose[0, 3] = EGO_SPEED_MPS * 0.1 * bundle.index
+    return replace(bundle, motion=EgoMotion(pose, np.array([EGO_SPEED_MPS, 0.0, 0.0]), 0.0, "tf", "test"))
 
 
 def image_in(encoding: str, image: Image) -> Image:
@@ -64,4 +91,19 @@ def _samples(encoding: str, bgr: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(colours)
 
 
-__all__ = ["COMPRESSED", "ENCODINGS", "HEIGHT", "KINDS", "WIDTH", "image_in", "street", "street_in"]
+__all__ = [
+    "COMPRESSED",
+    "ENCODINGS",
+    "HEIGHT",
+    "KINDS",
+    "PEDESTRIAN_CAMERA",
+    "PEDESTRIAN_FRAME",
+    "PEDESTRIAN_FRAMES",
+    "PEDESTRIAN_SEED",
+    "WIDTH",
+    "image_in",
+    "street",
+    "street_in",
+    "street_with_pedestrian",
+    "street_with_pedestrian_in",
+]

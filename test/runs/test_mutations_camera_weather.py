@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_images import street, street_in
+from made_images import street, street_in, street_with_pedestrian_in
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable
@@ -27,6 +27,7 @@ from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.road_in_pictures import fresnel
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
+from mt_nodes.relations.mutations.objects.picture_exchange import PictureExchange
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.relight import coarse_light, grey, relit
@@ -38,9 +39,21 @@ from mt_nodes.world.scene.lidar import hdl_64e
 #: The generated street's sun stands in the picture; its direction is looked for there.
 SUN: dict[str, Any] = {"azimuth_rad": 0.0, "elevation_rad": 0.25}
 KINDS = ("bgr8", "mono8", "jpeg", "rgb16")
-WEATHER: dict[str, Any] = {
+#: Those that deform one object in clouds. They have no change for pictures: one that shows the object is refused, or
+#: stays. So they cannot claim that one draw changes both, and have a test of what they claim instead.
+OF_CLOUDS_ALONE = ("object_rotated", "object_scaled", "object_sheared", "object_smeared")
+#: Those that take an object out of pictures. One small picture does not show what is behind it: they get a street with a
+#: pedestrian, behind whom earlier pictures show the road. They look for a person, because no nearer car can be removed
+#: from the pictures: with cameras they would choose another object than without.
+EXCHANGES: dict[str, dict[str, Any]] = {
+    "object_moved": {"ahead_m": (6.0, 30.0), "shift_m": (1.0, 2.5), "size": "person"},
+    "object_removed": {"largest_m": 1.5},
+    "object_replaced": {"size": "person", "by": "child"},
+}
+JOINT: dict[str, Any] = {
     name: cls for name, cls in plugins.catalogue("mutations").items() if issubclass(cls, EverySensor)
 }
+WEATHER: dict[str, Any] = {name: cls for name, cls in JOINT.items() if name not in OF_CLOUDS_ALONE}
 
 
 def derive(mutation: Mutation, bundle: Bundle, state: Any = None) -> tuple[Followup, Draw]:
@@ -51,8 +64,12 @@ def derive(mutation: Mutation, bundle: Bundle, state: Any = None) -> tuple[Follo
 
 @pytest.fixture(params=WEATHER, ids=str)
 def mutation(request: pytest.FixtureRequest) -> Mutation:
-    made: Mutation = WEATHER[request.param](**(SUN if request.param == "sun_glare" else {}))
+    made: Mutation = WEATHER[request.param](**{"sun_glare": SUN, **EXCHANGES}.get(request.param, {}))
     return made
+
+
+def bundle_for(mutation: Mutation, kind: str = "bgr8") -> Bundle:
+    return street_with_pedestrian_in(kind) if isinstance(mutation, PictureExchange) else street_in(kind)
 
 
 def picture_of(followup: Followup) -> Any:
@@ -63,9 +80,31 @@ def test_all_weather_of_the_air_and_the_road_is_seen_by_cameras() -> None:
     assert {"fog", "dust", "rain", "snow", "wet_ground", "sun_glare"} <= set(WEATHER)
 
 
+def test_exactly_those_are_left_out_that_have_no_change_for_cameras() -> None:
+    assert sorted(name for name, cls in JOINT.items() if "camera" not in cls.sensors) == sorted(OF_CLOUDS_ALONE)
+    assert {name for name, cls in WEATHER.items() if issubclass(cls, PictureExchange)} == set(EXCHANGES)
+
+
+@pytest.mark.parametrize("name", OF_CLOUDS_ALONE)
+def test_what_only_clouds_show_leaves_the_very_pictures(name: str) -> None:
+    bundle, mutation = street_in("bgr8"), JOINT[name](pictures="stay")
+    followup, draw = derive(mutation, bundle)
+    assert mutation.guarantee(bundle, followup, draw) is None
+    made, cloud = followup.first, bundle.clouds[0]
+    assert made.images[0] is bundle.images[0]
+    assert made.clouds[0].raw.tobytes() != cloud.raw.tobytes()
+    alone = replace(bundle, images=(), camera_infos=())
+    assert derive(mutation, alone)[0].first.clouds[0].raw.tobytes() == made.clouds[0].raw.tobytes()
+    tampered = replace(bundle.images[0], pixels=np.asarray(bundle.images[0].pixels) // 2)
+    for broken in (replace(made, images=(tampered,)), made.with_clouds([replace(cloud)])):
+        assert mutation.guarantee(bundle, Followup(((0, broken),), followup.effects), draw)
+    with pytest.raises(NotApplicable, match="goes on to show what only clouds are freed of"):
+        derive(JOINT[name](pictures="refuse"), bundle)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_clouds_and_images_change_by_one_draw_and_prove_themselves(mutation: Mutation, kind: str) -> None:
-    bundle = street_in(kind)
+    bundle = bundle_for(mutation, kind)
     followup, draw = derive(mutation, bundle)
     again = mutation.apply(bundle, draw)
     for other in (again, derive(mutation, bundle)[0]):
@@ -78,7 +117,7 @@ def test_clouds_and_images_change_by_one_draw_and_prove_themselves(mutation: Mut
 
 
 def test_a_stack_without_cameras_gets_the_very_same_clouds(mutation: Mutation) -> None:
-    bundle = street_in("bgr8")
+    bundle = bundle_for(mutation)
     alone = replace(bundle, images=(), camera_infos=())
     assert derive(mutation, alone)[0].first.clouds[0].raw.tobytes() == (
         derive(mutation, bundle)[0].first.clouds[0].raw.tobytes()
@@ -86,7 +125,7 @@ def test_a_stack_without_cameras_gets_the_very_same_clouds(mutation: Mutation) -
 
 
 def test_a_stack_without_lidars_gets_the_very_same_images(mutation: Mutation) -> None:
-    bundle = street_in("bgr8")
+    bundle = bundle_for(mutation)
     alone = replace(bundle, clouds=(), extra_clouds=bundle.clouds)
     followup, draw = derive(mutation, alone)
     assert mutation.guarantee(alone, followup, draw) is None
@@ -97,7 +136,7 @@ def test_a_stack_without_lidars_gets_the_very_same_images(mutation: Mutation) ->
 
 
 def test_the_guarantee_fails_on_what_only_one_sensor_sees(mutation: Mutation) -> None:
-    bundle = street_in("bgr8")
+    bundle = bundle_for(mutation)
     followup, draw = derive(mutation, bundle)
     made = followup.first
     dry = Followup(((0, replace(made, images=tuple(replace(i) for i in bundle.images))),), followup.effects)
@@ -107,7 +146,7 @@ def test_the_guarantee_fails_on_what_only_one_sensor_sees(mutation: Mutation) ->
 
 
 def test_what_cannot_be_looked_at_together_is_refused(mutation: Mutation) -> None:
-    bundle = street_in("bgr8")
+    bundle = bundle_for(mutation)
     late = replace(bundle, images=(replace(bundle.images[0], stamp_ns=bundle.stamp_ns + 80_000_000),))
     with pytest.raises(NotApplicable, match=r"80\.0 ms apart"):
         derive(mutation, late)
@@ -149,7 +188,11 @@ def test_fog_follows_koschmieder_over_range() -> None:
 
 @pytest.mark.parametrize(
     ("weak", "strong"),
-    [(Fog(400.0), Fog(60.0)), (Rain(rain_mm_per_h=2.0), Rain(rain_mm_per_h=60.0)), (WetGround(0.2), WetGround(1.2))],
+    [
+        (Fog(visibility_m=400.0), Fog(visibility_m=60.0)),
+        (Rain(rain_mm_per_h=2.0), Rain(rain_mm_per_h=60.0)),
+        (WetGround(water_mm=0.2), WetGround(water_mm=1.2)),
+    ],
     ids=["fog", "rain", "wet"],
 )
 def test_more_of_it_changes_more(weak: Mutation, strong: Mutation) -> None:
@@ -165,7 +208,7 @@ def test_more_fog_leaves_less_contrast_the_farther_it_is() -> None:
     far = (around.range_m > 40) & (around.range_m < 60)
     deviations = [before[far].std()]
     for visibility_m in (500.0, 150.0, 60.0):
-        deviations.append(cells(bundle, derive(Fog(visibility_m), bundle)[0].first)[1][far].std())
+        deviations.append(cells(bundle, derive(Fog(visibility_m=visibility_m), bundle)[0].first)[1][far].std())
     assert deviations == sorted(deviations, reverse=True)
 
 

@@ -10,11 +10,15 @@ import cv2
 import numpy as np
 import pytest
 from drives import KITTI
+from made_images import PEDESTRIAN_CAMERA as CAMERA
+from made_images import PEDESTRIAN_FRAME as FRAME
+from made_images import PEDESTRIAN_FRAMES as FRAMES
+from made_images import PEDESTRIAN_SEED as SEED
+from made_images import street_with_pedestrian as street
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import Transform, move
@@ -28,30 +32,16 @@ from mt_nodes.relations.mutations.objects.object_replaced import ObjectReplaced
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.camera import fill_quality
 from mt_nodes.world.scene import meshes
-from mt_nodes.world.scene.camera_rendering import CameraSensor, photograph
-from mt_nodes.world.scene.drive import IMAGE_TOPIC, generate_drive
+from mt_nodes.world.scene.camera_rendering import photograph
+from mt_nodes.world.scene.drive import IMAGE_TOPIC
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, PERSON, Street
 
-SEED, CAMERA, FRAMES, FRAME = 2, CameraSensor(), 13, 12
 MOVED = ObjectMoved(ahead_m=(6.0, 30.0), shift_m=(1.0, 2.5))
 CHANGES: dict[str, Mutation] = {
     "removed": ObjectRemoved(),
     "moved": MOVED,
     "replaced": ObjectReplaced(size="person", by="child"),
 }
-
-
-@lru_cache(maxsize=1)
-def street() -> Bundle:
-    """The thirteenth instant of a street, a pedestrian on the left lane ahead, with what it looks back on."""
-    instants = [moving(b) for b in generate_drive(FRAMES, SEED, camera=CAMERA, only=(2, 4, 6, 8, 9, 10, 11, FRAME))]
-    return replace(instants[-1], earlier=tuple(instants[:-1]))
-
-
-def moving(bundle: Bundle) -> Bundle:
-    pose = np.eye(4)
-    pose[0, 3] = EGO_SPEED_MPS * 0.1 * bundle.index
-    return replace(bundle, motion=EgoMotion(pose, np.array([EGO_SPEED_MPS, 0.0, 0.0]), 0.0, "tf", "test"))
 
 
 @lru_cache(maxsize=8)

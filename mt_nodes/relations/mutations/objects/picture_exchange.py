@@ -116,6 +116,8 @@ class PictureExchange(EverySensor):
         if not self.changes_pictures(bundle):
             return EachCloud.draw(self, rng, bundle, choice)
         refuse_out_of_sync(bundle)
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud that says where objects are in its pictures")
         draws = EachCloud.draw(self, rng, bundle, choice) if bundle.clouds else {}
         draws |= self.draw_images(rng, bundle, choice)
         topics = [cloud.topic for cloud in bundle.clouds] + [image.topic for image in bundle.images]
