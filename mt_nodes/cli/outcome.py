@@ -21,6 +21,7 @@ from mt_nodes.engine.summary.oracle_sums import oracle_lines
 from mt_nodes.engine.summary.score_range import describe_score_drops, score_warnings
 from mt_nodes.engine.summary.undecided_reasons import over_all, why_never_decided
 from mt_nodes.engine.summary.unstamped import WARNING as UNSTAMPED
+from mt_nodes.engine.used_intensities import read_used_intensities
 
 #: Names of relations that were left out for one reason that are printed; run.json has all.
 NAMES_LEFT_OUT = 6
@@ -51,6 +52,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         paragraph(line)
     if motion := summary.get("ego_motion"):
         paragraph(f"ego motion: {'; '.join(motion)}")
+    for topic, assumption in read_used_intensities(out).items():
+        paragraph(f"intensities of {topic}: {assumption}")
     for name, latency in summary["latency_ms"].items():
         paragraph(f"{name}: p50 {latency['p50']:.1f} ms, p99 {latency['p99']:.1f} ms")
     for line in added(summary):

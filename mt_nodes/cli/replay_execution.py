@@ -43,8 +43,6 @@ def execute_replay(run: Run, *, as_json: bool = False, quiet: bool = False) -> S
     with _progress(run) as counter:
         keep_freed_memory()
         summary = dict(carry_out(run, counter).summary)
-    for topic, text in () if quiet else run.intensities.items():
-        print(f"mt: intensities of {topic}: {text}", file=sys.stderr)
     _print(summary, run.out, as_json, quiet)
     return summary
 

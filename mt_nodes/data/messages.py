@@ -217,7 +217,12 @@ class Bundle:
     @property
     def intensity_assumptions(self) -> dict[str, str]:
         """What is taken for granted of the intensities of each cloud's topic, or why nothing can be."""
-        return {c.topic: c.echoes.doubt or c.echoes.assumption for c in self.clouds}
+        return {c.topic: c.reading.fields.doubt or c.reading.fields.assumption for c in self.clouds}
+
+    @property
+    def used_intensities(self) -> dict[str, str]:
+        """What is taken for granted of the intensities of those topics on which anything has asked for it so far."""
+        return {c.topic: c.reading.fields.doubt or c.reading.fields.assumption for c in self.clouds if c.reading.used}
 
     @property
     def skew_ns(self) -> dict[str, int]:

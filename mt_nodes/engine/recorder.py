@@ -30,6 +30,7 @@ from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
 from mt_nodes.engine.summary.score_range import score_line
 from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.engine.used_intensities import UsedIntensities
 from mt_nodes.engine.worst import WorstSoFar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.pipeline import DerivedFollowup
@@ -136,6 +137,7 @@ class Recorder:
         self._evidence = Background()
         self._worst = WorstSoFar()
         self._made_ms, self._answered_ms = array("d"), array("d")
+        self._intensities = UsedIntensities(run.out)
         #: Whether nothing was judged before: the run is no resumed one.
         self.fresh = not len(self._journal)
         self._journal.condition(run.condition)
@@ -156,6 +158,7 @@ class Recorder:
         baseline = None if milder is None else (offer.relation.baseline, milder.draws, milder.followup)
         line = self._ledger.followup(pair, offer.relation.mutate, derived.draws, derived.followup, baseline)
         self._made_ms.append(made_ms)
+        self._intensities.note(bundle)
         if line is not None:
             self._listen(line)
 

@@ -41,7 +41,7 @@ MINE = "# two rules\nSlow down for a dog on the road.\n\nStop for a cow.\n"
 @pytest.fixture(scope="module")
 def drive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rules") / "drive"
-    write_bundles(path, generate_drive(3, lidar=replace(hdl_64e(), azimuths=450)))
+    write_bundles(path, generate_drive(3, lidar=replace(hdl_64e(), azimuths=900)))
     return path
 
 

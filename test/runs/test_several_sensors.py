@@ -423,7 +423,7 @@ def test_evidence_shows_what_the_stack_did_not_take_as_well(tmp_path: Path) -> N
     write_evidence(tmp_path / "pair.mcap", Pair(0, 0, "r"), found, found, {})
     with BagReader(tmp_path / "pair.mcap") as reader:
         shown = {f"/mt/{arm}{topic}" for arm in ("source", "followup") for topic in ("/points", "/camera/image")}
-        assert set(reader.topics) == {*shown, "/mt/pair", "/mt/transforms", "/tf_static"}
+        assert set(reader.topics) == {*shown, "/mt/intensities", "/mt/pair", "/mt/transforms", "/tf_static"}
 
 
 def test_a_bundle_that_is_joined_keeps_all(several: Path) -> None:

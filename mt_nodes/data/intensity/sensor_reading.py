@@ -30,7 +30,12 @@ class SensorReading:
 
     Args:
         topic: of the clouds. points: (N,) of the cloud that decides. given: what the user says.
+
+    Attributes:
+        used: whether anything has asked a cloud for its echoes: a run says what it assumed only then.
     """
+
+    used = False
 
     def __init__(self, topic: str, points: Points, given: Mapping[str, str] | str = "") -> None:
         self._source = topic, points, given
@@ -115,6 +120,7 @@ class SensorCloud:
     @property
     def echoes(self) -> EchoFields:
         """All fields with the strength of an echo, and what their values mean."""
+        self.reading.used = True
         return self.reading.fields
 
     @cached_property

@@ -13,6 +13,7 @@ from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.finish import Summary, finish, write_summary
 from mt_nodes.engine.journal import read_journal
+from mt_nodes.engine.ledger import Ledger
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.deaths import weighed
 from mt_nodes.engine.summary.summary import RelationInfo, run_exit, summarise
@@ -76,9 +77,12 @@ def sum_up_cell(
             summary = _sequential(summary, name, infos, policy, policy.stop_early, stops)
         return {**summary, "relations": {n: _cut(r, cut) for n, r in summary["relations"].items()}} if cut else summary
 
+    with Ledger(out) as ledger:
+        ego_motion = sorted(ledger.ego_motion)
     return finish(
         *(out, relations),
         tables=ReportTables(out, relations),
+        ego_motion=ego_motion,
         waivers=Path(policy.waivers) if policy.waivers else None,
         amend=amend,
         interrupted=interrupted,
