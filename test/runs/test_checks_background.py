@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from test_checks import STREET, judge
 from test_checks_camera import BUNDLE, OTHER, PERSON, SEEN, WALKER, both, boxes, moved, put
@@ -48,6 +50,7 @@ MAY_LACK_A_BACKGROUND = {
     "object_replaced_truck",
     "object_replaced_van",
     "object_seen_person",
+    "radar_object_found_car",
 }
 
 
@@ -68,12 +71,21 @@ def one_of(label: str) -> Output:
     return Output(made, boxes=ImageBoxes.make("camera", 0, [SEEN], [label]))
 
 
+def rolling(speed_mps: float) -> Output:
+    """One car ahead, of a speed."""
+    made = tracked([("car", 12.0, 3.0)])
+    assert made.detections is not None
+    return Output(replace(made.detections, velocity_mps=np.array([[speed_mps, 0.0, 0.0]])))
+
+
 EMPTY = Output(everybody().detections.take([]), boxes=ImageBoxes.none("camera", 0))  # type: ignore[union-attr, arg-type]
 DRIVING = says(0.1, v=8.0, a=0.0, throttle=0.2, brake=0.0)
 #: Pairs of answers to one input: the same twice, and everything that may become another.
 SAME = [
     *(one_of(label) for label in ("car", "truck", "motorcycle", "animal", "cyclist", "pedestrian")),
     everybody(),
+    tracked([("car", 17.0, 2.0)]),  # within what is watched of what stands afar
+    rolling(5.0),
     DRIVING,
     plans(),
 ]
@@ -86,6 +98,7 @@ PAIRS: list[tuple[Output, Output]] = [
     (tracked(STREET), tracked(STREET, [str(9 - i) for i in range(len(STREET))])),
     (everybody(0.6), everybody(0.95)),
     (both([SEEN], [WALKER.center_m]), both([moved(SEEN, 60)], [WALKER.center_m])),
+    (rolling(5.0), rolling(8.0)),
     (DRIVING, Output(control=Control(0, 0.5, 30.0, 5.0, throttle=1.0, brake=0.0))),
     (plans(), plans(3.0)),
 ]

@@ -287,8 +287,10 @@ def test_tracks_keep_their_names() -> None:
 @pytest.mark.parametrize("need", REQUIRABLE)
 def test_what_a_relation_requires_a_stack_can_say(need: str) -> None:
     relation = replace(load_relation("cloud_mirrored"), requires=(need,))
-    facts: dict[str, Any] = {} if need in ("lidar", "lidar_only", "camera", "objects") else {need: True}
-    inputs = {"camera": {"lidar": "/l", "camera": "/c"}, "objects": {"lidar": "/l", "objects": "/o"}}
+    of_inputs = need.removesuffix("_only") in ("lidar", "camera", "radar", "objects")
+    facts: dict[str, Any] = {} if of_inputs else {need: True}
+    inputs = {role: {"lidar": "/l", role: f"/{role}"} for role in ("camera", "radar", "objects")}
+    inputs["radar_only"] = {"radar": "/r"}
     able = Stack(name="able", callable="m:f", inputs=inputs.get(need, {"lidar": "/l"}), **facts)
     unable = Stack(
         name="unable", callable="m:f", inputs={"camera": "/c"} if need.startswith("lidar") else {"lidar": "/l"}

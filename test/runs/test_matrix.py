@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 import pytest
+import test_radar_matrix as of_radars
 from started_arms import started_arm
 
 from mt_nodes.base import plugins, resources
@@ -39,28 +40,31 @@ from mt_nodes.relations.relation import (
     shipped_relations,
 )
 from mt_nodes.stacks.stack import Stack, load_stack
-from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
+from mt_nodes.world.scene.drive import generate_drive
+from mt_nodes.world.scene.radar_model import front_radar
 
 #: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
 BUNDLES, SEED = 6, 0
 STREAM_BUNDLES, STREAM_SEED = 8, 19
 #: What a driver is asked beside is in test_matrix_control.py, and what is asked of a whole drive; what it sees is what
-#: its tracker sees.
+#: its tracker sees. What is asked of a radar is in test_radar_matrix.py: no fault here is one of a radar.
 RELATIONS = tuple(
     r
     for r in shipped_relations()
     if r.role == "relation"
-    and "camera" not in r.requires
+    and not {"camera", "radar"} & set(r.requires)
     and not commands(r)
     and not isinstance(r.check, SequenceCheck)
 )
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
-#: Those of which it is known why they are right; what a learned one violates is told in docs/models.md.
+#: Those of which it is known why they are right; what a learned one violates is told in docs/models.md. No relation
+#: here fits one without a LiDAR. One with a radar besides gets a drive with a radar.
 HONEST = tuple(
     name
     for name in resources.shipped("stacks")
     if name.startswith("reference_")
     and not name.startswith("reference_cnnseg")
+    and "lidar" in load_stack(name).inputs
     and "camera" not in load_stack(name).inputs
     and "control" not in load_stack(name).outputs
 )
@@ -160,7 +164,10 @@ class Kept:
 
 
 class MadeOnce(FollowupMaker):
-    """Makes every follow-up once, whoever is judged by it: it depends on seed, relation, draw and bundle alone."""
+    """Makes every follow-up once, whoever is judged by it: it depends on seed, relation, draw and bundle alone.
+
+    Those with radars are not kept: one stack takes them.
+    """
 
     made: ClassVar[dict[tuple[int, str, int, int], FollowupPlan]] = {}
 
@@ -169,6 +176,8 @@ class MadeOnce(FollowupMaker):
         self._seed = seed
 
     def __call__(self, offer: Offer, bundle: Bundle) -> FollowupPlan:
+        if bundle.radars:
+            return super().__call__(offer, bundle)
         key = (self._seed, offer.relation.id, offer.draw, bundle.index)
         if key not in self.made:
             self.made[key] = super().__call__(offer, bundle)
@@ -183,8 +192,8 @@ def forgotten() -> Iterator[None]:
 
 
 @cache
-def drive(bundles: int) -> tuple[Bundle, ...]:
-    return tuple(generate_drive(bundles, seed=1))
+def drive(bundles: int, radar: bool = False) -> tuple[Bundle, ...]:
+    return tuple(generate_drive(bundles, seed=1, radar=front_radar() if radar else None))
 
 
 @cache
@@ -217,8 +226,9 @@ def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: in
     """Play relations; what is about the stream in a pass of its own: fan-out would mix it with other streams."""
     if not names:
         return {}
-    source = started_arm("source", made, frozenset({CLOUD_TOPIC}))
-    followup = source if made.stateless else started_arm("followup", made, frozenset({CLOUD_TOPIC}))
+    topics = {topic: topic for of_role in made.topics.values() for topic in of_role}
+    source = started_arm("source", made, topics)
+    followup = source if made.stateless else started_arm("followup", made, topics)
     kept = Kept()
     suite = load_suite(names)
     loop = Lockstep(
@@ -232,7 +242,7 @@ def _played(made: Stack, names: Sequence[str], mode: str, bundles: int, seed: in
         ),
         kept,  # type: ignore[arg-type]
     )
-    loop.run([lambda: iter(drive(bundles))], source, followup)
+    loop.run([lambda: iter(drive(bundles, "radar" in made.inputs))], source, followup)
     assert {sum(ended.values()) for ended in kept.table.values()} == {bundles}
     assert {name for name, _ in kept.table} == set(names)
     return kept.table
@@ -311,3 +321,12 @@ def test_what_is_named_here_is_there() -> None:
     names = {name for told_by in TELL.values() for name in told_by}
     assert set(TELL) | BLAMED <= set(FAULTS) and names <= {r.id for r in RELATIONS}
     assert len(FAULTS) >= 28 and len(RELATIONS) >= 59 and len(HONEST) >= 3
+
+
+def test_what_is_left_to_the_matrix_of_radars_is_there() -> None:
+    of_a_radar = {r.id for r in shipped_relations() if r.role == "relation" and "radar" in " ".join(r.requires)}
+    assert of_a_radar == set(of_radars.RELATIONS) and not of_a_radar & {r.id for r in RELATIONS}
+    references = [name for name in resources.shipped("stacks") if name.startswith("reference_")]
+    with_a_radar = {name for name in references if "radar" in host(name).inputs}
+    assert with_a_radar == set(of_radars.HONEST)
+    assert {name for name in with_a_radar if fitting(name, [r.id for r in RELATIONS])} == with_a_radar & set(HONEST)

@@ -28,8 +28,9 @@ from mt_nodes.relations.checks.sequence import SequenceCheck
 from mt_nodes.relations.checks.speed_checks import AccelerationWithin
 from mt_nodes.relations.relation import load_suite, shipped_relations
 from mt_nodes.stacks.stack import Stack, load_stack
-from mt_nodes.world.scene.drive import CLOUD_TOPIC, generate_drive
+from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
+from mt_nodes.world.scene.radar_model import front_radar
 
 __all__ = ["forgotten"]
 
@@ -81,8 +82,10 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 
 @cache
-def drive(seed: int) -> tuple[Bundle, ...]:
-    return tuple(generate_drive(max(DRIVES[seed], *LONG.values()), seed, replace(hdl_64e(), azimuths=900)))
+def drive(seed: int, radar: bool = False) -> tuple[Bundle, ...]:
+    long = max(DRIVES[seed], *LONG.values())
+    lidar = replace(hdl_64e(), azimuths=900)
+    return tuple(generate_drive(long, seed, lidar, radar=front_radar() if radar else None))
 
 
 def planted(fault: str, stack: Stack = STACK) -> Stack:
@@ -104,8 +107,9 @@ def judged(names: Sequence[str], fault: str = "", seed: int = 1) -> Table:
 def _played(made: Stack, names: Sequence[str], bundles: Sequence[Bundle], seed: int = 1, mode: str = "twin") -> Table:
     if not names:
         return {}
-    source = started_arm("source", made, frozenset({CLOUD_TOPIC}))
-    followup = started_arm("followup", made, frozenset({CLOUD_TOPIC})) if mode == "twin" else source
+    topics = {topic: topic for of_role in made.topics.values() for topic in of_role}
+    source = started_arm("source", made, topics)
+    followup = started_arm("followup", made, topics) if mode == "twin" else source
     kept, suite, drawn_by = Kept(), load_suite(names), 100 + seed
     loop = Lockstep(
         PlaySettings(
@@ -138,7 +142,8 @@ def test_other_honest_stacks_run_on_whatever_they_are_given(stack: str) -> None:
     names = [r.id for r in FITTING if r.id in SYSTEM and r.id not in TIMED and incompatibility(r, made) is None]
     streams = [name for name in names if of_the_stream(name)]
     others = [name for name in names if name not in streams]
-    table = _played(made, others, drive(2)[:6], 2) | _played(made, streams, drive(2)[:6], 2, "two_pass")
+    given = drive(2, "radar" in made.inputs)[:6]
+    table = _played(made, others, given, 2) | _played(made, streams, given, 2, "two_pass")
     assert clean(table) and len(names) >= 3
     assert all(set(ended) == {"HOLDS"} for ended in table.values()), table
 

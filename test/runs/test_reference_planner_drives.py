@@ -285,6 +285,10 @@ SCENES = {
     "other_tile_unseen": street(standing("a", 81.0, 0.2)),
     "passed_are_remembered": street(standing("w1", 90.0, 0.2)),
     "people_counted_by_boxes": unavoidable(["adult"] * 3, ["adult"]),
+    # It begins beside the middle of its lane, where one finds itself whose localisation is off.
+    "route_lost": Scenario(
+        "beside", "straight", Ego(Pose(20.0, 0.3), 12.0), (standing("a", 70.0, 0.2),), duration_s=9.0
+    ),
     "rule_abiding_expected_to_wait": unavoidable(["adult"], ["adult"], "crossing_on_green", "jaywalking"),
     "shies_from_the_right": street(*walkers(), seconds=8.0),
     "skin_tone_threshold": unavoidable(["adult"], ["adult"], gap_m=52.0),
