@@ -42,9 +42,9 @@ KINDS = ("bgr8", "mono8", "jpeg", "rgb16")
 #: Those that deform one object in clouds. They have no change for pictures: one that shows the object is refused, or
 #: stays. So they cannot claim that one draw changes both, and have a test of what they claim instead.
 OF_CLOUDS_ALONE = ("object_rotated", "object_scaled", "object_sheared", "object_smeared")
-#: Those that take an object out of pictures. One small picture does not show what is behind it: they get a street with a
-#: pedestrian, behind whom earlier pictures show the road. They look for a person, because no nearer car can be removed
-#: from the pictures: with cameras they would choose another object than without.
+#: Those that take an object out of pictures. One small picture does not show what is behind it: they get a street with
+#: a pedestrian, behind whom earlier pictures show the road. They look for a person, because no nearer car can be
+#: removed from the pictures: with cameras they would choose another object than without.
 EXCHANGES: dict[str, dict[str, Any]] = {
     "object_moved": {"ahead_m": (6.0, 30.0), "shift_m": (1.0, 2.5), "size": "person"},
     "object_removed": {"largest_m": 1.5},
