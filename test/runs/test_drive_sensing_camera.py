@@ -184,10 +184,10 @@ def test_snow_whitens_the_ground_and_rain_darkens_the_road() -> None:
 
 def test_drops_are_drawn_and_the_truth_about_depth_does_not_leak() -> None:
     bundle = seen(environment=Environment(rain=0.8))
-    falling = np.asarray(bundle.images[0].pixels)
-    assert falling.dtype == np.uint8
-    veiled = pixels(environment=Environment(rain=0.8), seed=2)[..., ::-1]
-    assert (np.abs(falling.astype(int) - veiled) > 5).mean() > 0.001  # other drops
+    assert np.asarray(bundle.images[0].pixels).dtype == np.uint8
+    # Few drops are near enough to stand out by so much: in some pictures hardly one, on average over pictures enough.
+    falling = np.stack([pixels(environment=Environment(rain=0.8), seed=seed) for seed in range(1, 9)])
+    assert (np.abs(falling[1:] - falling[:-1]) > 5).mean() > 0.001  # other drops
     model = CameraModel.of(bundle.camera_infos[0], (CAMERA.height, CAMERA.width))
     with pytest.raises(NotApplicable, match="no cloud"):
         surroundings_of(bundle, bundle.images[0], model)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_bundle, made_cloud
+from scipy import integrate, special  # noqa: F401  (weather imports them late: modules are not what a mutation holds)
 
 from mt_nodes.data.messages import Cloud, Points
 from mt_nodes.relations.mutations.base import Mutation

@@ -22,6 +22,8 @@ _RAY_RAD, _BESIDE_M = 1e-4, 0.012
 _MOST = 3
 #: A sensor is in dual-return mode if this share of its returns, and so many, have another one of the same firing.
 _SHARE, _PAIRS = 0.005, 10
+#: Points that are looked at together.
+_PIECE = 8192
 
 
 def is_dual(points: Points) -> bool:
@@ -78,8 +80,13 @@ def _too_long(same: Mask) -> Mask:
 
 def _on_one_ray(points: Points, rows: Rows, range_m: npt.NDArray[np.float32]) -> Mask:
     """Return whether returns (n,) and the next ones (n - 1,) are on one ray, but for the lasers' own places."""
-    away_m = range_m.astype(np.float64)
-    aside = np.zeros(max(len(rows) - 1, 0))
-    for name in "xyz":
-        aside += np.square(np.diff(points[name][rows] / away_m))
-    return np.asarray(aside <= np.square(_RAY_RAD + _BESIDE_M * np.abs(np.diff(1.0 / away_m))))
+    same = np.empty(max(len(rows) - 1, 0), dtype=bool)
+    for start in range(0, len(same), _PIECE):  # in blocks, to save memory
+        piece = slice(start, start + _PIECE + 1)
+        away_m = range_m[piece].astype(np.float64)
+        aside = np.zeros(len(away_m) - 1)
+        for name in "xyz":
+            aside += np.square(np.diff(points[name][rows[piece]] / away_m))
+        least = np.square(_RAY_RAD + _BESIDE_M * np.abs(np.diff(1.0 / away_m)))
+        np.less_equal(aside, least, out=same[start : start + _PIECE])
+    return same

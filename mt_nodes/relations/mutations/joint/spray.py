@@ -17,13 +17,7 @@ from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.ego_speed import SOURCE, EgoSpeed
 from mt_nodes.relations.mutations.joint.attenuation import Receiver
-from mt_nodes.relations.mutations.joint.echoes import (
-    Echoes,
-    moved_points,
-    proof_of_echoes,
-    reflectivity,
-    with_echoes,
-)
+from mt_nodes.relations.mutations.joint.echoes import Echoes, moved_points, proof_of_echoes, reflectivity, with_echoes
 from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import (
     PlumeBeams,
@@ -37,9 +31,10 @@ from mt_nodes.relations.mutations.joint.plume_beams import (
 from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures, place_of
 from mt_nodes.relations.mutations.joint.vehicle_backs import NEARER_M, VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
-from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
+from mt_nodes.relations.mutations.lidar.lost_returns import Mask, count_lost
 from mt_nodes.relations.mutations.lidar.rays import (
     Floats,
+    Rows,
     at_rows,
     ranges_m,
     refuse_whole_numbers,
@@ -60,8 +55,8 @@ _LIDAR_RATIO_SR = 18.8
 _PULSE_M = 1.5
 #: Sampling points on a beam for echoes.
 _PLACES = 8
-#: The proof checks one in so many of the unchanged returns.
-_SAMPLE = 16
+#: The proof checks one in so many of the unchanged returns, and so many at a time, to save memory.
+_SAMPLE, _PART = 16, 8192
 #: Returns that lose less than 0.1 % stay unchanged.
 _NOTICED = 0.999
 #: How much two quadratures of the plume may differ, as a share of the light before it.
@@ -306,9 +301,17 @@ class Spray(SprayInPictures):
         chosen, lost_mark = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
         chosen[echoes.rows], chosen[echoes.moved] = True, False
         rows = np.flatnonzero(chosen | lost_mark)
+        parts = np.split(rows, np.arange(_PART, len(rows), _PART))
+        found = (self._part_as_promised(old, whole, part, lost_mark[part], plume, to_ego) for part in parts)
+        return next(filter(None, found), None)
+
+    def _part_as_promised(
+        self, old: Cloud, whole: Cloud, rows: Rows, lost: Mask, plume: Plume, to_ego: Matrix
+    ) -> str | None:
+        """Check some thousand of them."""
         passed, before = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
         range_m = ranges_m(old, rows)
-        lost, power = lost_mark[rows], passed * self._receiver.received(before, range_m)
+        power = passed * self._receiver.received(before, range_m)
         if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
             return "a return above the noise floor was lost, or one below it stayed"
         slack_db = 10.0 * np.log10(1.0 + _LOSS_SLACK / np.maximum(passed[~lost], _LOSS_SLACK))

@@ -179,9 +179,10 @@ class Weather(EachCloud):
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
         at, own = all_returns(cloud), with_sensor(self, draw["sensor"])
+        on_empty = own._on_empty(cloud, draw)  # before the columns: both together take more memory
         columns = zip(*(own._fate_of(cloud, part, draw) for part in parts(cloud, at)), strict=True)
         old_m, new_m, passing, reads, scattered, lost = map(np.concatenate, columns)
-        return Fate(at, old_m, new_m, passing, reads, scattered, lost, own._on_empty(cloud, draw))
+        return Fate(at, old_m, new_m, passing, reads, scattered, lost, on_empty)
 
     def amplitudes(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Amplitudes:
         """Return the amplitudes of a part of the returns, before and in the weather."""
