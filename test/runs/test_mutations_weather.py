@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart
 from mt_nodes.relations.mutations.joint.chance import normals, quarters
 from mt_nodes.relations.mutations.joint.density import Patches
 from mt_nodes.relations.mutations.joint.fate import Fate
-from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Dust, Fog, Smoke
 from mt_nodes.relations.mutations.joint.hazy_air import HazyAir
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
@@ -37,9 +37,12 @@ from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edg
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
 from mt_nodes.relations.mutations.joint.weather import Weather, with_sensor
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
+from mt_nodes.relations.relation import load_relation
 from mt_nodes.world.scene.drive import generate_drive
 
 STREET = next(iter(generate_drive(1)))
+#: What the shipped monotone relations change, but for snow, which is not monotone point by point.
+AIR = ("fog", "dust", "rain")
 EVEN_FOG = Fog(visibility_m=100.0, patchiness=0.0)
 HEAVY: dict[str, Weather] = {
     "fog": Fog(visibility_m=60.0),
@@ -390,6 +393,8 @@ def test_patches_drift_with_the_stamp() -> None:
         (Fog(visibility_m=80.0), Fog(visibility_m=30.0)),
         (Dust(visibility_m=150.0), Dust(visibility_m=50.0)),
         (Rain(rain_mm_per_h=20.0), Rain(rain_mm_per_h=100.0)),
+        (Smoke(visibility_m=80.0), Smoke(visibility_m=40.0)),
+        *((load_relation(f"{name}_monotone").baseline[0], load_relation(f"{name}_monotone").mutate[0]) for name in AIR),
     ],
 )
 def test_worse_weather_takes_all_that_better_takes_and_more(mild: Weather, severe: Weather) -> None:
@@ -398,6 +403,39 @@ def test_worse_weather_takes_all_that_better_takes_and_more(mild: Weather, sever
     assert gone[1].sum() > gone[0].sum()
     darker = [fate_of(w, STREET).passing for w in (mild, severe)]
     assert (darker[1] < darker[0]).all()
+
+
+@given(
+    st.sampled_from([(Fog, 15.0, 1000.0), (Dust, 15.0, 1000.0), (Smoke, 15.0, 1000.0), (Rain, 1.0, 150.0)]),
+    st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)),
+    st.sampled_from([3.0, 30.0, 200.0]),
+    st.integers(0, 2**31),
+)
+@settings(max_examples=12, deadline=None)
+def test_what_some_air_takes_is_taken_by_worse_air(
+    air: tuple[type[Weather], float, float], shares: tuple[float, float], intensity: float, seed: int
+) -> None:
+    """The same numbers are drawn for each return whatever the severity, so that losses are subsets point by point."""
+    kind, low, high = air
+    name = "rain_mm_per_h" if kind is Rain else "visibility_m"
+    some, other = (low * (high / low) ** share for share in sorted(shares))
+    mild, severe = (some, other) if kind is Rain else (other, some)
+    fates = [fate_of(kind(**{name: value}), walls(intensity=intensity), seed) for value in (mild, severe)]
+    gone = [fate.lost | fate.scattered for fate in fates]
+    assert not (gone[0] & ~gone[1]).any()
+
+
+def test_heavier_snow_spares_only_what_flakes_hid() -> None:
+    """Whatever lighter snow's extinction takes, heavier snow takes; only small flakes that it lacks may be missing."""
+    relation = load_relation("snow_monotone")
+    light, heavy = (replace(snow, sensor="generic") for snow in (relation.baseline[0], relation.mutate[0]))
+    mild, severe = fate_of(light, STREET), fate_of(heavy, STREET)
+    gone = severe.lost | severe.scattered
+    assert not (mild.lost & ~gone).any()
+    # The law's share of missing flakes is largest for the smallest that the sensor sees.
+    least_mm = class_edges_mm(light.spectrum, light.detection, CLASSES)[0]
+    missing = 1.0 - float(heavy.spectrum.per_m3(least_mm, np.inf) / light.spectrum.per_m3(least_mm, np.inf))
+    assert 0 < (mild.scattered & ~gone).sum() < missing * mild.scattered.sum()
 
 
 def test_more_snow_takes_more() -> None:

@@ -241,6 +241,18 @@ def test_a_track_coasts_then_ends() -> None:
     assert blind[0].center_m[0, 0] > seen.center_m[0, 0] + 0.8 and blind[0].score[0] < seen.score[0]
 
 
+def test_fewer_returns_may_confirm_a_track_earlier() -> None:
+    """Why relations that compare some bad air with worse want a stack without memory: boxes part and merge."""
+    post, wall = block(20, 0, 1.0, 1.0, 1.5), block(24, 0, 7.0, 1.0, 1.5)
+    some, fewer = Tracker(confirm_hits=3), Tracker(confirm_hits=3)
+    for i in range(3):
+        thick = np.concatenate([road(), post])
+        mild = thick if i == 2 else np.concatenate([thick, wall])
+        answers = [tracker(cloud, stamp(i)) for tracker, cloud in ((some, mild), (fewer, thick))]
+    assert [len(Detector().detect(cloud)) for cloud in (mild, thick)] == [1, 1], "the detector sees as much"
+    assert [len(answer) for answer in answers] == [0, 1]
+
+
 def test_a_jump_of_time_starts_anew() -> None:
     for jump in (stamp(-5), stamp(60)):
         tracker = Tracker()
