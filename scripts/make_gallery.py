@@ -21,7 +21,7 @@ from mt_nodes.world.scene.radar_model import front_radar
 
 PLACE = Path(__file__).resolve().parents[1] / "docs" / "gallery"
 #: The street's objects overlap, so that none can be taken out of the picture cleanly: clouds show these.
-SETTINGS = dict.fromkeys(("object_moved", "object_removed", "object_replaced"), {"pictures": "stay"})
+SETTINGS = {name: {"pictures": "stay"} for name in ("object_moved", "object_removed", "object_replaced")}
 FRAME, DPI, COLOURS, CAMERA = BEFORE, 76, 112, CameraSensor(width=480, height=320)
 
 
