@@ -116,12 +116,14 @@ def _counts(frame: MutatedFrame) -> str:
         changes.append(f"intensity of {n['intensity_changed']:,} changed")
     if n["reordered"]:
         changes.append("in another order")
-    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(changes) or _change_of_images(frame)}"
+    return f"{n['points_before']:,} → {n['points_after']:,} points: {', '.join(changes) or _other_changes(frame)}"
 
 
-def _change_of_images(frame: MutatedFrame) -> str:
-    """Return whether images changed, where no return did."""
+def _other_changes(frame: MutatedFrame) -> str:
+    """Return whether images changed, or the Doppler speeds of a radar, where no return came, went or moved."""
     changed = frame.derived.followup.first.changed_topics(frame.source)
+    if changed & {radar.topic for radar in frame.source.radars}:
+        return "radar speeds changed"
     return "images changed" if changed & {image.topic for image in frame.source.images} else "nothing changed"
 
 
