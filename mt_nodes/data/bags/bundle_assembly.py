@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import MtError
 from mt_nodes.data.bags.reader import RecordedWire
 from mt_nodes.data.cdr import codec
+from mt_nodes.data.messages import Cloud
 
 #: Largest distance of a sensor's stamp from the leading one's while the period is unknown.
 JOIN_NS = 50_000_000
@@ -109,3 +112,19 @@ class BundleAssembly:
         entries = [entry for entry in self._loose if entry[1].topic == topic]
         best = min(entries, key=lambda entry: abs(entry[1].stamp_ns - stamp_ns), default=None)
         return best if best and abs(best[1].stamp_ns - stamp_ns) <= within_ns else None
+
+
+def cloud_after(gathered: BundleAssembly, now_ns: int, stamp_ns: int) -> Cloud | None:
+    """Return the leading cloud of the moment after the one that is read; None where there is none.
+
+    Args:
+        now_ns: stamp of the moment that is read. stamp_ns: after which the cloud is to come; another one if somebody
+            asks for an earlier bundle, whose successor has passed.
+    """
+    moment = gathered.upcoming
+    if stamp_ns != now_ns or moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
+        return None
+    wire = moment.sensors[0]
+    with suppress(MtError):
+        return codec.cloud_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
+    return None

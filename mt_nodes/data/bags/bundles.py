@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
-from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment
+from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment, cloud_after
 from mt_nodes.data.bags.look_ahead import LookAhead
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
@@ -24,7 +24,7 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.ego.ego_track import EgoTrack
 from mt_nodes.data.images.codecs import decode as pictured
 from mt_nodes.data.intensity.sensor_reading import Intensities, SensorBook
-from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.radar import is_radar
 from mt_nodes.data.transform_buffer import TransformBuffer
 from mt_nodes.data.transforms import Transform, TransformTree
@@ -169,7 +169,7 @@ class BagSource:
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
-            self._track.upcoming = partial(self._cloud_after, gathered, moment.stamp_ns)
+            self._track.upcoming = partial(cloud_after, gathered, moment.stamp_ns)
             reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
@@ -192,21 +192,6 @@ class BagSource:
         yield from gathered.rest()
         if damage is not None:
             raise damage
-
-    def _cloud_after(self, gathered: BundleAssembly, now_ns: int, stamp_ns: int) -> Cloud | None:
-        """Return the leading cloud of the moment after the one that is read; None where there is none.
-
-        Args:
-            now_ns: stamp of the moment that is read. stamp_ns: after which the cloud is to come; another one if
-                somebody asks for an earlier bundle, whose successor has passed.
-        """
-        moment = gathered.upcoming
-        if stamp_ns != now_ns or moment is None or moment.sensors[0].type != codec.POINT_CLOUD:
-            return None
-        wire = moment.sensors[0]
-        with suppress(MtError):
-            return codec.cloud_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
-        return None
 
     def _topics(self, roles: Iterable[str]) -> set[str]:
         return {topic for role in roles for topic in self.roles.get(role, ())}
