@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from mt_nodes.base import plugins
 from mt_nodes.base.environment import free_domains, ros_environment
 
 # A shared machine may stall for longer than any deadline that would mean something; pytest-timeout bounds each test.
@@ -28,6 +29,16 @@ FIRST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_plugins() -> Iterator[None]:
+    """Plugins that the command lines of a module add end with it: the next one lists what is shipped."""
+    before = plugins.directories()
+    yield
+    if plugins.directories() != before:
+        plugins._directories[:] = before
+        plugins.catalogue.cache_clear()
 
 
 @pytest.fixture(scope="module")
