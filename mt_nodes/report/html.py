@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
-from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
@@ -62,13 +63,13 @@ def write_report(
     Raises:
         MtError: the journal or the summary is missing or damaged, or there is no such pair.
     """
-    summary = _json(results_dir / "summary.json")
+    summary = read_summary(results_dir)
     run_file = results_dir / "run.json"
-    run = _json(run_file) if run_file.exists() else {}
+    run = read_result(run_file) if run_file.exists() else {}
     journal = journal or read_contents(results_dir)
     looped = (results_dir / FOLDER).is_dir()
     violated = sorted((row for row in journal.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
-    shrunk = _json(results_dir / SHRUNK_FILE) if (results_dir / SHRUNK_FILE).is_file() else None
+    shrunk = read_result(results_dir / SHRUNK_FILE) if (results_dir / SHRUNK_FILE).is_file() else None
     found = _headline(summary, shrunk)
     driven = _driven(results_dir, journal.rows, violated if looped else (), frozenset(drives))
     worst = found.pair or next((row.pair for row in violated if row.judged_for == found.relation), "")
@@ -189,16 +190,6 @@ def environment() -> jinja2.Environment:
     environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
     environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": describe_score_drops}
     return environment
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(f"{path}: cannot be read: {error}; expected a results directory of a run") from error
-    if not isinstance(data, dict):
-        raise InfrastructureError(f"{path}: got {type(data).__name__}, expected a mapping")
-    return data
 
 
 def _driven(

@@ -20,6 +20,7 @@ from made_runs import no_pages, short_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.plan import ReplayRequest
@@ -469,7 +470,7 @@ def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
         SearchRun.create(asked(bag), str(tmp_path / "out"))
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     record["request"]["trials"] = 5
-    (tmp_path / "out" / "run.json").write_text(json.dumps(record))
+    write_result(tmp_path / "out" / "run.json", record)
     with pytest.raises(UsageError, match="trials: was 60, is 5"):
         search(SearchRun.resume(tmp_path / "out"), in_process_arms)
     assert main(["replay", "--resume", str(tmp_path / "out")]) == 2

@@ -16,6 +16,7 @@ from made_runs import carry_out, in_process
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
@@ -185,7 +186,7 @@ def test_a_sequence_of_other_draws_is_not_the_same(
     copy = Path(shutil.copytree(done, tmp_path / "copy"))
     about = json.loads((copy / "run.json").read_text())
     about["request"]["seed"] = 9
-    (copy / "run.json").write_text(json.dumps(about))
+    write_result(copy / "run.json", about)
     code, told = reproduced(copy, "0/-/throughout/0", tmp_path / "again", capsys)
     assert code == 1 and told["from_draws"] == told["expected"] != told["from_seed"]
     main(["reproduce", str(done), "0/-/throughout/0", "--transport", "inprocess", "--out", str(tmp_path / "told")])

@@ -24,6 +24,7 @@ from moral_toys import (
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import write_result
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
@@ -238,7 +239,7 @@ def test_a_run_is_made_as_it_was_saved_and_not_resumed_when_changed(tmp_path: Pa
     assert again.request == run.request and again.condition == run.condition
     record = json.loads((tmp_path / "run/run.json").read_text())
     record["relations"][0]["alpha"] = 0.01
-    (tmp_path / "run/run.json").write_text(json.dumps(record))
+    write_result(tmp_path / "run/run.json", record)
     with pytest.raises(UsageError, match="humans_before_animals"):
         MoralRun.resume(tmp_path / "run")
     with pytest.raises(UsageError, match="twice"):
