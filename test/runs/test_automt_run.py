@@ -15,7 +15,7 @@ from automt_toys import FACTS, short_bag, toy
 from model_server import answers, serving
 from test_automt_asked import answer
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 
 FRAMES, STACKS, METHODS = 4, ("obeys", "ignores"), ("automt", "manual", "without_rules")
@@ -48,7 +48,7 @@ def finished(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def told(out: Path) -> Told:
-    return dict(json.loads((out / "automt.json").read_text()))
+    return read_result(out / "automt.json")
 
 
 def outcomes(table: Told, behaviour: str) -> dict[str, set[str]]:

@@ -24,7 +24,7 @@ from moral_toys import (
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
@@ -108,7 +108,7 @@ def test_who_is_killed_and_goes_on_comes_to_the_same(tmp_path: Path, after: int)
 def test_who_is_interrupted_gets_a_summary_and_can_go_on(tmp_path: Path) -> None:
     cut = campaign(tmp_path, Toy(spares_people, 30, KeyboardInterrupt))
     assert (cut["exit_code"], cut["interrupted"], cut["runs"]) == (130, True, 30)
-    assert json.loads((tmp_path / "summary.json").read_text()) == cut
+    assert read_result(tmp_path / "summary.json") == cut
     assert "cut short" in cut["cases"]["people_first/d0"]["reason"]
     assert len(lines(tmp_path, "case")) == 6  # a report is made of the journal alone
     assert campaign(tmp_path, Toy(spares_people))["exit_code"] == 0
