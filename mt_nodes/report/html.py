@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2.bccache import Bucket
 
+from mt_nodes.base.directories import cache_dir, write_whole
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
@@ -177,11 +179,34 @@ def _category_figure(rows: Rows) -> str:
     return figure_uri(rows)
 
 
+class _CompiledTemplates(jinja2.BytecodeCache):
+    """Compiled templates in the user's cache; where that cannot be read or written, they are compiled again.
+
+    Jinja2 compares the checksum of the source, and the versions of Python and of its own bytecode.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read a template."""
+        with suppress(OSError), self._file(bucket).open("rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a template, whole or not at all."""
+        with suppress(OSError):
+            self._file(bucket).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._file(bucket), bucket.bytecode_to_string())
+
+    @staticmethod
+    def _file(bucket: Bucket) -> Path:
+        return cache_dir() / "templates" / f"{bucket.key}.jinja"
+
+
 @lru_cache
 def environment() -> jinja2.Environment:
-    """Return the templates, compiled once: that takes longer than most reports."""
+    """Return the templates, compiled once a machine and user: that takes longer than most reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        bytecode_cache=_CompiledTemplates(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

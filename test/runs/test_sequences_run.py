@@ -24,7 +24,7 @@ from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followups
 from mt_nodes.engine.recorder import Recorder
-from mt_nodes.engine.summary.noise_floor import PairMeasure, noise_floor
+from mt_nodes.engine.summary.noise_floor import Numbers, PairMeasure, floor_of
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.run_files import remake
 from mt_nodes.report.series_view import draw_series, read_series
@@ -126,7 +126,7 @@ def test_a_violated_sequence_leaves_what_both_arms_said(done: Path) -> None:
     assert len(rows) == COUNT - settling
 
 
-def test_the_report_draws_it_and_tells_the_noise_floor(done: Path, tmp_path: Path) -> None:
+def test_the_report_draws_it_and_tells_the_floor_of(done: Path, tmp_path: Path) -> None:
     page = (done / "report.html").read_text()
     assert page.count('alt="Outputs of both arms over the whole sequence') == 2
     assert "Noise floor" in page and "evidence/0_-_throughout_0.csv" in page
@@ -225,12 +225,15 @@ def test_a_stack_that_tells_no_diagnostics_is_refused(relations: list[str], tmp_
 
 
 def test_a_violation_above_the_floor_missed_its_bound_by_more_than_any_of_control_and_sham() -> None:
-    def measured(*values: float, unit: str = "m/s") -> list[PairMeasure]:
-        return [PairMeasure(v, 0.5, 0.5 - v, unit) for v in values]
+    def measured(*values: float, unit: str = "m/s") -> Numbers:
+        numbers = Numbers()
+        for v in values:
+            numbers.take(PairMeasure(v, 0.5, 0.5 - v, unit))
+        return numbers
 
-    floor = noise_floor(measured(0.1, 0.6, 0.8), measured(0.2, 0.7), measured(0.1))
+    floor = floor_of(measured(0.1, 0.6, 0.8), measured(0.2, 0.7), measured(0.1))
     assert floor is not None and (floor["violated"], floor["above"]) == (2, 1)
     assert floor["control"] == {"n": 2, "p50": 0.45, "p95": 0.675, "max": 0.7}
-    assert noise_floor([], measured(0.2), []) is None
-    bare = noise_floor(measured(0.6), [], measured(0.1, unit="rad"))
+    assert floor_of(measured(), measured(0.2), measured()) is None
+    bare = floor_of(measured(0.6), measured(), measured(0.1, unit="rad"))
     assert bare is not None and (bare["above"], bare["sham"]["n"]) == (1, 0)
