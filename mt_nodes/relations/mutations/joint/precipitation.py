@@ -30,6 +30,7 @@ from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
 from mt_nodes.relations.mutations.joint.proof import amplitude_of
+from mt_nodes.relations.mutations.joint.reception import with_sensor
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
     Detection,
@@ -40,7 +41,6 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     seeded,
     strongest,
 )
-from mt_nodes.relations.mutations.joint.weather import with_sensor
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
@@ -126,7 +126,7 @@ class Precipitation(JointWeather):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
         """Seed the particles of a segment, those that the first LiDAR may meet."""
         key, seen_key = int(rng.integers(2**62)), int(rng.integers(2**62))
-        sensors = {self._sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
+        sensors = {self.sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
         own = with_sensor(self, min(sensors)) if len(sensors) == 1 else self
         return Falling(own.particles(key), key, seen_key)
 
