@@ -53,7 +53,7 @@ class SensorNoise(EachImage):
 
     full_well_e: float = param(
         1500.0,
-        low=50.0,
+        low=3.0,
         high=100000.0,
         unit="electrons",
         neutral=100000.0,
