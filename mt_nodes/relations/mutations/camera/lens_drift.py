@@ -160,7 +160,7 @@ class LensDrifted(Drifting, EachImage):
         back = _shift_px(view.camera(), self._new_camera(view, draw), step_px)
         places = cv2.add(places_px(size), in_picture(back, step_px, size))
         return np.asarray(
-            cv2.remap(view.picture.pixels, places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+            cv2.remap(view.picture.pixels, places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
         )
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:

@@ -75,7 +75,9 @@ class RollingShutter(MovingView):
         middles = (np.arange(len(path)) * step_px + (step_px - 1) / 2.0) / (size[0] - 1.0)
         shift = (path * (middles - 0.5)[:, None, None]).astype(np.float32)
         back = cv2.add(places_px(size), in_picture(shift, step_px, size))
-        return np.asarray(cv2.remap(view.picture.pixels, back, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+        return np.asarray(
+            cv2.remap(view.picture.pixels, back, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+        )
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare with where points of the old picture lie for the pose of a row's own time."""
@@ -153,6 +155,10 @@ _HARMONICS = 400
 #: Coloured lamps: at least this bright and this saturated, in shares; of at most this share of the picture (assumed).
 _LAMP_LIGHT, _LAMP_COLOUR, _LAMP_AREA = 0.65, 0.45, 0.004
 _LEAST_LAMP_PX = 6
+#: Width of the ring around a lamp, and the light that its brightest fifth has at most.
+_RING_PX, _RING_LIGHT = 4, 0.6
+#: Share of a lamp's light that is its own; the rest is daylight that it reflects (assumed).
+_OWN_LIGHT = 0.8
 
 
 @dataclass(frozen=True)
@@ -161,11 +167,12 @@ class LightPulsed(EachImage):
 
     Light of frequency f is on for a share ``duty`` of each period. A row that is exposed from t to t + exposure gets
     the part of the pulses within, relative to the mean over time, which the recorded picture is taken to show; with
-    a share ``depth`` of the light pulsed, 1 - depth + depth · part. ``of: lamps`` changes small, bright, coloured spots
-    alone (traffic lights, brake lights, signs), ``of: light`` all light, as in a tunnel or at night under lamps. Rows
-    follow each other as in a rolling shutter; the phase follows from the stamp, so frames alias as in a real camera
-    (B. Deegan, "LED flicker: Root cause, impact and measurement for automotive imaging applications", Electronic
-    Imaging 2018). LED lamps pulse at 90 Hz or more, mains light at 100 or 120 Hz.
+    a share ``depth`` of the light pulsed, 1 - depth + depth · part. ``of: lamps`` changes small, bright, red, amber or
+    green spots alone (traffic lights, brake lights, signs; a fifth of their light is reflected daylight), ``of: light``
+    all light, as in a tunnel or at night under lamps. Rows follow each other as in a rolling shutter; the phase follows
+    from the stamp, so frames alias as in a real camera (B. Deegan, "LED flicker: Root cause, impact and measurement for
+    automotive imaging applications", Electronic Imaging 2018). LED lamps pulse at 90 Hz or more, mains light at 100 or
+    120 Hz.
 
     Guaranteed: the light of each row, where it pulses, is that of the Fourier series of the pulses, within a tenth.
     """
@@ -239,7 +246,7 @@ class LightPulsed(EachImage):
         """Return the factor (H,) of each row's light: the time that pulses are on within the exposure."""
         begin, long = self._times(phase, height), self.exposure_ms * 1e-3 * self.frequency_hz
         on = _time_on(begin + long, self.duty) - _time_on(begin, self.duty)
-        return np.asarray(1.0 - self.depth + self.depth * on / (long * self.duty))
+        return np.asarray(1.0 - self._pulsed + self._pulsed * on / (long * self.duty))
 
     def _series(self, phase: float, height: int) -> Floats:
         """Return the same by the Fourier series of a pulse train, seen through a window."""
@@ -247,7 +254,12 @@ class LightPulsed(EachImage):
         middle = self._times(phase, height)[:, None] + long / 2.0 - self.duty / 2.0
         k = np.arange(1, _HARMONICS)
         waves = np.cos(2.0 * np.pi * k * middle) * (2.0 * np.sinc(k * self.duty) * np.sinc(k * long))
-        return np.asarray(1.0 + self.depth * waves.sum(axis=1))
+        return np.asarray(1.0 + self._pulsed * waves.sum(axis=1))
+
+    @property
+    def _pulsed(self) -> float:
+        """Share of the light that pulses."""
+        return self.depth if self.of == "light" else self.depth * _OWN_LIGHT
 
     @staticmethod
     def _lamps(view: View) -> measures.Mask:
@@ -258,12 +270,18 @@ class LightPulsed(EachImage):
         channels = cv2.split(picture.pixels)
         most, least = (np.asarray(f(f(channels[0], channels[1]), channels[2])) for f in (cv2.max, cv2.min))
         bright = cv2.compare(most, _LAMP_LIGHT * picture.full_scale, cv2.CMP_GE)
+        blue = channels[picture.channel("b")]  # signals are red, amber or green
+        bright = cv2.bitwise_and(bright, cv2.compare(blue, cv2.multiply(most, 0.8), cv2.CMP_LE))
         spots = cv2.bitwise_and(bright, cv2.compare(least, cv2.multiply(most, 1.0 - _LAMP_COLOUR), cv2.CMP_LE))
         _, labels, stats, _ = cv2.connectedComponentsWithStats(spots)
         mask = np.zeros(picture.size, np.uint8)
         for number, (x, y, wide, high, area) in enumerate(stats[1:].tolist(), 1):
             if _LEAST_LAMP_PX <= area <= _LAMP_AREA * mask.size and area >= 0.4 * wide * high:
-                mask[y : y + high, x : x + wide] |= labels[y : y + high, x : x + wide] == number
+                around = np.s_[max(0, y - _RING_PX) : y + high + _RING_PX, max(0, x - _RING_PX) : x + wide + _RING_PX]
+                own = labels[around] == number
+                # A colour fringe at the edge of a bright surface has that beside it.
+                if np.quantile(most[around][~own], 0.8) < _RING_LIGHT * picture.full_scale:
+                    mask[around] |= own
         return np.asarray(cv2.dilate(mask, np.ones((3, 3), np.uint8)))
 
 
