@@ -15,8 +15,9 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
-from mt_nodes.world.camera.depth_bounds import bounds_of
+from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import between_beams
+from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
@@ -129,6 +130,9 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     farthest = np.minimum(ground, np.float32(np.quantile(range_m[measured], 0.99)))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
     filled = above_beams(filled, top, continues, sky, light, farthest)
+    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
+    if by_network is not None:
+        filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
     far_m = np.where(measured, np.maximum(far_m, filled), filled)
@@ -136,6 +140,8 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     bounds = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    if by_network is not None:
+        bounds = within(bounds, above & np.isfinite(glazed), *by_network)
     return DepthMap(glazed, measured, step, filled, far_m, panes_m(filled, cell_rad), *bounds)
 
 

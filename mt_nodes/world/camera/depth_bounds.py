@@ -33,7 +33,10 @@ def bounds_of(
         measured: (h, w) cells with a return. far_m: (h, w) range of the background.
     """
     around = np.ones((3, 3), np.uint8)
-    least, most = cv2.erode(np.minimum(range_m, extremes_m[0]), around), cv2.dilate(np.maximum(range_m, extremes_m[1]), around)
+    least, most = (
+        cv2.erode(np.minimum(range_m, extremes_m[0]), around),
+        cv2.dilate(np.maximum(range_m, extremes_m[1]), around),
+    )
     apart = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 3) > _APART
     wide = np.ones((_AROUND, _AROUND), np.uint8)
     least = np.where(apart & ~above, cv2.erode(least, wide), least)
@@ -44,6 +47,12 @@ def bounds_of(
     least = np.where(above & np.isfinite(range_m), np.minimum(least, nearest), least)
     most = np.where(above, np.maximum(most, np.where(is_far, np.float32(np.inf), _FARTHER * range_m)), most)
     return np.asarray(least, np.float32), np.asarray(most, np.float32)
+
+
+def within(bounds: tuple[Singles, Singles], cells: Mask, range_m: Singles, error: float) -> tuple[Singles, Singles]:
+    """Return bounds (h, w) that are, in some cells, a range and a share by which that may be off."""
+    least, most = (range_m * np.float32(1.0 - min(error, 0.99)), range_m * np.float32(1.0 + error))
+    return np.where(cells, least, bounds[0]), np.where(cells, most, bounds[1])
 
 
 def _seen_past(range_m: Singles, cell_rad: float) -> Singles:

@@ -14,7 +14,6 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.world.camera.guided_upsampling import upsample_to_edges
 from mt_nodes.world.camera.light import Colour
 from mt_nodes.world.camera.relight import blended, coarse_light, grey
 
@@ -29,7 +28,7 @@ _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
 #: Neighbouring cells whose transmitted shares differ by less than this show no edge.
-_STEP = 0.04
+_LEAST_STEP = 0.04
 _SLACK, _ROUNDING = 0.15, 0.01
 
 
@@ -51,8 +50,8 @@ def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = Non
     """
     around = surroundings(view)
     share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
-    gain = upsample_to_edges(share * (np.float32(1.0) - cover), view.picture, around.depth.step_px, _STEP)
-    return blended(view.picture, gain, air, 1)
+    gain: Singles = share * (np.float32(1.0) - cover)
+    return blended(view.picture, gain, air, around.depth.step_px, _LEAST_STEP)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
