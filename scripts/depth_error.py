@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes docs/depth.md: how far off the depth of a picture is where no beam measures it, on a real drive and on made ones.
+"""Makes docs/depth.md: how far off the depth of a picture is where no beam measures it, on real and generated drives.
 
 Beams are held out, and what they measured is compared with what is said to be there without them.
 """
@@ -46,15 +46,15 @@ HEAD = """# Depth of pictures
 This page shows how far off the depth of a picture is where no beam of the LiDAR measures it, since fog, rain, blur and
 added objects follow that depth. `scripts/depth_error.py BAG` makes it.
 
-Between two returns of a column that lie on one surface, the inverse range is linear in the row; at an edge between them,
-a cell takes the range of the return whose colour it has. Gaps of less than 0.8 m in near objects are windows, and are
-closed. What is above the topmost beam is flooded from what it joins in the picture without a strong edge, or is sky.
-Finer than a cell, edges are those of the picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules
+Between two returns of a column that lie on one surface, the inverse range is linear in the row; at an edge between
+them, a cell takes the range of the return whose colour it has. Gaps of less than 0.8 m in near objects are windows, and
+are closed. What is above the topmost beam is flooded from what it joins in the picture without a strong edge, or is
+sky. Finer than a cell, edges are those of the picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules
 beside it name the sources.
 
-Every cell has bounds of its range, too. Where the light that arrives through fog, rain or snow is not known to a fifth
-within them, a box of which that is more than a quarter is not judged; a picture of which it is more than a third gets no
-follow-up (`NOT_APPLICABLE`), and each says so.
+Every cell has bounds of its range, too. Where they leave open more than a fifth of the light that arrives through fog,
+rain or snow, nothing is judged by it: a box of which that is more than a quarter is not demanded, and a picture of
+which it is more than a third gets no follow-up (`NOT_APPLICABLE`). The verdict says so.
 
 A network of your own replaces what the picture's colours say above the beams: `MT_DEPTH_NETWORK=net.onnx`, from a
 picture to inverse depth of any scale and offset, which are fitted to the LiDAR (extra `onnx`). None is shipped.
@@ -62,10 +62,10 @@ picture to inverse depth of any scale and offset, which are fitted to the LiDAR 
 HELD = """
 ## Beams held out
 
-Relative error of the range where {what} measured something, without {that}: median, and share that is off by more than
-10 %, in all and by the true range. {frames} frames of a recorded drive (KITTI, HDL-64E, traffic in town). Returns that a
-nearer thing hides from the camera do not count. IP-Basic is written from its paper (J. Ku, A. Harakeh and S. Waslander,
-"In Defense of Classical Image Processing", CRV 2018), without its optional bilateral blur.
+Relative error of the range where a beam measured something, without that beam: median, and share that is off by more
+than 10 %, in all and by the true range. {frames} frames of a recorded drive (KITTI, HDL-64E, traffic in town). Returns
+that a nearer thing hides from the camera do not count. IP-Basic is written from its paper (J. Ku, A. Harakeh and
+S. Waslander, "In Defense of Classical Image Processing", CRV 2018), without its optional bilateral blur.
 
 """
 TRUTH = """
@@ -86,6 +86,8 @@ picture share. Beside it fog of 60 m visibility is drawn in it, with the picture
 FOOT = """
 ## What falls short
 
+- If the upper fifth of the beams is missing, the plain nearest return is as good or better beyond 20 m: what stands
+  there begins above what is measured. With all beams this is what is above 2 degrees.
 - Above the topmost beam, the range of what stands neither on a surface that was hit nor against the sky is that of the
   farthest returns: the bounds are wide there.
 - White walls as bright as the sky count as sky above the sensor's view; their bounds are those of the wall, too, where
@@ -198,7 +200,7 @@ def errors(bundle: Bundle, which: str, methods: dict[str, Method]) -> Iterator[t
 
 def held_out_table(frames: Sequence[Bundle]) -> str:
     """Return the errors of each method where beams are held out."""
-    bins = [f"{low:.0f}–{high:.0f} m" for low, high in pairwise(RANGES_M)]
+    bins = [f"{low:.0f} to {high:.0f} m" for low, high in pairwise(RANGES_M)]
     rows = []
     for which in HELD_OUT:
         found: dict[str, list[tuple[Floats, Floats]]] = {name: [] for name in METHODS}
@@ -213,7 +215,7 @@ def held_out_table(frames: Sequence[Bundle]) -> str:
 
 
 def _cell(error: Floats) -> str:
-    return f"{100 * np.median(error):.1f} %, {100 * np.mean(error > WRONG):.0f} %" if len(error) >= 50 else "–"
+    return f"{100 * np.median(error):.1f} %, {100 * np.mean(error > WRONG):.0f} %" if len(error) >= 50 else "few"
 
 
 def truth_of(street: Street, bundle: Bundle) -> Floats:
@@ -283,7 +285,7 @@ def times(bundle: Bundle) -> Iterator[list[str]]:
                 blended(picture, share, air, own.step_px, step)
             taken.append(np.diff([*began, time.thread_time()]))
         whole, plain, edges = 1e3 * np.min(taken, axis=0)
-        yield [f"{size[0]} × {size[1]}", f"{whole:.1f} ms", f"{edges:.1f} ms", f"{plain:.1f} ms"]
+        yield [f"{size[0]} x {size[1]}", f"{whole:.1f} ms", f"{edges:.1f} ms", f"{plain:.1f} ms"]
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -299,8 +301,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=5, help="use one frame in so many")
     args = parser.parse_args()
     frames = [frame.bundle for frame in list(mt.frames(args.bag, sensors=("lidar", "camera")))[:: args.every]]
-    held = HELD.format(what="a beam that is held out", that="it", frames=len(frames))
-    parts = [HEAD, held, held_out_table(frames)]
+    parts = [HEAD, HELD.format(frames=len(frames)), held_out_table(frames)]
     parts += [TRUTH.format(visibility=VISIBILITY_M, off=OFF), truth_table((1, 2, 3), 26)]
     columns = ["picture", "depth", "fog", "fog, edges of cells"]
     parts += [TIME.format(points=len(frames[0].clouds[0])), table(columns, times(frames[0])), FOOT]

@@ -17,10 +17,19 @@ Labels = npt.NDArray[np.int32]
 _ONE_SURFACE = np.float32(1.25)
 #: A topmost return beyond this share of the farthest ranges is of the background; so many cells above it are, too.
 _DISTANT, _SEED_ROWS = 0.4, 6
+#: A surface reaches no farther aside, above the beams, than this share of its width there, and some cells (assumed).
+_ASIDE = 0.5
 _BACKGROUND, _SKY, _FIRST_SURFACE = 1, 2, 3
 
 
-def above_beams(range_m: Singles, top: Grid, continues: Mask, sky: Mask, light: Singles, far_m: Singles) -> Singles:
+def above_beams(
+    range_m: Singles,
+    top: Grid,
+    continues: Mask,
+    sky: Mask,
+    light: Singles,
+    far_m: Singles,
+) -> Singles:
     """Return the range of every cell, those above the topmost returns by what they look like.
 
     The picture is flooded from seeds in the order of its edges, weak ones first (watershed: F. Meyer, "Color Image
@@ -50,6 +59,8 @@ def above_beams(range_m: Singles, top: Grid, continues: Mask, sky: Mask, light: 
     np.maximum.at(last, surface, columns)
     of_surface = np.maximum(labels, _FIRST_SURFACE)
     found = reached[np.clip(columns, first[of_surface], last[of_surface])]
+    aside = np.maximum(first[of_surface] - columns, columns - last[of_surface])
+    found = np.where(aside > _ASIDE * (last - first)[of_surface] + _SEED_ROWS, far_m, found)
     # What joins the sky without looking like it is something far away before it, such as trees.
     found = np.where(sky, np.float32(np.inf), np.where(labels < _FIRST_SURFACE, far_m, found))
     return np.where(above, found, range_m).astype(np.float32)

@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import between_beams
+from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import coarse_light, grey
@@ -33,6 +33,8 @@ _LEAST_COLUMNS = 0.6
 _GAP = 7
 #: Height of windows of cars, in metres (assumed), and in cells for cars from far to near.
 _PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
+#: The background is what is farthest within a so manieth part of the picture's width on either side.
+_AROUND = 8
 #: Nearer than this is no sky where flat ground would be.
 _HORIZON_M = 300.0
 #: What is seen through a pane is farther away than its frame by this factor (assumed).
@@ -126,8 +128,9 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
     above = row < top
-    continues = np.take_along_axis(on_top, top, axis=0)
-    farthest = np.minimum(ground, np.float32(np.quantile(range_m[measured], 0.99)))
+    hit = np.take_along_axis(filled, top, axis=0)
+    continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
+    farthest = np.minimum(ground, np.minimum(_behind(filled, top), np.float32(np.quantile(range_m[measured], 0.99))))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
     filled = above_beams(filled, top, continues, sky, light, farthest)
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
@@ -214,3 +217,10 @@ def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> S
     down = -(grid @ pose[2, :3])
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(down > 1e-3, pose[2, 3] / down, np.inf).astype(np.float32)
+
+
+def _behind(range_m: Singles, top: Grid) -> Singles:
+    """Return the range (1, w) of what is farthest around, at the topmost returns; smooth."""
+    reached = np.take_along_axis(range_m, top, axis=0)
+    width = 2 * (reached.shape[1] // _AROUND) + 1
+    return cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1))

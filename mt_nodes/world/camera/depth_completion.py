@@ -15,7 +15,7 @@ Labels = npt.NDArray[np.int32]
 #: Two returns of a column whose ranges differ by less than this factor lie on one surface (assumed).
 _ONE_SURFACE = np.float32(1.3)
 #: So near to the range of flat ground a return lies on it.
-_ON_GROUND = np.float32(0.85)
+ON_GROUND = np.float32(0.85)
 #: Beams that are farther apart than this many cells say nothing of what is between them.
 _WIDEST_GAP = 8
 #: A difference of light that counts as much as half a cell of distance, when an edge lies between two returns.
@@ -39,7 +39,7 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
     upper, lower = range_m[above, column], range_m[below, column]
     share = ((row - above) / (below - above)).astype(np.float32)
     linear = np.float32(1.0) / ((1 - share) / upper + share / lower)
-    grounded = (upper > _ON_GROUND * ground_m[above, column]) & (lower > _ON_GROUND * ground_m[below, column])
+    grounded = (upper > ON_GROUND * ground_m[above, column]) & (lower > ON_GROUND * ground_m[below, column])
     one_surface = grounded | (np.maximum(upper, lower) < _ONE_SURFACE * np.minimum(upper, lower))
     here = light[row, column]
     unlike = [np.abs(here - light[at, column]).sum(axis=-1) / _LIGHT for at in (above, below)]
