@@ -130,7 +130,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     above = row < top
     hit = np.take_along_axis(filled, top, axis=0)
     continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
-    farthest = np.minimum(ground, np.minimum(_behind(filled, top), np.float32(np.quantile(range_m[measured], 0.99))))
+    farthest = np.minimum(ground, _behind(filled, top))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
     filled = above_beams(filled, top, continues, sky, light, farthest)
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
