@@ -158,16 +158,23 @@ def panes_m(range_m: Singles, cell_rad: float) -> Singles:
 
 def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Singles:
     """Return ranges as :func:`panes_m`, the squares up to a size in metres."""
-    nearness = np.where(np.isinf(range_m), np.float32(0.0), np.float32(1.0) / np.maximum(range_m, np.float32(0.1)))
-    glazed = nearness.copy()
-    for shape, size_m in (((_GAP, _GAP), square_m), *(((height, 1), _PANE_M) for height in _PANE_CELLS)):
-        far = np.float32(shape[0] * cell_rad / size_m)  # farther objects have larger gaps of so many cells
-        near = np.where(nearness >= far, nearness, np.float32(0.0))
-        np.maximum(glazed, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8)), out=glazed)
+    empty = np.isinf(range_m)
+    nearness = np.where(empty, np.float32(0.0), np.float32(1.0) / np.maximum(range_m, np.float32(0.1)))
+    glazed = np.where(empty, np.float32(0.0), _closed(nearness, (_GAP, _GAP), cell_rad / square_m))
+    for height in _PANE_CELLS:
+        np.maximum(glazed, _closed(nearness, (height, 1), cell_rad / _PANE_M), out=glazed)
     if square_m < np.inf:
+        # Of a roof with few returns, columns close that have one, and those between them.
+        glazed = _closed(glazed, (1, _GAP), cell_rad / square_m)
         glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.where(np.isinf(range_m) & (glazed == 0.0), np.inf, 1.0 / glazed), np.float32)
+        return np.asarray(np.float32(1.0) / glazed, np.float32)
+
+
+def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
+    """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
+    near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
+    return np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8)))
 
 
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
