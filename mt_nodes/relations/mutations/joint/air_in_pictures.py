@@ -27,6 +27,8 @@ _DARKEST, _BRIGHTEST = 0.02, 0.85
 _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
+#: Neighbouring cells whose transmitted shares differ by less than this show no edge.
+_LEAST_STEP = 0.04
 _SLACK, _ROUNDING = 0.15, 0.01
 
 
@@ -49,7 +51,7 @@ def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = Non
     around = surroundings(view)
     share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
     gain: Singles = share * (np.float32(1.0) - cover)
-    return blended(view.picture, gain, air, around.depth.step_px)
+    return blended(view.picture, gain, air, around.depth.step_px, _LEAST_STEP)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
