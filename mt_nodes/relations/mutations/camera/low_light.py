@@ -18,9 +18,10 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.headlamps import WARM, headlamps
+from mt_nodes.world.camera.diffuse_light import diffuse_gain, enlarged, light_in_singles, shading_of
+from mt_nodes.world.camera.headlamps import WARM, bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import colour_of_temperature
-from mt_nodes.world.camera.relight import coarse_light, grey, relit
+from mt_nodes.world.camera.relight import light_in, relit
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 Singles = npt.NDArray[np.float32]
@@ -93,23 +94,37 @@ class Dusk(LowLight):
         return np.ascontiguousarray(everywhere), np.zeros((height, width, 3), np.float32), _CELL_PX
 
 
-#: Red, green and blue of daylight that remain in a clear night, which appears blue.
-_BLUE = np.array([0.55, 0.75, 1.25], np.float32)
-#: A pixel this bright that is not sky counts as a lamp; it keeps its light, and blooms.
-_LAMP, _BLOOM = 0.85, 0.35
+#: Colour of the sky's glow over a town, and of what it lights (assumed), and its light by elevation: at the horizon, high
+#: up, and the angle in rad by which it falls.
+_GLOW = np.array([1.0, 0.86, 0.78], np.float32)
+_AMBIENT = np.array([0.86, 0.95, 1.2], np.float32)
+_HORIZON, _ZENITH, _FALLS_RAD = 0.028, 0.007, 0.18
+#: Light of a lamp over that of its pixels by day, for the bloom, and share of its own light that it keeps.
+_LAMP, _KEPT = 6.0, 1.3
+#: Markings reflect headlamps back, by up to this factor (assumed): ground brighter than its surroundings.
+_RETRO = 1.8
+#: Share of the day's contrast that is left on the ground, and elsewhere: reflectances differ.
+_LEFT, _BOUNDS = (0.1, 0.6), (0.02, 7.0)
+#: Light of what is seen by day at usual exposure, and by how much a darker picture is raised to it at most.
+_LEVEL, _RAISED = 0.16, 2.5
+#: How much more light a camera gathers by night than by day (assumed).
+_EXPOSED = 2.6
+#: Reflections of the sun are brighter than any surface in diffuse light, this light at most.
+_WHITEST = 0.35
 
 
 @dataclass(frozen=True)
 class Night(LowLight):
-    """Removes daylight: blue moonlight, the ego's headlights, lamps and noise remain.
+    """Removes the day: a dim sky's glow, the ego's low beams, lamps with their bloom and noise remain.
 
-    Light is multiplied by 2^(−``stops``), more so in red; the sky gets six times less. Headlights add to each cell's
-    daylight reflection: a beam of two Gaussians of the angle, falling with the square of the range from the clouds.
-    Near-white pixels that are not sky count as lamps, keep their light and bloom; so do white paint and reflections of
-    the sun in cars. Shadows of the day stay. Shape, colour and strength of headlights and moon are assumptions. Camera
-    only: a LiDAR brings its own light.
+    The light of the day is divided out, with the sun's shadows (:mod:`mt_nodes.world.camera.diffuse_light`); what it
+    fell on is lit by 2^(−``stops``) of it and by low beams with a cut-off, whose light falls with the square of the
+    range from the clouds (:func:`mt_nodes.world.camera.headlamps.low_beams`). Small red and amber lights count as
+    lamps, keep their light and bloom; lamps that are off by day stay dark. The sky glows at the horizon. Shapes,
+    colours and strengths of lamps and sky are assumptions. Camera only: a LiDAR brings its own light.
 
-    Guaranteed: the mean brightness falls.
+    Guaranteed: the mean brightness falls; the sky gets darker than the ground that the headlamps light, and light on
+    the road falls with range.
     """
 
     stops: float = param(
@@ -124,20 +139,35 @@ class Night(LowLight):
 
     def noise(self) -> SensorNoise:
         """Return that of a sensor at high gain."""
-        return SensorNoise(self.full_well_e, 6.0)
+        return SensorNoise(self.full_well_e, 3.0)
 
     def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return the gain of moonlight and headlights, and the bloom of lamps."""
+        """Return the gain of the ambient light and of headlamps, and the light of the sky and of lamps."""
         around = surroundings_of(view.bundle, view.image, view.camera())
-        day = coarse_light(view.picture, around.shape, around.depth.step_px)
-        moon = np.where(around.sky, 1.0 / 6.0, 1.0).astype(np.float32) * np.float32(2.0**-self.stops)
-        lamps = ((grey(day) > _LAMP) & ~around.sky & ~around.ground).astype(np.float32)
-        gain = moon[..., None] * _BLUE + self._headlights(around)[..., None] * WARM
-        gain = np.maximum(gain, lamps[..., None] * np.float32(0.8))
-        bloom = cv2.GaussianBlur(lamps[..., None] * day, (0, 0), 2.5)
-        return gain, np.float32(_BLOOM) * np.asarray(bloom), around.depth.step_px
+        shading = shading_of(view.picture, around)
+        shape = shading.luma.shape
+        day = diffuse_gain(shading, left=_LEFT, bounds=_BOUNDS)
+        day *= np.float32(min(_LEVEL / max(shading.level, 1e-3), _RAISED))
+        day *= np.minimum(_WHITEST / np.maximum(day[..., 1] * light_in_singles(shading.luma), 1e-3), 1.0)[..., None]
+        beams = enlarged(low_beams(around.points(), self.headlights), shape)
+        beams *= 1.0 + np.float32(_RETRO - 1.0) * shading.ground * np.clip(
+            (shading.luma / shading.base - 1.25) * 3.0, 0.0, 1.0
+        )
+        day *= (np.float32(1.0) - shading.sky_part)[..., None]
+        gain = day * (np.float32(_EXPOSED * 2.0**-self.stops) * _AMBIENT + beams[..., None] * WARM)
+        lamps = lamps_in(_at(view.picture.rgb8(), shape))[..., None]
+        gain = np.maximum(gain, lamps * np.float32(_KEPT))
+        offset = shading.sky[..., None] * enlarged(self._glow(around), shape)
+        own = light_in(_at(view.picture.rgb8(), shape)) * lamps
+        return gain, offset + np.float32(_LAMP) * bloom(own), shading.step_px
 
-    def _headlights(self, around: Surroundings) -> Singles:
-        """Return the light (h, w) of the headlights on each cell, relative to day's."""
-        forward, left, upward = (np.ascontiguousarray(around.rays[..., axis], np.float32) for axis in range(3))
-        return headlamps(forward, left, upward, around.depth.range_m, self.headlights)
+    def _glow(self, around: Surroundings) -> Singles:
+        """Return the light (h, w, 3) of the sky at night."""
+        up = np.maximum(around.rays[..., 2], 0.0).astype(np.float32)
+        light = _ZENITH + (_HORIZON - _ZENITH) * np.exp(-up / np.float32(_FALLS_RAD))
+        return np.asarray(np.float32(2.0 ** (6.0 - self.stops)) * light[..., None] * _GLOW, np.float32)
+
+
+def _at(rgb: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    """Return a picture (H, W, 3) at another resolution."""
+    return rgb if rgb.shape[:2] == shape else np.asarray(cv2.resize(rgb, shape[::-1], interpolation=cv2.INTER_AREA))

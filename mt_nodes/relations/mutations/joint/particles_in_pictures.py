@@ -33,9 +33,13 @@ _NEAR_M, _FAR_M = 0.4, 12.0
 _CLASSES = 8
 #: Largest number that is drawn: of more, only the widest.
 _MOST = 2000
-#: Steps of cover; most streaks stop one or two hundredths of the light.
-_ALPHAS = 200
+#: Steps of cover for each factor of e; most streaks stop one or two hundredths of the light.
+_SHADES = 6.0
 _SHIFT = 4
+#: Streaks of these widths in pixels are drawn at a fraction of the resolution, and blurred by so many pixels there.
+_WIDTHS, _COARSE, _SOFT = (0.0, 2.6, 6.0, 14.0, 1e6), (1, 2, 4, 8), {1: 0.5, 2: 0.8, 4: 1.0, 8: 1.3}
+#: Diameter of the lens's aperture in metres; it is focused far away: a 6 mm lens at F/4 (assumed).
+_APERTURE_M = 1.5e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +48,49 @@ class Streaks:
 
     Attributes:
         begin_px, end_px: (k, 2) positions when the shutter opens and closes.
-        width_px: (k,) of the particle. cover: (k,) share of the background light that a streak blocks.
+        width_px: (k,) of the particle. blur_px: (k,) of the disc into which the lens spreads each of its points.
+        cover: (k,) share of the background light that a streak blocks.
     """
 
     begin_px: Floats
     end_px: Floats
     width_px: Floats
+    blur_px: Floats
     cover: Floats
 
-    def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the cover (h, w) of a picture, 0 to 255."""
+    def layer(self, size: tuple[int, int], step_px: int = 1) -> npt.NDArray[np.uint8]:
+        """Return the cover (h, w), 0 to 255, of a picture of this size at a fraction of its resolution.
+
+        Wide particles are out of focus: they are drawn at an even smaller resolution, blurred and enlarged.
+
+        Args:
+            size: height and width in pixels of the layer.
+            step_px: width of one of these in pixels of the picture.
+        """
         layer = np.zeros(size, np.uint8)
-        lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
-        thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
-        level = np.rint(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
-        kinds = thick * (_ALPHAS + 1) + level
-        # Faint ones first, so that they do not overwrite strong ones.
-        for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
-            shade = round(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
-            some = list(lines[kinds == kind])
-            cv2.polylines(layer, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        wide = np.maximum((self.width_px + self.blur_px) / step_px, 1.0)
+        ends = (np.stack([self.begin_px, self.end_px], axis=1) + 0.5) / step_px
+        for coarse, (low, high) in zip(_COARSE, pairwise(_WIDTHS), strict=True):
+            rows = np.flatnonzero((wide >= low) & (wide < high))
+            if rows.size:
+                small = np.zeros([-(-side // coarse) for side in size], np.uint8)
+                _draw(small, ends[rows] / coarse - 0.5, wide[rows] / coarse, self.cover[rows])
+                soft = cv2.GaussianBlur(small, (0, 0), _SOFT[coarse])
+                whole = soft if coarse == 1 else cv2.resize(soft, (small.shape[1] * coarse, small.shape[0] * coarse))
+                cv2.add(layer, np.ascontiguousarray(whole[: size[0], : size[1]]), dst=layer)
         return layer
+
+
+def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Floats) -> None:
+    """Draw lines from ends (k, 2, 2) of widths (k,) with a cover (k,) into a layer; in place."""
+    lines = np.rint(ends * (1 << _SHIFT)).astype(np.int32)
+    thick = np.clip(np.rint(wide), 1, 60).astype(np.int64)
+    shade = np.exp(np.rint(np.log(np.clip(255.0 * cover, 0.5, 255.0)) * _SHADES) / _SHADES)
+    kinds = np.rint(np.clip(shade, 1, 255)).astype(np.int64) * 64 + thick
+    # Faint ones first, so that they do not overwrite strong ones.
+    for kind in np.unique(kinds):
+        some = list(lines[kinds == kind])
+        cv2.polylines(layer, some, False, (int(kind // 64),), int(kind % 64), cv2.LINE_AA, _SHIFT)
 
 
 def streaks(
@@ -76,8 +102,10 @@ def streaks(
 ) -> Streaks:
     """Return the streaks in a view.
 
-    A streak is as long as the particle's motion during the exposure, and blocks the particle's share of light for part
-    of that time: cover is the transit time over the exposure (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007).
+    A streak is as long as the particle's motion during the exposure, and as wide as the particle and the disc into which
+    a lens with an aperture a spreads each of its points, a f / z before a far focus. It blocks the particle's area over
+    that of the streak of the light (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007: the transit time over the
+    exposure).
 
     Args:
         view: the original view.
@@ -103,8 +131,10 @@ def streaks(
     cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
     inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
     a, b, width = a[inside], b[inside], width[inside]
-    length = np.maximum(np.hypot(*(b - a).T), 1e-6)
-    return Streaks(a, b, width, np.minimum(1.0, width) * np.minimum(1.0, width / length))
+    blur = _APERTURE_M * camera.k[0, 0] / np.maximum(range_m[inside], _NEAR_M)
+    drawn = np.maximum(width + blur, 1.0)
+    area = drawn * (np.hypot(*(b - a).T) + np.pi / 4.0 * drawn)
+    return Streaks(a, b, width, blur, np.minimum(1.0, np.pi / 4.0 * np.square(width) / area))
 
 
 def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:

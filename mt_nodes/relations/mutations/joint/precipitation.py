@@ -18,7 +18,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
 from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, Floats
-from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, empty_bea
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
-from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
+from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks
 from mt_nodes.relations.mutations.joint.proof import amplitude_of
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
@@ -41,12 +41,15 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     strongest,
 )
 from mt_nodes.relations.mutations.joint.weather import with_sensor
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
 CLASSES = 12
 #: Large particles take twice their cross-section out of a beam (extinction paradox: geometric limit of Mie's theory).
 _EXTINCTION_EFFICIENCY = 2.0
+#: The sky is overcast where less of the sun's light than this comes through.
+_OVERCAST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,36 +181,56 @@ class Precipitation(JointWeather):
     def shine(self) -> float:
         """Light that a particle sends to a camera, relative to that of the horizon."""
 
+    @property
+    def direct(self) -> float:
+        """Share of the sun's light that comes through the clouds, 0 to 1."""
+        return 0.0
+
+    @property
+    def air_brightness(self) -> float:
+        """Brightness of thick air relative to the picture's horizon."""
+        return 1.0
+
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
-        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
+        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0), self.air_brightness)}
         return seen | EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the veil of all particles, then near ones one by one."""
-        return with_streaks(
-            view, self.veil(view, draw), self._layer(view, draw), draw["air_light"] * np.float32(self.shine)
-        )
+        """Change the light and the ground, draw the veil of all particles, then near ones one by one."""
+        light, air = WeatherLight(view, self.direct), draw["air_light"]
+        self.change_ground(light, draw)
+        light.veil(np.exp(-self.extinction_per_m * surroundings(view).range_m), air)
+        if self.direct < _OVERCAST:
+            light.clouds(int(draw["seen_key"]))
+        cover = self._layer(view, draw, light.shading.step_px).astype(np.float32) * np.float32(1.0 / 255.0)
+        light.particles(cover, air * np.float32(self.shine))
+        return light.pixels()
 
-    def veil(self, view: View, draw: Draw) -> Pixels:
-        """Return the pixels of a view behind all particles that are too small to be drawn one by one."""
-        passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
-        return veiled(view, passing, draw["air_light"], self.cover(view))
+    def change_ground(self, light: WeatherLight, draw: Draw) -> None:
+        """Change what lies on the ground."""
 
-    def cover(self, view: View) -> Floats:
+    def white(self, view: View) -> Floats:
         """Return the share (h, w) of each cell that is covered by earlier precipitation."""
         return np.zeros(surroundings(view).shape)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Check the veil by range, and the streaks if there are any."""
+        """Check the veil by range."""
         passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
-        return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
+        return proof_of_mean(old, new, passing, draw["air_light"], self.white(old), self.direct, self.wets)
 
-    def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
+    @property
+    def wets(self) -> bool:
+        """Whether the ground is wet."""
+        return False
+
+    def _layer(self, view: View, draw: Draw, step_px: int = 1) -> npt.NDArray[np.uint8]:
+        """Return the cover (h, w) of particles, 0 to 255, at a fraction of the picture's resolution."""
         velocities = partial(self._velocities, ego_mps=speed_in(draw, self.ego_speed_mps))
-        key, shutter_s = int(draw["seen_key"]), self.shutter_ms * 1e-3
-        return streaks(view, key, self.spectrum, velocities, shutter_s).layer(view.picture.size)
+        size = tuple(-(-side // step_px) for side in view.picture.size)
+        seen = streaks(view, int(draw["seen_key"]), self.spectrum, velocities, self.shutter_ms * 1e-3)
+        return seen.layer((size[0], size[1]), step_px)
 
     def _velocities(self, diameter_mm: Floats, ego_mps: float = DEFAULT_MPS) -> Floats:
         """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""

@@ -18,6 +18,7 @@ from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.lens_flare import ghosts
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
+from mt_nodes.world.camera.diffuse_light import enlarged, shading_of
 from mt_nodes.world.camera.relight import coarse_light, grey, relit
 from mt_nodes.world.camera.sun_light import DISC_RAD, colour_of_sun, glare_spread, sky_around_sun
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -31,10 +32,15 @@ _DISC = 4.0
 #: Ghosts: their light relative to the veil at 0.1 rad, and how far beside the picture, in widths, the sun makes some
 #: (assumed).
 _GHOSTS, _BESIDE = 0.06, 0.25
-#: Light of a clear sky at a right angle to the sun, in full scale.
-_SKY = 0.12
+#: Light of a clear sky at a right angle to the sun, in full scale (assumed), its colour far from the sun, and the angle
+#: by which the sun's colour fades (both assumed).
+_SKY, _SKY_BLUE, _BLUE_RAD = 0.2, (0.62, 0.82, 1.0), 0.35
+#: Sky with this light may be clipped.
+_WHITE = 0.7
+#: Spikes of an aperture with six blades: number of rays, light, and reach in rad (assumed).
+_BLADES, _SPIKES, _SPIKE_RAD = 6, 1.6, 0.16
 #: Share of the additional mean light that the exposure makes up for, and the shortest exposure (both assumed).
-_METERED, _SHORTEST = 0.5, 0.45
+_METERED, _SHORTEST = 0.6, 0.4
 #: Angles from the sun between which the proof compares the mean light, in degrees, with how many cells at least.
 _BANDS_DEG, _CELLS = (3.0, 6.0, 10.0, 15.0, 22.0, 32.0, 45.0, 65.0, 100.0), 150
 _SLACK, _ROUNDING = 0.12, 0.012
@@ -82,15 +88,19 @@ class SunInPictures(EverySensor):
         return super().guarantee(source, followup, draw)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Add veil, sky, ghosts and disc, then expose."""
+        """Add veil, ghosts and the lit sky, expose, and add the disc with its spikes."""
         around = surroundings(view)
-        added = self._veil(view, around, draw) + self._sky(around, draw)
-        light = added[..., None] * self._colour(draw) + self._ghosts(view, around, draw)
-        gain = np.float32(self._exposure(view, around, light))
-        light *= gain
-        light += self._disc(around, draw)[..., None]
+        shading = shading_of(view.picture, around)
+        shape = shading.luma.shape
+        gain = np.float32(self._gain_of(view, around, draw))
+        light = enlarged(gain * self._lens_light(view, around, draw), shape)
+        sky = enlarged(self._sky(around, draw), shape)
+        # Where the sky of the source is white, its light is unknown: it is that of a clear sky about the sun.
+        clipped = np.float32(np.clip((shading.sky_light - _WHITE) / (1.0 - _WHITE), 0.0, 1.0))
+        light += (shading.sky * gain)[..., None] * sky
+        self._add_disc(view, light, shading.sky, draw, shading.step_px)
         np.minimum(light, np.float32(_DISC), out=light)
-        return relit(view.picture, np.full(around.shape, gain, np.float32), light, around.depth.step_px)
+        return relit(view.picture, gain * (np.float32(1.0) - clipped * shading.sky_part), light, shading.step_px)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare the mean light by angle from the sun with the glare equation, integrated otherwise."""
@@ -121,27 +131,55 @@ class SunInPictures(EverySensor):
         on_lens = self.glare_light * float(draw["visible"]) * max(self._on_axis(view, draw["sun"]), 0.0)
         return np.asarray(np.float32(on_lens) * glare_spread(_angles(around, draw)), np.float32)
 
-    def _sky(self, around: Surroundings, draw: Draw) -> Singles:
-        """Return the additional light (h, w) of the sky around the sun."""
-        brighter = np.maximum(sky_around_sun(_angles(around, draw)), np.float32(0.0)) * np.float32(
-            draw["visible"] * _SKY
-        )
-        return np.asarray(np.where(around.sky, brighter, np.float32(0.0)), np.float32)
-
-    def _disc(self, around: Surroundings, draw: Draw) -> Singles:
-        """Return the light (h, w) of the disc where the sky shows it; a cell may hold a part of it."""
-        cell_rad = float(np.arccos(np.clip((around.rays[0, 0] * around.rays[0, 1]).sum(), -1.0, 1.0)))
-        share = np.clip(0.5 + (DISC_RAD - _angles(around, draw)) / np.float32(max(cell_rad, 1e-6)), 0.0, 1.0)
+    def _lens_light(self, view: View, around: Surroundings, draw: Draw) -> Singles:
+        """Return the light (h, w, 3) that the lens adds: veil and ghosts."""
         return np.asarray(
-            np.where(around.sky, share * np.float32(_DISC * float(draw["visible"] > 0.0)), 0.0), np.float32
+            self._veil(view, around, draw)[..., None] * self._colour(draw) + self._ghosts(view, around, draw)
         )
+
+    def _sky(self, around: Surroundings, draw: Draw) -> Singles:
+        """Return the light (h, w, 3) of a clear sky around the sun: of the sun's colour near it, blue beyond."""
+        angle = _angles(around, draw)
+        light = np.float32(_SKY) * (np.float32(1.0) + np.maximum(sky_around_sun(angle), np.float32(0.0)))
+        blue = (np.float32(1.0) - np.exp(-angle / np.float32(_BLUE_RAD)))[..., None]
+        colour = self._colour(draw) * (np.float32(1.0) - blue) + np.array(_SKY_BLUE, np.float32) * blue
+        return np.asarray(np.float32(draw["visible"]) * light[..., None] * colour, np.float32)
+
+    def _add_disc(self, view: View, light: Singles, sky: Singles, draw: Draw, step_px: int) -> None:
+        """Add the disc where the sky shows it, and the spikes that the aperture's edges draw around it; in place."""
+        place = self._place(view, draw)
+        if place is None or draw["visible"] <= 0.0:
+            return
+        camera = view.camera()
+        per_rad = float(camera.k[0, 0]) / step_px
+        x, y = ((place + 0.5) / step_px - 0.5).tolist()
+        reach = _SPIKE_RAD * per_rad
+        rows, columns = (
+            slice(max(0, int(at - reach)), min(end, int(at + reach) + 1))
+            for at, end in zip((y, x), light.shape[:2], strict=True)
+        )
+        if rows.start >= rows.stop or columns.start >= columns.stop:
+            return
+        down, right = np.ogrid[rows, columns]
+        down, right = (down - y).astype(np.float32), (right - x).astype(np.float32)
+        away = np.sqrt(down * down + right * right)
+        disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0) * sky[rows, columns]
+        turn = np.arctan2(down, right)
+        narrow = np.abs(np.sin(np.float32(_BLADES / 2.0) * turn + np.float32(0.4))) * away / np.float32(0.004 * per_rad)
+        fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
+        spikes = np.float32(_SPIKES * float(draw["visible"])) * np.exp(-narrow) * fades
+        light[rows, columns] += (np.float32(_DISC) * disc + spikes)[..., None] * self._colour(draw)
+
+    def _place(self, view: View, draw: Draw) -> Floats | None:
+        """Return where the sun is (2,), in pixels, None behind the camera."""
+        axes = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
+        place = view.camera().project((axes @ draw["sun"])[None])[0]
+        return place if np.isfinite(place).all() else None
 
     def _ghosts(self, view: View, around: Surroundings, draw: Draw) -> Singles:
         """Return the light (h, w, 3) of the reflections between the surfaces of the lens; none from afar."""
-        camera = view.camera()
-        axes = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
-        place = camera.project((axes @ draw["sun"])[None])[0]
-        if not np.isfinite(place).all():
+        camera, place = view.camera(), self._place(view, draw)
+        if place is None:
             return np.zeros((*around.shape, 3), np.float32)
         size = np.array([camera.width, camera.height])
         beside = float(np.maximum(np.maximum(-place, place - size), 0.0).max()) / camera.width
@@ -159,8 +197,8 @@ class SunInPictures(EverySensor):
         return float(np.clip(ratio**_METERED, _SHORTEST, 1.0))
 
     def _gain_of(self, view: View, around: Surroundings, draw: Draw) -> float:
-        added = self._veil(view, around, draw) + self._sky(around, draw)
-        return self._exposure(view, around, added[..., None] * self._colour(draw) + self._ghosts(view, around, draw))
+        sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
+        return self._exposure(view, around, self._lens_light(view, around, draw) + sky)
 
     def _colour(self, draw: Draw) -> Singles:
         return np.array(colour_of_sun(float(np.arcsin(np.clip(draw["sun"][2], -1.0, 1.0)))), np.float32)
