@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The light that falls on what a picture shows, without the sun: shadows on the ground fade, contrasts fall.
+"""The light of a picture's cells, and without the sun: shadows on the ground fade, contrasts fall.
 
-A picture is divided into a base, brightness without detail but with its edges, and the detail (F. Durand, J. Dorsey,
-"Fast Bilateral Filtering for the Display of High-Dynamic-Range Images", SIGGRAPH 2002), here by the guided filter at
-the resolution of cells, whose coefficients are enlarged (K. He, J. Sun, "Fast Guided Filter", 2015). Detail is taken
-for reflectance, the base for light: of the ground nearly all of it, of other things, whose colours differ, a part.
+Each cell has a dark and a bright end: the samples that it and its neighbours reach. What happens to light is computed
+for both ends, and pixels between them follow in proportion (:mod:`mt_nodes.world.camera.local_relight`): so edges stay
+as sharp as they were, though cells are coarse.
+
+Light is divided into a base, brightness without detail but with its edges, and the detail (F. Durand, J. Dorsey, "Fast
+Bilateral Filtering for the Display of High-Dynamic-Range Images", SIGGRAPH 2002), here by the guided filter of cells
+(K. He, J. Sun, X. Tang, "Guided Image Filtering", ECCV 2010). Detail is taken for reflectance, the base for light: of
+the ground nearly all of it, of other things, whose colours differ, a part.
 """
 
 from __future__ import annotations
@@ -18,51 +22,59 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
-from mt_nodes.world.camera.light import light_of
-from mt_nodes.world.camera.relight import coarse_light, grey
+from mt_nodes.world.camera.light import light_of, values_of
+from mt_nodes.world.camera.relight import BRIGHTNESS, coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
-#: Pictures wider than this are divided at a fraction of their resolution: shadows have soft edges.
-_WIDEST_PX = 1250
-#: Radius of the guided filter in cells, and the variance, in squared samples, up to which a pattern is detail:
-#: of things, and of the ground, whose grain is finer.
+#: Radius of the guided filter in cells, and the variance, in squared samples, up to which a pattern is detail: of
+#: things, and of the ground, whose grain is finer.
 _RADIUS_CELLS, _DETAIL, _GRAIN = 5, 0.003, 0.0004
 #: Bright lines narrower than this many cells, such as lane markings, are detail whatever their contrast.
 _LINE_CELLS = 5
 #: Share of the base's contrast (of light, in logarithms) that diffuse light leaves: of the ground, of other things.
 LEFT = (0.18, 0.7)
+#: Where more of the sun is left than this, its light is not touched.
+UNCHANGED = 0.99
 #: Bounds of the change of light: more would show the noise of dark shadows.
 BOUNDS = (0.15, 3.5)
+#: Light of what is lit by the sky alone, at most (assumed).
+_WHITEST = 0.7
 #: What has less than this share of the sky's light is none of it; from the second on it is wholly sky.
 _SKY_FROM, _SKY_TO = 0.14, 0.72
 #: Nothing lower than this over the horizon is sky, in radians; for clouds may not reach a far road.
 _HORIZON = 0.005
 #: Quantiles of the ground's light that stand for shadow and for sun, of so many cells at least.
 _TELLING, _FEWEST = (0.15, 0.75), 200
-_STEPS = 1024
+#: Power of the difference of colours that is the light's: dark samples are bluer than light (assumed).
+_COLOUR = 0.6
+#: Ends of a cell are this many bytes apart at least.
+_APART = 8
+#: Steps of tables from samples to light.
+_STEPS = 1023
 
 
 @dataclass(frozen=True, eq=False)
 class Shading:
-    """Base and sky of a picture, at a fraction of its resolution.
+    """Samples and light of a picture's cells (h, w), of their dark and their bright end.
+
+    Colours come first: planes are what numpy and OpenCV are fast on.
 
     Attributes:
-        luma: (h, w) brightness, in shares of full scale of samples. base: (h, w) the same without detail.
-        ground: (h, w) 0 to 1, soft. sky: (h, w) share of each pixel that shows the sky. sky_part: (h, w) share of
-            its light that is the sky's. sky_light: of the sky, in shares of full scale; 0 without one.
-        step_px: width of one of these pixels in pixels of the picture.
-        level: mean light of what is not sky, in shares of full scale. lit, dark: of lit and of shaded ground.
-        shadow_rgb: colour of shaded ground relative to that of lit ground.
+        samples, light: (3, 2, h, w) red, green, blue, in shares of full scale.
+        base: (2, h, w) samples without detail.
+        ground: (h, w) 0 to 1, soft. sky: (2, h, w) share of an end that is sky: near cells of sky, and as bright.
+        sky_light: of the sky, 0 without one. level: mean light of what is not sky.
+        lit, dark: light of sunny ground and of ground in shadow. shadow_rgb: colour of the latter relative to the
+            former's.
     """
 
-    luma: Singles
+    samples: Singles
+    light: Singles
     base: Singles
     ground: Singles
     sky: Singles
-    sky_part: Singles
     sky_light: float
-    step_px: int
     level: float
     lit: float
     dark: float
@@ -73,31 +85,45 @@ _known: WeakKeyDictionary[Picture, Shading] = WeakKeyDictionary()
 
 
 def shading_of(picture: Picture, around: Surroundings) -> Shading:
-    """Return the base and the sky of a picture; cached."""
+    """Return the shading of a picture; cached."""
     if (known := _known.get(picture)) is None:
         known = _known[picture] = _shading(picture, around)
     return known
 
 
 def _shading(picture: Picture, around: Surroundings) -> Shading:
-    step = max(1, round(picture.size[1] / _WIDEST_PX))
-    shape = tuple(-(-side // step) for side in picture.size)
-    luma = picture.luma()
-    fine = luma if step == 1 else cv2.resize(luma, shape[::-1], interpolation=cv2.INTER_AREA)
-    fine = cv2.multiply(fine, 1.0 / picture.full_scale, dtype=cv2.CV_32F)
-    cells = cv2.resize(fine, around.shape[::-1], interpolation=cv2.INTER_AREA)
-    opened = cv2.morphologyEx(cells, cv2.MORPH_OPEN, np.ones((_LINE_CELLS, _LINE_CELLS), np.uint8))
-    slope, level = _guided(opened, np.where(around.ground, np.float32(_GRAIN), np.float32(_DETAIL)))
-    calm = cv2.min(fine, enlarged(cv2.dilate(opened, np.ones((3, 3), np.uint8)), shape))
-    base = cv2.add(cv2.multiply(enlarged(slope, shape), calm), enlarged(level, shape))
-    ground = cv2.blur(around.ground.astype(np.float32), (3, 3))
-    sky, part, sky_light = _sky(fine, cells, around)
-    some = light_in_singles(np.ascontiguousarray(base[::4, ::4]))
-    weight = np.float32(1.0) - sky[::4, ::4]
     light = coarse_light(picture, around.shape, around.depth.step_px)
-    shadow = _shadow_colour(light, around.ground)
-    level = float((some * weight).sum() / max(float(weight.sum()), 1.0))
-    return Shading(fine, cv2.max(base, 0.004), enlarged(ground, shape), sky, part, sky_light, step, level, *shadow)
+    ends = _ends(np.rint(sample_shares(light) * np.float32(255.0)).astype(np.uint8))
+    luma, lumas = sample_shares(grey(light)), brightness(ends)
+    opened = cv2.morphologyEx(luma, cv2.MORPH_OPEN, np.ones((_LINE_CELLS, _LINE_CELLS), np.uint8))
+    slope, level = _guided(opened, np.where(around.ground, np.float32(_GRAIN), np.float32(_DETAIL)))
+    calm = np.minimum(lumas, cv2.dilate(opened, np.ones((3, 3), np.uint8)))
+    base = np.maximum(slope * calm + level, np.float32(0.004))
+    ground = cv2.blur(around.ground.astype(np.float32), (3, 3))
+    sky, sky_light = _sky(light_shares(lumas), luma, around)
+    things = ~around.sky
+    mean = float(grey(light)[things].mean()) if things.any() else 1.0
+    return Shading(
+        ends, light_shares(ends), base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
+    )  # fmt: skip
+
+
+def _ends(samples: npt.NDArray[np.uint8]) -> Singles:
+    """Return the least and largest samples (3, 2, h, w) of cells (h, w, 3) and their neighbours, some distance apart.
+
+    They are whole bytes, in shares of full scale.
+    """
+    kernel = np.ones((3, 3), np.uint8)
+    low, high = cv2.erode(samples, kernel), cv2.dilate(samples, kernel)
+    missing = cv2.subtract((_APART,) * 3, cv2.subtract(high, low))
+    low, high = cv2.subtract(low, missing), cv2.add(high, missing)
+    return np.stack([cv2.split(low), cv2.split(high)], axis=1) * np.float32(1.0 / 255.0)
+
+
+def brightness(planes: Singles) -> Singles:
+    """Return the brightness (…) of light in planes (3, …)."""
+    red, green, blue = (np.float32(weight) * plane for weight, plane in zip(BRIGHTNESS, planes, strict=True))
+    return np.asarray(red + green + blue)
 
 
 def _guided(cells: Singles, detail: Singles) -> tuple[Singles, Singles]:
@@ -109,68 +135,16 @@ def _guided(cells: Singles, detail: Singles) -> tuple[Singles, Singles]:
     return cv2.blur(slope, size), cv2.blur((np.float32(1.0) - slope) * mean, size)
 
 
-def _sky(fine: Singles, cells: Singles, around: Surroundings) -> tuple[Singles, Singles, float]:
-    """Return the share of sky of fine pixels, and of their light, and the sky's own light.
-
-    Sky is near cells of sky, and about as bright as these.
-
-    A pixel on an edge mixes the light of the sky with that of something much darker.
-    """
-    above = around.sky & (around.rays[..., 2] > _HORIZON)
+def _sky(ends: Singles, luma: Singles, around: Surroundings) -> tuple[Singles, float]:
+    """Return the share of sky of ends (2, h, w), by their light, and the sky's own light."""
+    high = around.rays[..., 2] > _HORIZON
+    above = around.sky & high
     if not above.any():
-        return np.zeros_like(fine), np.zeros_like(fine), 0.0
-    bright = max(float(light_of(np.quantile(cells[above], 0.7))), 1e-3)
-    reach = cv2.dilate(above.astype(np.float32), np.ones((7, 7), np.uint8)) * (around.rays[..., 2] > _HORIZON)
-    relative = light_in_singles(fine) * np.float32(1.0 / bright)
-    share = np.clip((relative - _SKY_FROM) * np.float32(1.0 / (_SKY_TO - _SKY_FROM)), 0.0, 1.0)
-    share *= enlarged(cv2.blur(reach.astype(np.float32), (3, 3)), fine.shape)
-    return share, cv2.min(cv2.divide(share, cv2.max(relative, 1e-3)), 1.0) * np.minimum(share * 8.0, 1.0), bright
-
-
-def enlarged(cells: Singles, shape: tuple[int, ...]) -> Singles:
-    """Return values of cells (h, w) at finer pixels, interpolated."""
-    return np.asarray(cv2.resize(np.ascontiguousarray(cells, np.float32), shape[1::-1]))
-
-
-def diffuse_gain(
-    shading: Shading,
-    direct: float = 0.0,
-    left: tuple[float, float] = LEFT,
-    bounds: tuple[float, float] = BOUNDS,
-) -> Singles:
-    """Return the change of red, green and blue light (h, w, 3) of each pixel of a shading when the sun is hidden.
-
-    The mean light stays about the same: a camera exposes for it. Shadows on the ground, lit by the blue sky, get the
-    colour of the lit ground.
-
-    Args:
-        shading: of the picture.
-        direct: share of the sun's own light that is left, 0 to 1.
-        left: share of the base's contrast (of light, in logarithms) that is left without sun: on the ground, elsewhere.
-        bounds: of the change of light: raised more, dark shadows would show their noise.
-    """
-    on_ground, elsewhere = (part + (1.0 - part) * direct for part in left)
-    place = cv2.multiply(shading.base, float(_STEPS), dtype=cv2.CV_16S)
-    np.clip(place, 0, _STEPS, out=place)
-    light = _LIGHT[place]
-    tables = [_gain_table(round(shading.level, 3), round(part, 3), bounds) for part in (on_ground, elsewhere)]
-    ground, others = (table[place] for table in tables)
-    others += shading.sky * (np.float32(1.0) - others)
-    shadow = np.clip(
-        (np.float32(shading.lit) - light) * np.float32(1.0 / max(shading.lit - shading.dark, 1e-3)), 0.0, 1.0
-    )
-    channels = []
-    for blue in shading.shadow_rgb:
-        tint = np.float32(1.0) + shadow * np.float32((1.0 / blue - 1.0) * (1.0 - direct))
-        channels.append(others + shading.ground * (ground * tint - others))
-    return np.asarray(cv2.merge(channels))
-
-
-@lru_cache(maxsize=64)
-def _gain_table(level: float, left: float, bounds: tuple[float, float]) -> Singles:
-    """Return the change of light for each base (steps + 1,)."""
-    light = np.maximum(light_of(np.arange(_STEPS + 1) / _STEPS), 1e-4)
-    return np.clip((light / max(level, 1e-3)) ** (left - 1.0), *bounds).astype(np.float32)
+        return np.zeros_like(ends), 0.0
+    bright = max(float(light_of(np.quantile(luma[above], 0.7))), 1e-3)
+    reach = cv2.dilate(above.astype(np.float32), np.ones((7, 7), np.uint8)) * high
+    share = np.clip((ends / np.float32(bright) - _SKY_FROM) * np.float32(1.0 / (_SKY_TO - _SKY_FROM)), 0.0, 1.0)
+    return share * cv2.blur(reach.astype(np.float32), (3, 3)), bright
 
 
 def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float, float, tuple[float, float, float]]:
@@ -186,13 +160,74 @@ def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float
     low, high = np.quantile(bright, _TELLING)
     dark, lit = (of_ground[where].mean(axis=0) for where in (bright <= low, bright >= high))
     ratio = (dark / max(float(grey(dark)), 1e-4)) / (lit / max(float(grey(lit)), 1e-4))
-    red, green, blue = np.clip(ratio, 0.6, 1.8).tolist()
+    red, green, blue = np.clip(ratio**_COLOUR, 0.6, 1.8).tolist()
     return float(grey(lit)), float(grey(dark)), (red, green, blue)
 
 
-def light_in_singles(samples: Singles) -> Singles:
+def diffuse_gain(
+    shading: Shading,
+    direct: float = 0.0,
+    left: tuple[float, float] = LEFT,
+    bounds: tuple[float, float] = BOUNDS,
+) -> Singles:
+    """Return the change of red, green and blue light (3, 2, h, w) of the ends of cells when the sun is hidden.
+
+    The mean light stays about the same: a camera exposes for it. Shadows on the ground, lit by the blue sky, get the
+    colour of the lit ground. The sky stays.
+
+    Args:
+        shading: of the picture.
+        direct: share of the sun's own light that is left, 0 to 1.
+        left: share of the base's contrast (of light, in logarithms) that is left without sun: on the ground, elsewhere.
+        bounds: of the change of light: raised more, dark shadows would show their noise.
+    """
+    place = _steps(shading.base)
+    powers = (part + (1.0 - part) * direct for part in left)
+    ground, others = (_gain_table(round(shading.level, 3), round(part, 3), bounds)[place] for part in powers)
+    others += shading.sky * (np.float32(1.0) - others)
+    span = np.float32(1.0 / max(shading.lit - shading.dark, 1e-3))
+    shadow = np.clip((np.float32(shading.lit) - _LIGHT[place]) * span, 0.0, 1.0)
+    gain = np.empty((3, *place.shape), np.float32)
+    for channel, own in enumerate(shading.shadow_rgb):
+        tint = np.float32(1.0) + shadow * np.float32((1.0 / own - 1.0) * (1.0 - direct))
+        gain[channel] = others + shading.ground * (ground * tint - others)
+    return gain
+
+
+def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
+    """Return the light (3, 2, h, w) of the ends of cells when a share of the sun's own light is left.
+
+    Reflections of the sun are cut: without it, nothing that is lit by the sky is as bright as white paint in the sun.
+    """
+    if direct >= UNCHANGED:
+        return shading.light.copy()
+    light = diffuse_gain(shading, direct)
+    light *= shading.light
+    return np.minimum(light, np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky, out=light)
+
+
+@lru_cache(maxsize=64)
+def _gain_table(level: float, left: float, bounds: tuple[float, float]) -> Singles:
+    """Return the change of light for each base (steps + 1,)."""
+    return np.clip((np.maximum(_LIGHT, 1e-4) / max(level, 1e-3)) ** (left - 1.0), *bounds).astype(np.float32)
+
+
+def _steps(samples: Singles) -> npt.NDArray[np.int16]:
+    """Return samples as places in tables."""
+    return np.clip(samples * np.float32(_STEPS) + np.float32(0.5), 0, _STEPS).astype(np.int16)
+
+
+def light_shares(samples: Singles) -> Singles:
     """Return the light of samples in shares of full scale, to a 1,024th."""
-    return _LIGHT[np.clip(cv2.multiply(samples, float(_STEPS), dtype=cv2.CV_16S), 0, _STEPS)]
+    return _LIGHT[_steps(samples)]
 
 
+def sample_shares(light: Singles) -> Singles:
+    """Return the samples of light in shares of full scale."""
+    return _SAMPLES[np.clip(light * np.float32(_FINE) + np.float32(0.5), 0, _FINE).astype(np.uint16)]
+
+
+_FINE = 65535
 _LIGHT = light_of(np.arange(_STEPS + 1) / _STEPS).astype(np.float32)
+_SAMPLES = values_of(np.arange(_FINE + 1) / _FINE).astype(np.float32)
+_LUMA = np.array(BRIGHTNESS, np.float32)

@@ -7,6 +7,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.data.images.codecs import Picture
+from mt_nodes.world.camera.relight import light_in
+
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
@@ -66,29 +69,42 @@ def low_beams(points_m: Floats, strength: float = 1.0) -> Singles:
 #: Lamps exceed their own green and blue by this share of full scale in red, and have this much of it; they are at least
 #: so many pixels wide in a picture of 1,280 columns, and at most this share of its width.
 _REDDER, _LIT, _LEAST_PX, _WIDEST = 0.3, 0.66, 3, 0.02
+#: Lamps are searched for in pictures of about this width.
+_SEARCHED_PX = 1280
 #: Widths of the bloom's parts in picture widths, and their weights: a sum of Gaussians for the spread of a lens.
 _BLOOM = ((0.0035, 0.5), (0.011, 0.3), (0.034, 0.2))
 
 
-def lamps_in(rgb: npt.NDArray[np.uint8]) -> Singles:
-    """Return how surely pixels (h, w) of a picture (h, w, 3) by day show a red or amber lamp that is on, 0 to 1.
+def lamps_in(picture: Picture, cell_px: int) -> Singles:
+    """Return the light (h, w, 3), red, green, blue, of red and amber lamps that are on by day, mean of cells.
 
     Small, red and bright spots: larger ones are paint, smaller ones fringes of colour along edges.
     """
+    shape = tuple(-(-side // cell_px) for side in picture.size)
+    if picture.order == "mono":
+        return np.zeros((*shape, 3), np.float32)
+    step = max(1, round(picture.size[1] / _SEARCHED_PX))
+    small = picture.rgb8()[: picture.size[0] // step * step, : picture.size[1] // step * step]
+    if step > 1:
+        small = cv2.resize(small, None, fx=1.0 / step, fy=1.0 / step, interpolation=cv2.INTER_AREA)
+    found = light_in(small) * _spots(small)[..., None]
+    return np.asarray(cv2.resize(found, shape[::-1], interpolation=cv2.INTER_AREA))
+
+
+def _spots(rgb: npt.NDArray[np.uint8]) -> Singles:
+    """Return how surely pixels (h, w) of a picture (h, w, 3) show a lamp, 0 to 1."""
     red, green, blue = cv2.split(rgb)
     excess = cv2.subtract(red, cv2.max(cv2.addWeighted(green, 0.6, blue, 0.4, 0.0), blue))
     excess[red < 255.0 * _LIT] = 0
+    if not excess.any():
+        return np.zeros(excess.shape, np.float32)
     least, most = (max(3, round(px * rgb.shape[1])) | 1 for px in (_LEAST_PX / 1280.0, _WIDEST))
     whole = cv2.morphologyEx(excess, cv2.MORPH_OPEN, np.ones((least, least), np.uint8))
-    wide = cv2.erode(excess, np.ones((3, 3), np.uint8))
-    wide = cv2.morphologyEx(
-        cv2.morphologyEx(excess, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8)),
-        cv2.MORPH_OPEN,
-        np.ones((most, most), np.uint8),
-    )
-    spot = cv2.dilate(cv2.subtract(whole, cv2.dilate(wide, np.ones((most, most), np.uint8))), np.ones((3, 3), np.uint8))
-    spot = cv2.min(spot, excess)
-    return np.clip((spot.astype(np.float32) / 255.0 - _REDDER) * np.float32(6.0), 0.0, 1.0)
+    wide = cv2.morphologyEx(excess, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
+    wide = cv2.morphologyEx(wide, cv2.MORPH_OPEN, np.ones((most, most), np.uint8))
+    spot = cv2.subtract(whole, cv2.dilate(wide, np.ones((most, most), np.uint8)))
+    spot = cv2.min(cv2.dilate(spot, np.ones((3, 3), np.uint8)), excess)
+    return np.asarray(np.clip((spot.astype(np.float32) / 255.0 - _REDDER) * np.float32(6.0), 0.0, 1.0))
 
 
 def bloom(light: Singles) -> Singles:

@@ -18,10 +18,11 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.diffuse_light import diffuse_gain, enlarged, light_in_singles, shading_of
+from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, shading_of
 from mt_nodes.world.camera.headlamps import WARM, bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import colour_of_temperature
-from mt_nodes.world.camera.relight import light_in, relit
+from mt_nodes.world.camera.local_relight import relit_locally
+from mt_nodes.world.camera.relight import coarse_light, grey, relit
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 Singles = npt.NDArray[np.float32]
@@ -31,8 +32,8 @@ class LowLight(EachImage):
     """Base: changes the light of each cell, and adds the noise of the few electrons that are left."""
 
     @abstractmethod
-    def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return gain and offset (h, w, 3) of the light of cells, and the width of a cell in pixels."""
+    def darkened(self, view: View) -> Pixels:
+        """Return the pixels in less light, without the noise."""
 
     @abstractmethod
     def noise(self) -> SensorNoise:
@@ -48,8 +49,7 @@ class LowLight(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Apply the light, then the noise."""
-        gain, offset, cell_px = self.light(view)
-        dark = relit(view.picture, gain, offset, cell_px)
+        dark = self.darkened(view)
         return self.noise().change_image(View(view.bundle, view.image, view.picture.with_pixels(dark)), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
@@ -85,17 +85,21 @@ class Dusk(LowLight):
         """Return the noise of a sensor at some gain."""
         return SensorNoise(self.full_well_e, 4.0)
 
-    def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return one gain for all."""
+    def darkened(self, view: View) -> Pixels:
+        """Multiply all light by the same."""
         lamp, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
         gain = (2.0**-self.stops * lamp / white).astype(np.float32)
-        height, width = (-(-side // _CELL_PX) for side in view.picture.size)
-        everywhere = np.broadcast_to(gain, (height, width, 3))
-        return np.ascontiguousarray(everywhere), np.zeros((height, width, 3), np.float32), _CELL_PX
+        everywhere = np.ascontiguousarray(np.broadcast_to(gain, (*_cells(view), 3)))
+        return relit(view.picture, everywhere, np.zeros_like(everywhere), _CELL_PX)
 
 
-#: Colour of the sky's glow over a town, and of what it lights (assumed), and its light by elevation: at the horizon, high
-#: up, and the angle in rad by which it falls.
+def _cells(view: View) -> tuple[int, int]:
+    height, width = (-(-side // _CELL_PX) for side in view.picture.size)
+    return height, width
+
+
+#: Colour of the sky's glow over a town, and of what it lights (assumed), and its light by elevation: at the horizon,
+#: high up, and the angle in rad by which it falls.
 _GLOW = np.array([1.0, 0.86, 0.78], np.float32)
 _AMBIENT = np.array([0.86, 0.95, 1.2], np.float32)
 _HORIZON, _ZENITH, _FALLS_RAD = 0.028, 0.007, 0.18
@@ -109,6 +113,9 @@ _LEFT, _BOUNDS = (0.1, 0.6), (0.02, 7.0)
 _LEVEL, _RAISED = 0.16, 2.5
 #: How much more light a camera gathers by night than by day (assumed).
 _EXPOSED = 2.6
+#: The proof compares the road ahead at these ranges, in so many cells at least: headlamps make it so much brighter near
+#: by, an eighth of what the square of the range does, for the beam is aimed into the distance.
+_NEAR_AND_FAR_M, _CELLS, _FALLS = ((5.0, 12.0), (35.0, 60.0)), 60, 1.5
 #: Reflections of the sun are brighter than any surface in diffuse light, this light at most.
 _WHITEST = 0.35
 
@@ -141,33 +148,53 @@ class Night(LowLight):
         """Return that of a sensor at high gain."""
         return SensorNoise(self.full_well_e, 3.0)
 
-    def light(self, view: View) -> tuple[Singles, Singles, int]:
-        """Return the gain of the ambient light and of headlamps, and the light of the sky and of lamps."""
+    def darkened(self, view: View) -> Pixels:
+        """Light what the day is taken from by the sky and headlamps, and add the sky's own light and that of lamps."""
         around = surroundings_of(view.bundle, view.image, view.camera())
-        shading = shading_of(view.picture, around)
-        shape = shading.luma.shape
-        day = diffuse_gain(shading, left=_LEFT, bounds=_BOUNDS)
-        day *= np.float32(min(_LEVEL / max(shading.level, 1e-3), _RAISED))
-        day *= np.minimum(_WHITEST / np.maximum(day[..., 1] * light_in_singles(shading.luma), 1e-3), 1.0)[..., None]
-        beams = enlarged(low_beams(around.points(), self.headlights), shape)
-        beams *= 1.0 + np.float32(_RETRO - 1.0) * shading.ground * np.clip(
-            (shading.luma / shading.base - 1.25) * 3.0, 0.0, 1.0
-        )
-        day *= (np.float32(1.0) - shading.sky_part)[..., None]
-        gain = day * (np.float32(_EXPOSED * 2.0**-self.stops) * _AMBIENT + beams[..., None] * WARM)
-        lamps = lamps_in(_at(view.picture.rgb8(), shape))[..., None]
-        gain = np.maximum(gain, lamps * np.float32(_KEPT))
-        offset = shading.sky[..., None] * enlarged(self._glow(around), shape)
-        own = light_in(_at(view.picture.rgb8(), shape)) * lamps
-        return gain, offset + np.float32(_LAMP) * bloom(own), shading.step_px
+        shading, step = shading_of(view.picture, around), around.depth.step_px
+        light = self._reflected(shading) * self._falling(shading, around)
+        light += shading.sky * (self._glow(around)[:, None] - light)
+        lamps = lamps_in(view.picture, step)
+        if lamps.any():
+            own = cv2.dilate(lamps, np.ones((3, 3), np.uint8)) * np.float32(_KEPT)
+            np.maximum(light[:, 1], np.moveaxis(own, -1, 0), out=light[:, 1])
+            light += np.moveaxis(bloom(np.float32(_LAMP) * lamps), -1, 0)[:, None]
+        return relit_locally(view.picture, shading.samples, light, step, negative=True)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Check that the brightness falls, that the sky is dark, and that what headlamps light is brightest near by."""
+        around = surroundings_of(old.bundle, old.image, old.camera())
+        light = grey(coarse_light(new.picture, around.shape, around.depth.step_px))
+        before = grey(coarse_light(old.picture, around.shape, around.depth.step_px))
+        high = cv2.erode((around.sky & (around.rays[..., 2] > 0.05)).astype(np.uint8), np.ones((5, 5), np.uint8)) != 0
+        sky = high & (before > 0.5)
+        if np.count_nonzero(sky) >= _CELLS and light[sky].mean() > 0.1 + _HORIZON * 2.0 ** (6.0 - self.stops):
+            return f"the sky has {light[sky].mean():.3f} of light: it was to be dark"
+        ahead = around.ground & (np.abs(around.points()[..., 1]) < 2.0)
+        near, far = (ahead & (around.range_m >= low) & (around.range_m < high_m) for low, high_m in _NEAR_AND_FAR_M)
+        if self.headlights >= 0.5 and self.stops >= 5.5 and min(map(np.count_nonzero, (near, far))) >= _CELLS:
+            ratio = float(light[near].mean() / max(light[far].mean(), 1e-6))
+            if ratio < _FALLS:
+                return f"the road near by has {ratio:.2f} of the light of the road afar, expected {_FALLS:g} or more"
+        return super().prove_image(old, new, draw)
+
+    def _reflected(self, shading: Shading) -> Singles:
+        """Return the light (3, 2, h, w) of the ends of cells in an even light of day; reflections of the sun cut."""
+        even = shading.light * diffuse_gain(shading, left=_LEFT, bounds=_BOUNDS)
+        even *= np.float32(min(_LEVEL / max(shading.level, 1e-3), _RAISED))
+        even *= np.minimum(_WHITEST / np.maximum(even[1], np.float32(1e-3)), 1.0)
+        return even
+
+    def _falling(self, shading: Shading, around: Surroundings) -> Singles:
+        """Return the light (3, 2, h, w) that falls on things, relative to the day's; more on what reflects it back."""
+        beams = low_beams(around.points(), self.headlights)
+        marking = np.clip((shading.samples[1] / shading.base - 1.25) * np.float32(3.0), 0.0, 1.0)
+        back = np.float32(1.0) + np.float32(_RETRO - 1.0) * shading.ground * marking
+        ambient = np.float32(_EXPOSED * 2.0**-self.stops) * _AMBIENT
+        return np.asarray(ambient[:, None, None, None] + beams * back * WARM[:, None, None, None])
 
     def _glow(self, around: Surroundings) -> Singles:
-        """Return the light (h, w, 3) of the sky at night."""
+        """Return the light (3, h, w) of the sky at night."""
         up = np.maximum(around.rays[..., 2], 0.0).astype(np.float32)
         light = _ZENITH + (_HORIZON - _ZENITH) * np.exp(-up / np.float32(_FALLS_RAD))
-        return np.asarray(np.float32(2.0 ** (6.0 - self.stops)) * light[..., None] * _GLOW, np.float32)
-
-
-def _at(rgb: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-    """Return a picture (H, W, 3) at another resolution."""
-    return rgb if rgb.shape[:2] == shape else np.asarray(cv2.resize(rgb, shape[::-1], interpolation=cv2.INTER_AREA))
+        return np.asarray(np.float32(2.0 ** (6.0 - self.stops)) * light * _GLOW[:, None, None], np.float32)

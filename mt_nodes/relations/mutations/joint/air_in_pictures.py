@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, diffuse_gain, shading_of
+from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light, shading_of
 from mt_nodes.world.camera.light import Colour, light_of, values_of
+from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings
 
@@ -32,9 +34,8 @@ _NEAR_HORIZON, _LEAST_SKY = 0.2, 0.005
 _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
-#: Where more of the sun is left than this, its light is not touched. By how much two ways to take it away may differ, in
-#: logarithms, at ranges between these.
-_UNCHANGED, _WAYS, _RANGES_M = 0.99, 0.35, (0.0, 12.0, 25.0, 50.0, 100.0)
+#: By how much two ways to take the sun's light away may differ, in logarithms, at ranges between these.
+_WAYS, _RANGES_M = 0.35, (0.0, 12.0, 25.0, 50.0, 100.0)
 #: Side of the square whose median is the base of a cell's light.
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
@@ -119,11 +120,11 @@ def proof_of_mean(
 def _inherent_light(view: View, direct: float) -> Singles:
     """Return the brightness (h, w) of cells without the air, with a share of the sun's own light."""
     around = surroundings(view)
-    light = _cells(view, around)
-    if direct >= _UNCHANGED:
-        return light
-    gain = grey(diffuse_gain(shading_of(view.picture, around), direct))
-    return np.asarray(light * cv2.resize(gain, around.shape[::-1], interpolation=cv2.INTER_AREA))
+    if direct >= UNCHANGED:
+        return _cells(view, around)
+    shading, step = shading_of(view.picture, around), around.depth.step_px
+    new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
+    return _cells_of(view.picture.with_pixels(new), around)
 
 
 def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
@@ -132,7 +133,7 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     Of the ground and of other things, at several ranges, the mean light of both ways agrees.
     """
     around = surroundings(view)
-    if direct >= _UNCHANGED or around.sky.all():
+    if direct >= UNCHANGED or around.sky.all():
         return None
     light = _cells(view, around)
     base = light_of(cv2.medianBlur(np.rint(values_of(light) * 255.0).astype(np.uint8), _MEDIAN_CELLS) / 255.0)
@@ -166,7 +167,11 @@ def _surely(view: View, around: Surroundings) -> npt.NDArray[np.bool_]:
 
 
 def _cells(view: View, around: Surroundings) -> Singles:
-    return grey(coarse_light(view.picture, around.shape, around.depth.step_px))
+    return _cells_of(view.picture, around)
+
+
+def _cells_of(picture: Picture, around: Surroundings) -> Singles:
+    return grey(coarse_light(picture, around.shape, around.depth.step_px))
 
 
 def around_lidar(view: View) -> Cloud:

@@ -28,7 +28,7 @@ from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, empty_bea
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
-from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks
+from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_layer
 from mt_nodes.relations.mutations.joint.proof import amplitude_of
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
@@ -204,9 +204,7 @@ class Precipitation(JointWeather):
         light.veil(np.exp(-self.extinction_per_m * surroundings(view).range_m), air)
         if self.direct < _OVERCAST:
             light.clouds(int(draw["seen_key"]))
-        cover = self._layer(view, draw, light.shading.step_px).astype(np.float32) * np.float32(1.0 / 255.0)
-        light.particles(cover, air * np.float32(self.shine))
-        return light.pixels()
+        return with_layer(view, light.pixels(), self._layer(view, draw), air * np.float32(self.shine))
 
     def change_ground(self, light: WeatherLight, draw: Draw) -> None:
         """Change what lies on the ground."""
@@ -225,12 +223,11 @@ class Precipitation(JointWeather):
         """Whether the ground is wet."""
         return False
 
-    def _layer(self, view: View, draw: Draw, step_px: int = 1) -> npt.NDArray[np.uint8]:
-        """Return the cover (h, w) of particles, 0 to 255, at a fraction of the picture's resolution."""
+    def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
+        """Return the cover (h, w) of particles, 0 to 255."""
         velocities = partial(self._velocities, ego_mps=speed_in(draw, self.ego_speed_mps))
-        size = tuple(-(-side // step_px) for side in view.picture.size)
-        seen = streaks(view, int(draw["seen_key"]), self.spectrum, velocities, self.shutter_ms * 1e-3)
-        return seen.layer((size[0], size[1]), step_px)
+        key, shutter_s = int(draw["seen_key"]), self.shutter_ms * 1e-3
+        return streaks(view, key, self.spectrum, velocities, shutter_s).layer(view.picture.size)
 
     def _velocities(self, diameter_mm: Floats, ego_mps: float = DEFAULT_MPS) -> Floats:
         """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""

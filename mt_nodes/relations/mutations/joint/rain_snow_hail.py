@@ -173,7 +173,7 @@ class Snow(Precipitation):
         """Cover the ground, with soft edges and a grain; wheels have pressed two tracks into it."""
         if self.ground_cover > 0.0:
             share, tone = settled_snow(light, self.ground_cover)
-            light.cover_ground(share, tone[..., None] * draw["air_light"])
+            light.cover_ground(share, tone * draw["air_light"][:, None, None])
 
     def white(self, view: View) -> npt.NDArray[np.float64]:
         """Cover the ground."""

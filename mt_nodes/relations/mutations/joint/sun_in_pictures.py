@@ -11,15 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NoEffect, NotApplicable
-from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.lens_flare import ghosts
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
-from mt_nodes.world.camera.diffuse_light import enlarged, shading_of
-from mt_nodes.world.camera.relight import coarse_light, grey, relit
+from mt_nodes.world.camera.diffuse_light import shading_of
+from mt_nodes.world.camera.local_relight import relit_locally
+from mt_nodes.world.camera.relight import coarse_light, grey, light_in, samples_of
 from mt_nodes.world.camera.sun_light import DISC_RAD, colour_of_sun, glare_spread, sky_around_sun
 from mt_nodes.world.camera.surroundings import Surroundings
 
@@ -37,8 +38,8 @@ _GHOSTS, _BESIDE = 0.06, 0.25
 _SKY, _SKY_BLUE, _BLUE_RAD = 0.2, (0.62, 0.82, 1.0), 0.35
 #: Sky with this light may be clipped.
 _WHITE = 0.7
-#: Spikes of an aperture with six blades: number of rays, light, and reach in rad (assumed).
-_BLADES, _SPIKES, _SPIKE_RAD = 6, 1.6, 0.16
+#: Spikes of an aperture with six blades: number of rays, light, reach and width in rad (assumed).
+_BLADES, _SPIKES, _SPIKE_RAD, _SPIKE_WIDE_RAD = 6, 1.6, 0.16, 0.0013
 #: Share of the additional mean light that the exposure makes up for, and the shortest exposure (both assumed).
 _METERED, _SHORTEST = 0.6, 0.4
 #: Angles from the sun between which the proof compares the mean light, in degrees, with how many cells at least.
@@ -88,19 +89,16 @@ class SunInPictures(EverySensor):
         return super().guarantee(source, followup, draw)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Add veil, ghosts and the lit sky, expose, and add the disc with its spikes."""
+        """Light the sky, add veil and ghosts, expose, and add the disc with its spikes."""
         around = surroundings(view)
-        shading = shading_of(view.picture, around)
-        shape = shading.luma.shape
-        gain = np.float32(self._gain_of(view, around, draw))
-        light = enlarged(gain * self._lens_light(view, around, draw), shape)
-        sky = enlarged(self._sky(around, draw), shape)
+        shading, step = shading_of(view.picture, around), around.depth.step_px
         # Where the sky of the source is white, its light is unknown: it is that of a clear sky about the sun.
-        clipped = np.float32(np.clip((shading.sky_light - _WHITE) / (1.0 - _WHITE), 0.0, 1.0))
-        light += (shading.sky * gain)[..., None] * sky
-        self._add_disc(view, light, shading.sky, draw, shading.step_px)
-        np.minimum(light, np.float32(_DISC), out=light)
-        return relit(view.picture, gain * (np.float32(1.0) - clipped * shading.sky_part), light, shading.step_px)
+        white = np.float32(np.clip((shading.sky_light - _WHITE) / (1.0 - _WHITE), 0.0, 1.0))
+        light = shading.light * (np.float32(1.0) - white * shading.sky)
+        light += shading.sky * np.moveaxis(self._sky(around, draw), -1, 0)[:, None]
+        light += np.moveaxis(self._lens_light(view, around, draw), -1, 0)[:, None]
+        light *= np.float32(self._gain_of(view, around, draw))
+        return self._with_disc(view, relit_locally(view.picture, shading.samples, light, step), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare the mean light by angle from the sun with the glare equation, integrated otherwise."""
@@ -145,30 +143,28 @@ class SunInPictures(EverySensor):
         colour = self._colour(draw) * (np.float32(1.0) - blue) + np.array(_SKY_BLUE, np.float32) * blue
         return np.asarray(np.float32(draw["visible"]) * light[..., None] * colour, np.float32)
 
-    def _add_disc(self, view: View, light: Singles, sky: Singles, draw: Draw, step_px: int) -> None:
-        """Add the disc where the sky shows it, and the spikes that the aperture's edges draw around it; in place."""
+    def _with_disc(self, view: View, pixels: Pixels, draw: Draw) -> Pixels:
+        """Return pixels with the disc where sky shows it, and the spikes that the aperture's edges draw around it."""
         place = self._place(view, draw)
         if place is None or draw["visible"] <= 0.0:
-            return
-        camera = view.camera()
-        per_rad = float(camera.k[0, 0]) / step_px
-        x, y = ((place + 0.5) / step_px - 0.5).tolist()
+            return pixels
+        per_rad = float(view.camera().k[0, 0])
         reach = _SPIKE_RAD * per_rad
         rows, columns = (
             slice(max(0, int(at - reach)), min(end, int(at + reach) + 1))
-            for at, end in zip((y, x), light.shape[:2], strict=True)
+            for at, end in zip(place[::-1].tolist(), view.picture.size, strict=True)
         )
         if rows.start >= rows.stop or columns.start >= columns.stop:
-            return
+            return pixels
         down, right = np.ogrid[rows, columns]
-        down, right = (down - y).astype(np.float32), (right - x).astype(np.float32)
+        down, right = ((m - at).astype(np.float32) for m, at in ((down, place[1]), (right, place[0])))
         away = np.sqrt(down * down + right * right)
-        disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0) * sky[rows, columns]
-        turn = np.arctan2(down, right)
-        narrow = np.abs(np.sin(np.float32(_BLADES / 2.0) * turn + np.float32(0.4))) * away / np.float32(0.004 * per_rad)
+        disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0)
+        turn = np.float32(_BLADES / 2.0) * np.arctan2(down, right) + np.float32(0.4)
+        narrow = np.exp(np.abs(np.sin(turn)) * away * np.float32(-1.0 / (_SPIKE_WIDE_RAD * per_rad)))
         fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
-        spikes = np.float32(_SPIKES * float(draw["visible"])) * np.exp(-narrow) * fades
-        light[rows, columns] += (np.float32(_DISC) * disc + spikes)[..., None] * self._colour(draw)
+        added = np.float32(_SPIKES * float(draw["visible"])) * narrow * fades + np.float32(_DISC) * disc
+        return _brightened(view.picture, pixels, (rows, columns), added[..., None] * self._colour(draw))
 
     def _place(self, view: View, draw: Draw) -> Floats | None:
         """Return where the sun is (2,), in pixels, None behind the camera."""
@@ -212,6 +208,14 @@ class SunInPictures(EverySensor):
             return np.asarray(view.bundle.transforms.lookup("base_link", self.frame_id)[:3, :3] @ state)
         except UnknownTransform as error:
             raise NotApplicable(f"{view.image.topic}: where the sun stands is not known: {error}") from error
+
+
+def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], light: Singles) -> Pixels:
+    """Return new pixels of a picture with light (h, w, 3), red, green, blue, added in a part; in place."""
+    part = pixels[where]
+    own = grey(light) if picture.order == "mono" else light if picture.order == "rgb" else light[..., ::-1]
+    part[...] = samples_of(np.minimum(light_in(part) + own, np.float32(1.0)), pixels.dtype)
+    return pixels
 
 
 def _angles(around: Surroundings, draw: Draw) -> Singles:
