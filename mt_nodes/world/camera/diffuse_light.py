@@ -42,6 +42,9 @@ BOUNDS = (0.15, 3.5)
 _WHITEST = 0.7
 #: What has less than this share of the sky's light is none of it; from the second on it is wholly sky.
 _SKY_FROM, _SKY_TO = 0.14, 0.72
+#: Cells this near to sky may be sky, too, if their light differs from it by less than the first share of it, and are
+#: none from the second on.
+_NEXT_CELLS, _LIKE, _UNLIKE = 7, 0.18, 0.4
 #: Nothing lower than this over the horizon is sky, in radians; for clouds may not reach a far road.
 _HORIZON = 0.005
 #: Quantiles of the ground's light that stand for shadow and for sun, of so many cells at least.
@@ -100,11 +103,12 @@ def _shading(picture: Picture, around: Surroundings) -> Shading:
     calm = np.minimum(lumas, cv2.dilate(opened, np.ones((3, 3), np.uint8)))
     base = np.maximum(slope * calm + level, np.float32(0.004))
     ground = cv2.blur(around.ground.astype(np.float32), (3, 3))
-    sky, sky_light = _sky(light_shares(lumas), luma, around)
+    own = light_shares(ends)
+    sky, sky_light = _sky(own, around)
     things = ~around.sky
     mean = float(grey(light)[things].mean()) if things.any() else 1.0
     return Shading(
-        ends, light_shares(ends), base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
+        ends, own, base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
     )  # fmt: skip
 
 
@@ -135,16 +139,30 @@ def _guided(cells: Singles, detail: Singles) -> tuple[Singles, Singles]:
     return cv2.blur(slope, size), cv2.blur((np.float32(1.0) - slope) * mean, size)
 
 
-def _sky(ends: Singles, luma: Singles, around: Surroundings) -> tuple[Singles, float]:
-    """Return the share of sky of ends (2, h, w), by their light, and the sky's own light."""
+def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
+    """Return the share of sky of ends (2, h, w), by their light (3, 2, h, w), and the sky's own brightness.
+
+    Cells of sky are sky where they are bright; cells next to them where they have the very light of the sky there.
+    """
     high = around.rays[..., 2] > _HORIZON
-    above = around.sky & high
+    above = (around.sky & high).astype(np.float32)
     if not above.any():
-        return np.zeros_like(ends), 0.0
-    bright = max(float(light_of(np.quantile(luma[above], 0.7))), 1e-3)
-    reach = cv2.dilate(above.astype(np.float32), np.ones((7, 7), np.uint8)) * high
-    share = np.clip((ends / np.float32(bright) - _SKY_FROM) * np.float32(1.0 / (_SKY_TO - _SKY_FROM)), 0.0, 1.0)
-    return share * cv2.blur(reach.astype(np.float32), (3, 3)), bright
+        return np.zeros(light.shape[1:], np.float32), 0.0
+    bright = brightness(light)
+    usual = max(float(np.quantile(bright[1][above > 0.0], 0.7)), 1e-3)
+    inside = _between(bright * np.float32(1.0 / usual), _SKY_FROM, _SKY_TO)
+    near = cv2.blur(above, (_NEXT_CELLS, _NEXT_CELLS))
+    apart = np.zeros_like(bright)
+    for plane in light:
+        here = cv2.blur(plane[1] * above, (_NEXT_CELLS, _NEXT_CELLS)) / np.maximum(near, np.float32(1e-3))
+        np.maximum(apart, np.abs(plane - here), out=apart)
+    beside = _between(apart * np.float32(1.0 / usual), _UNLIKE, _LIKE) * (near > 0.0) * high
+    return np.where(cv2.erode(above, np.ones((3, 3), np.uint8)) > 0.0, inside, np.minimum(inside, beside)), usual
+
+
+def _between(values: Singles, none: float, whole: float) -> Singles:
+    """Return 0 where values are ``none`` or beyond it, 1 from ``whole`` on, and a line between."""
+    return np.clip((values - np.float32(none)) * np.float32(1.0 / (whole - none)), 0.0, 1.0)
 
 
 def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float, float, tuple[float, float, float]]:

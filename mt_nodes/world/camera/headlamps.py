@@ -68,7 +68,7 @@ def low_beams(points_m: Floats, strength: float = 1.0) -> Singles:
 
 #: Lamps exceed their own green and blue by this share of full scale in red, and have this much of it; they are at least
 #: so many pixels wide in a picture of 1,280 columns, and at most this share of its width.
-_REDDER, _LIT, _LEAST_PX, _WIDEST = 0.3, 0.66, 3, 0.02
+_REDDER, _LIT, _LEAST_PX, _WIDEST = 0.3, 0.86, 3, 0.02
 #: Lamps are searched for in pictures of about this width.
 _SEARCHED_PX = 1280
 #: Widths of the bloom's parts in picture widths, and their weights: a sum of Gaussians for the spread of a lens.

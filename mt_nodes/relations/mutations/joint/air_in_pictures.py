@@ -36,6 +36,8 @@ _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
 #: By how much two ways to take the sun's light away may differ, in logarithms, at ranges between these.
 _WAYS, _RANGES_M = 0.35, (0.0, 12.0, 25.0, 50.0, 100.0)
+#: Downward rays as steep as this meet the ground right ahead.
+_STEEP = -0.2
 #: Side of the square whose median is the base of a cell's light.
 _MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
@@ -71,7 +73,7 @@ def proof_of_veil(old: View, new: View, passing: Floats, air: Singles, direct: f
     # Where range jumps within or next to a cell, a cell shows both.
     size = np.ones((3, 3), np.uint8)
     steady = cv2.dilate(passing, size) - cv2.erode(passing, size) < _STEADY
-    whole = steady & (after < 0.9) & (before < 0.9) & _surely(old, around)
+    whole = steady & (after < 0.9) & (before < 0.9) & _surely(old, around) & ~around.sky
     for low, high in pairwise(_SHARES):
         band = whole & (passing >= low) & (passing < high)
         if np.count_nonzero(band) < _LEAST_CELLS or before[band].std() < _LEAST_CONTRAST:
@@ -115,6 +117,23 @@ def proof_of_mean(
         if abs(off) > _SLACK * expected + _ROUNDING:
             return f"where {low:.0%} to {high:.0%} of the light arrives the mean light is off by {off:+.3f}"
     return _proof_of_diffuse_light(old, before, direct)
+
+
+def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct: float, film: float) -> str | None:
+    """Check that the ground right ahead, where water mirrors little, is as dark as a share of a film makes it.
+
+    A film takes up to half of the light (J. Lekner, M. Dorf, Applied Optics 27, 1988), and mirrors a twentieth at most.
+    """
+    around = surroundings(old)
+    dry = _inherent_light(old, direct) * passing + (1.0 - passing) * float(grey(air[None])[0])
+    near = around.ground & (around.rays[..., 2] < _STEEP)
+    if np.count_nonzero(near) < _LEAST_CELLS or dry[near].mean() < 2.0 * _ROUNDING:
+        return None
+    ratio = float(_cells(new, around)[near].mean() / dry[near].mean())
+    least, most = 1.0 - 0.5 * film - _SLACK, 1.0 - 0.5 * film + 0.05 / float(dry[near].mean()) + _SLACK
+    if least <= ratio <= most:
+        return None
+    return f"the wet ground right ahead has {ratio:.2f} of the light of dry ground, expected {least:.2f} to {most:.2f}"
 
 
 def _inherent_light(view: View, direct: float) -> Singles:

@@ -15,6 +15,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.air_in_pictures import proof_of_wetness
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
@@ -112,6 +113,14 @@ class Rain(Precipitation):
         if self.wets:
             key = int(draw["seen_key"]) ^ light.view.image.stamp_ns
             light.wet_road(self.road_film, draw["air_light"], min(1.0, self.rain_mm_per_h / 10.0), key)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Check the veil by range, and that the ground is wet."""
+        broken = super().prove_image(old, new, draw)
+        if broken is not None or not self.wets:
+            return broken
+        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
+        return proof_of_wetness(old, new, passing, draw["air_light"], self.direct, self.road_film)
 
     @property
     def further_noise(self) -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +43,8 @@ _WHITE = 0.7
 _BLADES, _SPIKES, _SPIKE_RAD, _SPIKE_WIDE_RAD = 6, 1.6, 0.16, 0.0013
 #: Share of the additional mean light that the exposure makes up for, and the shortest exposure (both assumed).
 _METERED, _SHORTEST = 0.6, 0.4
+#: Time in which the exposure approaches what is metered by a factor of e, and for which frames count (assumed).
+_LAG_NS, _REMEMBERED_NS = 0.3e9, 1_000_000_000
 #: Angles from the sun between which the proof compares the mean light, in degrees, with how many cells at least.
 _BANDS_DEG, _CELLS = (3.0, 6.0, 10.0, 15.0, 22.0, 32.0, 45.0, 65.0, 100.0), 150
 _SLACK, _ROUNDING = 0.12, 0.012
@@ -74,7 +77,31 @@ class SunInPictures(EverySensor):
                 f"{view.image.topic}: the sun stands {off_deg:.0f} degrees off the camera's axis; the lens scatters "
                 f"{veil.max():.2%} of full scale into the picture, expected {_LEAST_LIGHT:.1%}"
             )
-        return draw
+        return {**draw, "exposure": self._lagging(view, state, self._metered(view, draw))}
+
+    @property
+    def draw_history(self) -> int:
+        """Two: the exposure of a camera follows the light with a delay."""
+        return 2
+
+    def _lagging(self, view: View, state: Any, aim: float) -> float:
+        """Return the exposure relative to the source's: it approaches what is metered by a factor of e in some time.
+
+        At the first frame it is what is metered there.
+        """
+        past = []
+        for bundle in view.bundle.earlier:
+            image = next((i for i in bundle.images if i.topic == view.image.topic), None)
+            if image is not None and 0 < view.image.stamp_ns - image.stamp_ns < _REMEMBERED_NS:
+                then = View.of(bundle, image)
+                with suppress(NotApplicable):
+                    light: Draw = {"sun": self._sun(then, state), "visible": self.visible(bundle, state)}
+                    past.append((image.stamp_ns, self._metered(then, light)))
+        steps = [*past, (view.image.stamp_ns, aim)]
+        exposure = steps[0][1]
+        for (before_ns, _), (now_ns, metered) in pairwise(steps):
+            exposure = metered + (exposure - metered) * float(np.exp((before_ns - now_ns) / _LAG_NS))
+        return exposure
 
     @abstractmethod
     def visible(self, bundle: Bundle, state: Any) -> float:
@@ -97,14 +124,16 @@ class SunInPictures(EverySensor):
         light = shading.light * (np.float32(1.0) - white * shading.sky)
         light += shading.sky * np.moveaxis(self._sky(around, draw), -1, 0)[:, None]
         light += np.moveaxis(self._lens_light(view, around, draw), -1, 0)[:, None]
-        light *= np.float32(self._gain_of(view, around, draw))
+        light *= np.float32(draw["exposure"])
         return self._with_disc(view, relit_locally(view.picture, shading.samples, light, step), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare the mean light by angle from the sun with the glare equation, integrated otherwise."""
         around = surroundings(old)
         before, after = (grey(coarse_light(v.picture, around.shape, around.depth.step_px)) for v in (old, new))
-        gain = self._gain_of(old, around, draw)
+        gain = float(draw["exposure"])
+        if not _SHORTEST <= gain <= 1.0:
+            return f"the exposure is {gain:.2f} of the source's, expected {_SHORTEST:g} to 1"
         across = np.linalg.norm(np.cross(around.rays, draw["sun"]), axis=-1)
         off_deg = np.degrees(np.arctan2(across, around.rays @ draw["sun"]))
         scale = self.glare_light * float(draw["visible"]) * max(self._on_axis(old, draw["sun"]), 0.0) * gain
@@ -192,7 +221,9 @@ class SunInPictures(EverySensor):
         ratio = float(before.mean()) / max(float(after.mean()), 1e-6)
         return float(np.clip(ratio**_METERED, _SHORTEST, 1.0))
 
-    def _gain_of(self, view: View, around: Surroundings, draw: Draw) -> float:
+    def _metered(self, view: View, draw: Draw) -> float:
+        """Return the exposure relative to the source's that a camera comes to in this light."""
+        around = surroundings(view)
         sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
         return self._exposure(view, around, self._lens_light(view, around, draw) + sky)
 
