@@ -62,8 +62,7 @@ def low_beams(points_m: Floats, strength: float = 1.0) -> Singles:
         beam = (np.float32(1.0 - _SPREAD) * spot + np.float32(_SPREAD) * spread) * (below * falls + np.float32(_ABOVE))
         total += np.where(x > 0.0, beam / (x * x + y * y + z * z), np.float32(0.0))
     light = np.float32(0.5 * strength * _SPOT_AS_DAY_M**2) * total
-    most = np.float32(_BRIGHTEST * max(strength, 1e-6))
-    return np.asarray(most * (np.float32(1.0) - np.exp(-light / most)), np.float32)
+    return np.asarray(_BRIGHTEST * (np.float32(1.0) - np.exp(-light / np.float32(_BRIGHTEST))), np.float32)
 
 
 #: Lamps exceed their own green and blue by this share of full scale in red, and have this much of it; they are at least

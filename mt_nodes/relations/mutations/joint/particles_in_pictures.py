@@ -39,7 +39,7 @@ _SHADES = 6.0
 _SHIFT = 4
 #: Streaks of these widths in pixels are drawn at a fraction of the resolution, blurred by so many of its pixels, with a
 #: core of this share of their width.
-_WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 5.0, 12.0, 1e6), (1, 2, 4, 8), 1.1, 0.55
+_WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 6.0, 28.0, 1e6), (1, 2, 4, 8), 0.8, 0.8
 #: Layers are drawn about this wide at most.
 _SHARP_PX = 1000
 #: Diameter of the lens's aperture in metres; it is focused far away: a 6 mm lens at F/4 (assumed).
@@ -96,6 +96,7 @@ def _enlarged(layer: npt.NDArray[np.uint8], times: int, size: tuple[int, ...]) -
 def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Floats) -> None:
     """Draw lines from ends (k, 2, 2) of widths (k,) with a cover (k,) into a layer; in place."""
     lines = np.rint(ends * (1 << _SHIFT)).astype(np.int32)
+    lines[(lines[:, 0] == lines[:, 1]).all(axis=1), 1, 0] += 1 << (_SHIFT - 1)  # of no length, nothing would be drawn
     thick = np.clip(np.rint(wide), 1, 60).astype(np.int64)
     shade = np.exp(np.rint(np.log(np.clip(255.0 * cover, 0.5, 255.0)) * _SHADES) / _SHADES)
     kinds = np.rint(np.clip(shade, 1, 255)).astype(np.int64) * 64 + thick
