@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
@@ -18,7 +19,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, shading_of
+from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, diffuse_light, shading_of
 from mt_nodes.world.camera.headlamps import WARM, bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import colour_of_temperature
 from mt_nodes.world.camera.local_relight import relit_locally
@@ -32,7 +33,7 @@ class LowLight(EachImage):
     """Base: changes the light of each cell, and adds the noise of the few electrons that are left."""
 
     @abstractmethod
-    def darkened(self, view: View) -> Pixels:
+    def darkened(self, view: View, draw: Draw) -> Pixels:
         """Return the pixels in less light, without the noise."""
 
     @abstractmethod
@@ -49,7 +50,7 @@ class LowLight(EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Apply the light, then the noise."""
-        dark = self.darkened(view)
+        dark = self.darkened(view, draw)
         return self.noise().change_image(View(view.bundle, view.image, view.picture.with_pixels(dark)), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
@@ -59,14 +60,18 @@ class LowLight(EachImage):
 
 
 _CELL_PX = 8
+#: Light of the sky after sunset at the horizon, red, green and blue, and the elevation at which it has gone; by which
+#: share of the stops the sky gets dark later than the ground (all assumed).
+_AFTERGLOW, _AFTERGLOW_RAD, _SKY_LATER = (1.0, 0.78, 0.62), 0.35, 0.3
 
 
 @dataclass(frozen=True)
 class Dusk(LowLight):
     """Shows the scene after sunset, by the light of the sky alone: darker, bluer and slightly noisy.
 
-    Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K;
-    afterglow and switched-on lamps are left out, shadows of the day stay. Camera only: a LiDAR brings its own light.
+    Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K.
+    Where clouds tell what is ground and what is sky, shadows of the day fade, and the sky glows at the horizon, brighter
+    than the ground; else shadows stay, as the draw says. Lamps bloom. Camera only: a LiDAR brings its own light.
 
     Guaranteed: the mean brightness falls.
     """
@@ -85,10 +90,36 @@ class Dusk(LowLight):
         """Return the noise of a sensor at some gain."""
         return SensorNoise(self.full_well_e, 4.0)
 
-    def darkened(self, view: View) -> Pixels:
-        """Multiply all light by the same."""
+    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
+        """Draw the noise, and note whether shadows fade."""
+        try:
+            surroundings_of(view.bundle, view.image, view.camera())
+        except NotApplicable:
+            return {**super().draw_image(rng, view, state), "shadows_fade": False}
+        return {**super().draw_image(rng, view, state), "shadows_fade": True}
+
+    def darkened(self, view: View, draw: Draw) -> Pixels:
+        """Multiply the light of things, that of the sky by less."""
         lamp, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
         gain = (2.0**-self.stops * lamp / white).astype(np.float32)
+        if not draw["shadows_fade"]:
+            return self._as_lit(view, gain)
+        around = surroundings_of(view.bundle, view.image, view.camera())
+        shading, step = shading_of(view.picture, around), around.depth.step_px
+        light = diffuse_light(shading) * gain[:, None, None, None]
+        up = np.clip(around.rays[..., 2] * np.float32(1.0 / _AFTERGLOW_RAD), 0.0, 1.0).astype(np.float32)
+        glow = (
+            np.array(_AFTERGLOW, np.float32)[:, None, None] * (np.float32(1.0) - up)
+            + gain[:, None, None] * up / gain[1]
+        )
+        glow *= np.float32(shading.sky_light * 2.0 ** (_SKY_LATER * self.stops - self.stops))
+        light += shading.sky * (glow[:, None] - light)
+        lamps = lamps_in(view.picture, step)
+        light += np.moveaxis(bloom(np.float32(2.0) * lamps), -1, 0)[:, None]
+        return relit_locally(view.picture, shading.samples, light, step)
+
+    def _as_lit(self, view: View, gain: Singles) -> Pixels:
+        """Multiply all light by the same (3,)."""
         everywhere = np.ascontiguousarray(np.broadcast_to(gain, (*_cells(view), 3)))
         return relit(view.picture, everywhere, np.zeros_like(everywhere), _CELL_PX)
 
@@ -148,7 +179,7 @@ class Night(LowLight):
         """Return that of a sensor at high gain."""
         return SensorNoise(self.full_well_e, 3.0)
 
-    def darkened(self, view: View) -> Pixels:
+    def darkened(self, view: View, draw: Draw) -> Pixels:
         """Light what the day is taken from by the sky and headlamps, and add the sky's own light and that of lamps."""
         around = surroundings_of(view.bundle, view.image, view.camera())
         shading, step = shading_of(view.picture, around), around.depth.step_px

@@ -37,10 +37,15 @@ class Rain(Precipitation):
     ADAS", Electronics 8(1), 2019: σ = 0.02 r (1 − e^−R)². Drops are those of a segment and are carried along by fall,
     wind and the ego's speed. Clouds without intensities: one reflectivity for all is assumed.
 
+    Pictures: the sun's light and shadows go (:mod:`mt_nodes.world.camera.diffuse_light`), clouds hide the sky, the veil
+    has the extinction above, the road is dark and mirrors by Fresnel's law, and near drops leave streaks (K. Garg, S.
+    Nayar, IJCV 75, 2007), wider and fainter out of focus. Puddles, clouds and the exposure are assumptions. LiDARs see
+    the road dry: add ``wet_ground`` to a relation to have it wet for both.
+
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
-    changes. A radar's echoes lose the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection
-    of fluctuating targets.
+    changes; in pictures, light follows the law by range, and the wet ground darkens by its film. A radar's echoes lose
+    the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection of fluctuating targets.
     """
 
     sensors = ("lidar", "camera", "radar")
@@ -156,6 +161,9 @@ class Snow(Precipitation):
     flakes, but fewer of those that are larger than any D below 0.48 mm R^0.45. The sensor sees some of these near by,
     so that heavier snow takes more returns, but not all of those that lighter snow takes: whatever flakes the two
     share, the law leaves some of the small ones out.
+
+    Pictures: as in rain, with flakes that are soft out of focus; ``ground_cover`` lies in patches with soft edges,
+    pressed in two tracks of wheels, and not on what stands on the ground.
 
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
