@@ -70,8 +70,8 @@ class Dusk(LowLight):
     """Shows the scene after sunset, by the light of the sky alone: darker, bluer and slightly noisy.
 
     Light is multiplied by 2^(−``stops``) and by the colour of a black body of ``temperature_k`` relative to 6,504 K.
-    Where clouds tell what is ground and what is sky, shadows of the day fade, and the sky glows at the horizon, brighter
-    than the ground; else shadows stay, as the draw says. Lamps bloom. Camera only: a LiDAR brings its own light.
+    Where clouds tell what is ground and what is sky, shadows of the day fade, lamps bloom, and the sky glows at the
+    horizon, brighter than the ground; else shadows stay, as the draw says. Camera only: a LiDAR brings its own light.
 
     Guaranteed: the mean brightness falls.
     """
