@@ -28,7 +28,8 @@ from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
 from mt_nodes.relations.mutations.joint.proof import proof_of_losses
 from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_sensor
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, Cover, share_at
-from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures, fresnel
+from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures
+from mt_nodes.relations.mutations.joint.weather_light import fresnel
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns

@@ -76,8 +76,9 @@ class SunGlare(WeakenedReturns, SunInPictures):
 
     Pictures: the lens scatters a veil by the CIE general disability glare equation (J. Vos, 2003; CIE 146:2002), which
     is bloom near the sun, also where the sun stands beside the picture, less the more obliquely it lights the lens; the
-    sky gets brighter as that of the CIE clear sky does; the disc is saturated; weak ghosts, and an exposure that makes
-    up for half of the additional mean light.
+    sky gets brighter as that of the CIE clear sky does, from the sun's colour to blue; the disc is saturated, with the
+    spikes of an aperture; weak ghosts, and an exposure that makes up for a part of the additional mean light, and
+    follows it with a delay.
 
     Assumptions, for want of published curves: the Gaussian fall of the LiDAR's stray light with the angle, its
     strength, that lenses scatter as the eye does, metering, and that what a LiDAR's topmost beams hit is as high as a
