@@ -151,7 +151,17 @@ def test_goals_of_images_are_told(bench_images: Any, tmp_path: Path) -> None:
         },
     }
     rows = {name: rest for name, *rest in bench_images.cells(part)}
-    assert rows["fast"] == ["5.0", "0.2", "", "1.0", "0.5", "7.0", "5", "met", "albumentations here 9.25/1.5"]
+    assert rows["fast"] == [
+        "5.0",
+        "0.2",
+        "",
+        "1.0",
+        "0.5",
+        "7.0",
+        "5",
+        "met",
+        "albumentations here 9.25/1.5: 1.9/1.5 times ours",
+    ]
     assert (rows["slow"][6:8], rows["own"][6:8], rows["unfit"][6:]) == (["5", "missed"], ["", ""], ["", "", "no wall"])
     assert [row[-3:-1] for row in bench_images.cells(part | {"sizes": [[640, 480]]})] == [("", "")] * 4
     machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
