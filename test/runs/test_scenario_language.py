@@ -25,7 +25,7 @@ from mt_nodes.world.scenarios.language import (
     warnings_of,
 )
 from mt_nodes.world.scenarios.language.formatting import WIDTH
-from mt_nodes.world.scenarios.language.problems import Edit, Problem
+from mt_nodes.world.scenarios.language.problems import Edit
 from mt_nodes.world.scenarios.language.tokenizer import grammar
 from mt_nodes.world.scenarios.language.words import LEVELS
 
