@@ -19,7 +19,7 @@ import pytest
 from mt_nodes.base.processes import is_stopped, wait_until
 from mt_nodes.base.subreaper import children_of
 
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 NO_VERDICT = r"mt: the process ended with exit code {} before the command was done, so there is no verdict: "
 #: A command that does what it is asked; ``ready`` tells the test, and ``interrupts`` counts what it is interrupted by.
 COMMAND = """
