@@ -35,10 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_plugins() -> Iterator[None]:
-    """Plugins that the command lines of a module add end with it: the next one lists what is shipped."""
+    """Plugins that a module adds, or imports from a directory that it names for a while, end with it.
+
+    The next one lists what is shipped.
+    """
     before = plugins.directories()
     yield
-    if plugins.directories() != before:
+    imported = [name for name in sys.modules if name.startswith("mt_plugins_")]
+    for name in imported:
+        del sys.modules[name]
+    if imported or plugins.directories() != before:
         plugins._directories[:] = before
         plugins.catalogue.cache_clear()
 

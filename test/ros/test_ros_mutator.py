@@ -160,7 +160,7 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
 
     def slow(mutation: Any, source: Bundle, *_: Any) -> str | None:
         proving.set()
-        assert going_on.wait(30)
+        assert going_on.wait(150)
         return "a lie" if source.index == 0 else None
 
     monkeypatch.setattr(NoiseOutsideRoi, "guarantee", slow)
@@ -171,7 +171,7 @@ def test_a_cloud_is_answered_while_the_last_is_still_proved_and_lines_keep_their
     publisher, send = sensor(peer)
     until(lambda: joined(publisher, node))
     send(0)
-    assert proving.wait(30)
+    assert proving.wait(150)
     for index in range(1, 3):
         send(index)
         until(lambda index=index: node._count == index + 1)
@@ -295,7 +295,7 @@ from mt_nodes.base.processes import wait_until
 from mt_nodes.base.processes import Flag
 told, finish = Flag(), mutator.Mutator.finish
 mutator.Mutator.finish = lambda node: (finish(node), told.set())
-NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 30) else "no signal came"
+NoiseOutsideRoi.guarantee = lambda *_: None if wait_until(told.is_set, 150) else "no signal came"
 mutator.main()
 """
 

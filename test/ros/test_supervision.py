@@ -257,7 +257,7 @@ if not pid:
     os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
 _, status = os.waitpid(pid, os.WUNTRACED)
 if os.WIFSTOPPED(status):
-    wait_until(lambda: all(map(is_stopped, children_of(pid))), 60.0)
+    wait_until(lambda: all(map(is_stopped, children_of(pid))), 150.0)
     print("stopped", sum(map(is_stopped, (pid, *children_of(pid)))), flush=True)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
