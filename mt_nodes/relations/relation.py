@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -238,9 +239,10 @@ def refuse_baseline(relation: Relation, owner: str) -> None:
         )
 
 
-def shipped_relations(folder: str = FOLDER) -> list[Relation]:
-    """Return every relation of the package: for bags and live input, or of :data:`LOOP_FOLDER`."""
-    return [load_relation(name) for name in resources.shipped(folder)]
+@cache
+def shipped_relations(folder: str = FOLDER) -> tuple[Relation, ...]:
+    """Return every relation of the package, read once: for bags and live input, or of :data:`LOOP_FOLDER`."""
+    return tuple(load_relation(name) for name in resources.shipped(folder))
 
 
 def _check(value: Any, path: Path) -> Check | None:
