@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams
+from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import coarse_light, grey
@@ -139,7 +139,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
     far_m = np.where(measured, np.maximum(far_m, filled), filled)
-    glazed = _glazed(filled, cell_rad)
+    glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     bounds = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
@@ -169,6 +169,25 @@ def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Sin
         glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
     with np.errstate(divide="ignore"):
         return np.asarray(np.float32(1.0) / glazed, np.float32)
+
+
+def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: float) -> Singles:
+    """Return ranges with notches in the corners of near objects filled where the picture joins them to the object."""
+    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    standing = np.where(range_m < ON_GROUND * ground_m, nearness, np.float32(0.0))
+    standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
+    for size in _PANE_CELLS:
+        near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
+        for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
+            nearest = cv2.dilate(near, line)
+            closed = cv2.erode(nearest, line)
+            np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
+    doubtful = notch > _JUMP * nearness
+    if not doubtful.any():
+        return range_m
+    seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
+    found = range_m.reshape(-1)[flooded(light, seeds.astype(np.int32)) - 1]
+    return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
