@@ -133,7 +133,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     farthest = np.minimum(ground, _behind(filled, top))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
     filled = above_beams(filled, top, continues, sky, light, farthest)
-    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
+    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
@@ -193,7 +193,7 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
     """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
     near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
-    return np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8)))
+    return np.asarray(np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8))))
 
 
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
@@ -249,4 +249,4 @@ def _behind(range_m: Singles, top: Grid) -> Singles:
     """Return the range (1, w) of what is farthest around, at the topmost returns; smooth."""
     reached = np.take_along_axis(range_m, top, axis=0)
     width = 2 * (reached.shape[1] // _AROUND) + 1
-    return cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1))
+    return np.asarray(cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1)))
