@@ -41,6 +41,8 @@ _HORIZON_M = 300.0
 _JUMP = np.float32(1.5)
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: Leaves that the sun shines through are greener than this, relative to blue light; no sky is (assumed).
+_LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
 
@@ -96,13 +98,16 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     """Return the depth of an image; cached per image.
 
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
-    below lie on (:func:`~mt_nodes.world.camera.depth_completion.between_beams`), and small gaps within near objects are
-    closed. Above the topmost return of a column is sky if the picture looks like it; else the surface that
-    the topmost beams hit continues upward, and cells that no beam hit are as far away as the cloud reaches. Below the
-    lowest return is flat ground, if the transforms give the camera's height.
+    below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
+    closed, and corners are where the picture joins them to the object. Above the topmost return of a column is sky if
+    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
+    (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
+    camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
 
     Raises:
         NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
+        UsageError: a network is named, and cannot be used.
     """
     if (known := _known.get(image)) is None:
         known = _known[image] = _measure(bundle, image, camera)
@@ -197,7 +202,7 @@ def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
 
 
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
-    """Return which cells above all returns look like sky: as bright as its brightest part, not red.
+    """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
     A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
     sky: a picture cannot tell; white walls above the sensor's view count as sky.
@@ -212,7 +217,8 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
         return above
     bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
-    like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    red, green, blue = (light[..., i] for i in range(3))
+    like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     # One cell lower, because the topmost may show the edge.
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
