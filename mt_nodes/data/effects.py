@@ -14,6 +14,9 @@ import numpy.typing as npt
 
 from mt_nodes.data.transforms import Matrix, TransformTree
 
+#: Names of the volumes of :class:`Effects`.
+_VOLUMES = ("added", "removed", "occluded", "revealed")
+
 
 @dataclass(frozen=True)
 class Volume:
@@ -93,6 +96,8 @@ class Effects:
 
     Attributes:
         added, removed, occluded: volumes; an obstacle in a removed or occluded one is not demanded of the follow-up.
+        revealed: volumes that a removed object hid. What is there was estimated: an obstacle seen in part may have
+            become a whole one, so that none in it is demanded either.
         output_transform: 4×4 that takes the source's expected output to the follow-up's, None for "the same place".
         output_frame_id: frame of ``output_transform``.
         numbers: measured values, such as the number of added points.
@@ -109,6 +114,7 @@ class Effects:
     added: tuple[Volume, ...] = ()
     removed: tuple[Volume, ...] = ()
     occluded: tuple[Volume, ...] = ()
+    revealed: tuple[Volume, ...] = ()
     output_transform: Matrix | None = None
     output_frame_id: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
@@ -150,6 +156,7 @@ class Effects:
             self.added + later.added,
             self.removed + later.removed,
             self.occluded + later.occluded,
+            self.revealed + later.revealed,
             both,
             later.output_frame_id or self.output_frame_id,
             {**self.numbers, **later.numbers},
@@ -172,9 +179,7 @@ class Effects:
     def as_plain(self) -> dict[str, Any]:
         """Return plain data for the ledger: volumes, transform and numbers (points are made again from the draw)."""
         boxes: dict[str, Any] = {
-            name: [_plain(volume) for volume in getattr(self, name)]
-            for name in ("added", "removed", "occluded")
-            if getattr(self, name)
+            name: [_plain(volume) for volume in getattr(self, name)] for name in _VOLUMES if getattr(self, name)
         }
         if self.output_transform is not None:
             boxes["output_transform"] = self.output_transform.tolist()
@@ -211,9 +216,7 @@ class Effects:
 
         matrix = data.get("output_transform")
         return cls(
-            added=volumes("added"),
-            removed=volumes("removed"),
-            occluded=volumes("occluded"),
+            **{name: volumes(name) for name in _VOLUMES},
             output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),
