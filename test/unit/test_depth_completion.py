@@ -226,7 +226,7 @@ def test_a_tiny_onnx_file_gives_depth_above_the_beams(monkeypatch: pytest.Monkey
     found = monocular_m(picture, true_m, measured, np.ones_like(true_m))
     assert found is not None and np.abs(found[0] / true_m - 1.0)[:8].max() < 0.1
     monkeypatch.setenv("MT_DEPTH_NETWORK", str(tmp_path / "none.onnx"))
-    with pytest.raises(UsageError, match="which is no file; expected an ONNX network's path"):
+    with pytest.raises(UsageError, match="which is no file; expected the path of an ONNX"):
         monocular_m(picture, true_m, measured, np.ones_like(true_m))
 
 
