@@ -12,7 +12,7 @@ import pytest
 
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.relations.mutations.joint.particles_in_pictures import Streaks
-from mt_nodes.relations.mutations.joint.weather_light import beside_sky, reflected
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, beside_sky, reflected
 from mt_nodes.world.camera.depth import DepthMap
 from mt_nodes.world.camera.diffuse_light import brightness, diffuse_light, shading_of
 from mt_nodes.world.camera.headlamps import bloom, lamps_in, low_beams
@@ -163,3 +163,16 @@ def test_depth_of_a_scene_is_not_changed_by_its_light() -> None:
     dark = replace(shaded_road(), pixels=shaded_road().pixels // 2)
     first, second = shading_of(shaded_road(), around), shading_of(dark, around)
     assert (first.ground == second.ground).all() and second.level < first.level
+
+
+def test_puddles_rest_on_the_road() -> None:
+    """What lies 2 m ahead lies under the ego when it has gone 2 m, and elsewhere when it has turned."""
+    light = WeatherLight.__new__(WeatherLight)
+    ahead, here = np.array([[5.0, 2.0]], np.float32), np.array([[3.0, 0.0]], np.float32)
+    light.ego_pose = np.array([100.0, 7.0, 0.0])
+    before = np.stack(light.on_road(ahead, np.ones_like(ahead)))
+    light.ego_pose = np.array([102.0, 7.0, 0.0])
+    assert np.stack(light.on_road(here, np.ones_like(here))) == pytest.approx(before, abs=1e-4)
+    light.ego_pose = np.array([102.0, 7.0, np.pi / 2.0])
+    x, y = light.on_road(np.array([[1.0]], np.float32), np.array([[0.0]], np.float32))
+    assert (float(x[0, 0]), float(y[0, 0])) == pytest.approx((102.0 % 32.0, 8.0), abs=1e-4)
