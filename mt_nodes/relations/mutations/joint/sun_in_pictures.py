@@ -36,7 +36,7 @@ _DISC = 4.0
 _GHOSTS, _BESIDE = 0.06, 0.25
 #: Light of a clear sky at a right angle to the sun, in full scale (assumed), its colour far from the sun, and the angle
 #: by which the sun's colour fades (both assumed).
-_SKY, _SKY_BLUE, _BLUE_RAD = 0.2, (0.62, 0.82, 1.0), 0.35
+_SKY, _SKY_BLUE, _BLUE_RAD = 0.13, (0.62, 0.82, 1.0), 0.35
 #: Sky with this light may be clipped.
 _WHITE = 0.7
 #: Spikes of an aperture with six blades: number of rays, light, reach and width in rad (assumed).
