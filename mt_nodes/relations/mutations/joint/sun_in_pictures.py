@@ -7,6 +7,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -250,6 +251,14 @@ def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], li
 
 
 def _angles(around: Surroundings, draw: Draw) -> Singles:
-    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones."""
-    chord = np.square(around.rays - np.asarray(draw["sun"])).sum(axis=-1)
-    return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(chord), 1.0)), np.float32)
+    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones; the last is kept."""
+    sun = np.asarray(draw["sun"], np.float64)
+    known = _known_angles.get(around)
+    if known is None or known[0] != sun.tobytes():
+        x, y, z = (np.square((around.rays[..., axis] - sun[axis]).astype(np.float32)) for axis in range(3))
+        angles = np.float32(2.0) * np.arcsin(np.minimum(np.float32(0.5) * np.sqrt(x + y + z), np.float32(1.0)))
+        known = _known_angles[around] = sun.tobytes(), angles
+    return known[1]
+
+
+_known_angles: WeakKeyDictionary[Surroundings, tuple[bytes, Singles]] = WeakKeyDictionary()
