@@ -62,9 +62,10 @@ class BrightnessChanged(Pointwise):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Add integers: the curve to within half a step, and eight times as fast as a lookup."""
-        added = round(abs(self.offset) * view.picture.full_scale)
+        pixels, added = view.picture.pixels, round(abs(self.offset) * view.picture.full_scale)
         change = cv2.add if self.offset > 0.0 else cv2.subtract
-        return np.asarray(change(view.picture.pixels, (added,) * 4))
+        # As one channel: OpenCV then has one number to add instead of a pattern of four.
+        return np.asarray(change(pixels.reshape(len(pixels), -1), float(added))).reshape(pixels.shape)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare mean brightnesses."""

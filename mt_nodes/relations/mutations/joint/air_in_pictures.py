@@ -34,6 +34,8 @@ _NEAR_HORIZON, _LEAST_SKY = 0.2, 0.005
 _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
+#: Neighbouring cells whose transmitted shares differ by less than this show no edge.
+_LEAST_STEP = 0.04
 #: By how much two ways to take the sun's light away may differ, in logarithms, at ranges between these.
 _WAYS, _RANGES_M = 0.35, (0.0, 12.0, 25.0, 50.0, 100.0)
 #: Downward rays as steep as this meet the ground right ahead.
@@ -59,7 +61,8 @@ def veiled(view: View, passing: Floats, air: Singles) -> npt.NDArray[Any]:
 
     I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924).
     """
-    return blended(view.picture, passing.astype(np.float32), air, surroundings(view).depth.step_px)
+    steps = surroundings(view).depth.step_px
+    return blended(view.picture, passing.astype(np.float32), air, steps, _LEAST_STEP)
 
 
 def proof_of_veil(old: View, new: View, passing: Floats, air: Singles, direct: float = 1.0) -> str | None:

@@ -137,9 +137,10 @@ def streaks(
     at, diameter_mm, width = _widest(near)
     begin = at @ to_camera.T
     end = (at + velocity_mps(diameter_mm) * exposure_s) @ to_camera.T
-    a, b, range_m = camera.project(begin), camera.project(end), begin[:, 2]
+    a, b, range_m = camera.project(begin), camera.project(end), _away_m(camera, begin)
     bounds = np.array([camera.width, camera.height])
-    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)) & (end[:, 2] > 0.5 * _NEAR_M)
+    inside = np.asarray(np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1))
+    inside &= _away_m(camera, end) > 0.5 * _NEAR_M
     inside &= (a >= 0).all(axis=1) & (a < bounds).all(axis=1)
     cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
     inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
@@ -195,13 +196,20 @@ def _near(
     Particles that are surely outside of the picture are excluded: they are most of a box around the field of view.
     """
     turn = to_camera.astype(np.float32)
-    ahead_m = turn[2] @ at.T
+    ahead_m = np.linalg.norm(at, axis=1) if camera.fisheye else turn[2] @ at.T
     width = diameter_mm * np.float32(swell * 1e-3 * camera.k[0, 0]) / np.maximum(ahead_m, np.float32(_NEAR_M))
     rows = np.flatnonzero((ahead_m > _NEAR_M) & (width >= _LEAST_WIDTH_PX))
+    if camera.fisheye:
+        return rows, width[rows]
     for axis, (low, high) in zip(turn, _slopes(camera), strict=False):
         aside_m, far_m = axis @ at[rows].T, ahead_m[rows]
         rows = rows[(aside_m >= low * far_m) & (aside_m <= high * far_m)]
     return rows, width[rows]
+
+
+def _away_m(camera: CameraModel, at: Floats) -> Floats:
+    """Return how far away places (n, 3) are: along the axis, for a fisheye along the ray, as its scale demands."""
+    return np.linalg.norm(at, axis=1) if camera.fisheye else at[:, 2]
 
 
 @lru_cache(maxsize=16)
@@ -248,6 +256,8 @@ def _particles(
         if far_m <= _NEAR_M:
             continue
         sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
+        if camera.fisheye:  # it may see to all sides
+            sight = np.array([[-far_m] * 3, [far_m] * 3])
         first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
         unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()))
         # A class moves together: fall speeds differ little within a class.

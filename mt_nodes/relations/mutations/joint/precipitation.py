@@ -22,6 +22,7 @@ from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, empty_bea
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.precipitation_in_pictures import PrecipitationInPictures
 from mt_nodes.relations.mutations.joint.proof import amplitude_of
+from mt_nodes.relations.mutations.joint.reception import with_sensor
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
     Detection,
@@ -31,7 +32,6 @@ from mt_nodes.relations.mutations.joint.scatterers import (
     seeded,
     strongest,
 )
-from mt_nodes.relations.mutations.joint.weather import with_sensor
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
@@ -105,7 +105,7 @@ class Precipitation(PrecipitationInPictures):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
         """Seed the particles of a segment, those that the first LiDAR may meet."""
         key, seen_key = int(rng.integers(2**62)), int(rng.integers(2**62))
-        sensors = {self._sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
+        sensors = {self.sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
         own = with_sensor(self, min(sensors)) if len(sensors) == 1 else self
         return Falling(own.particles(key), key, seen_key)
 
