@@ -14,7 +14,7 @@ from mt_nodes.data.images.codecs import Picture
 from mt_nodes.relations.mutations.joint.particles_in_pictures import Streaks
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, beside_sky, reflected
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.diffuse_light import brightness, diffuse_light, shading_of
+from mt_nodes.world.camera.diffuse_light import brightness, diffuse_light, of_ends, shading_of
 from mt_nodes.world.camera.headlamps import bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
@@ -147,6 +147,16 @@ def test_the_air_beside_the_sky_is_that_of_things_there() -> None:
     sky[:10], passing[:10] = True, 0.0
     assert beside_sky(passing, sky)[8:10] == pytest.approx(np.full((2, 20), 0.6))
     assert (beside_sky(passing, sky)[:3] == 0.0).all()
+
+
+def test_values_of_cells_have_the_edges_of_the_picture() -> None:
+    """The road's edge, one cell off: each end gets the value of what looks like it."""
+    shading = shading_of(shaded_road(), road_around())
+    values = np.where(np.arange(COLUMNS) < COLUMNS // 2 + 1, 0.9, 0.2).astype(np.float32)[None].repeat(ROWS, axis=0)
+    dark, bright = of_ends(shading, values, 0.04)[:, 34:38, COLUMNS // 2]
+    assert (dark > 0.8).all() and (bright < 0.4).all()
+    flat = np.full((ROWS, COLUMNS), 0.5, np.float32)
+    assert (of_ends(shading, flat, 0.04) == 0.5).all()
 
 
 def test_a_wet_road_mirrors_what_stands_beyond_it() -> None:

@@ -11,7 +11,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.road_covers import TILE_M, grain_at, share_at
-from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, shading_of
+from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, of_ends, shading_of
 from mt_nodes.world.camera.headlamps import bloom, lamps_in
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -44,6 +44,8 @@ _CLOUDS, _ABOVE = -0.22, 0.08
 _LAMP = 5.0
 #: Every second cell: enough for what is smooth.
 _HALF = np.s_[1::2, 1::2]
+#: Neighbouring cells whose transmitted or covered shares differ by less than this show no edge.
+_LEAST_STEP = 0.04
 #: Box of cells by which the air before things next to the sky is continued into it.
 _NEXT_CELLS = 9
 
@@ -109,6 +111,7 @@ class WeatherLight:
 
     def cover_ground(self, share: Singles, light: Singles) -> None:
         """Cover a share (h, w) of each cell with something of a light (3,) or (3, h, w)."""
+        share = of_ends(self.shading, share, _LEAST_STEP)
         self.light *= np.float32(1.0) - share
         for channel, own in enumerate(light):
             self.light[channel] += share * own
@@ -119,7 +122,8 @@ class WeatherLight:
         I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). What is
         as bright as the sky beside it is sky.
         """
-        left = beside_sky(passing.astype(np.float32), self.around.sky) * (np.float32(1.0) - self.shading.sky)
+        left = of_ends(self.shading, beside_sky(passing.astype(np.float32), self.around.sky), _LEAST_STEP)
+        left *= np.float32(1.0) - self.shading.sky
         rest = np.float32(1.0) - left
         self.light *= left
         for channel, own in enumerate(air):
