@@ -56,6 +56,11 @@ def staged_directory(path: Path) -> Iterator[Path]:
         staged.replace(path)
 
 
+def cache_dir() -> Path:
+    """Return where this package remembers things for all runs of this user; it may not exist yet."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes"
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file atomically: even if a process is killed, readers see the old content until the new one is complete.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, TextIO
 
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.verdict_rows import PairRow
@@ -59,28 +60,36 @@ class PairRows:
 def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
     """Write the rows; a missing value is an empty cell, as is the bundle when a whole episode was judged."""
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(row[: len(COLUMNS)] for row in rows)
+        _write_csv(file, rows)
+
+
+def _write_csv(file: TextIO, rows: Iterable[PairRow]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(row[: len(COLUMNS)] for row in rows)
 
 
 def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
     """Write the rows with the same columns, missing values as null; return False without ``pyarrow``."""
     if importlib.util.find_spec("pyarrow") is None:
         return False
-    import pyarrow
+    import pyarrow.csv
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, NUMBERS.get(name, "string"))()) for name in COLUMNS])
-    columns = {name: [_utf8(row[at]) for row in rows] for at, name in enumerate(COLUMNS)}
+    text = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", "", write_through=True)
+    _write_csv(text, rows)
+    text.seek(0)
+    # By way of CSV: of Python's objects pyarrow asks whether they are pandas', which imports pandas, for 0.2 s.
+    table = pyarrow.csv.read_csv(
+        text.buffer,
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=2**30),
+        pyarrow.csv.ParseOptions(newlines_in_values=True),
+        pyarrow.csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=False),
+    )
     with path.open("wb") as file:  # pyarrow refuses a path that is not UTF-8
-        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), file)
+        pyarrow.parquet.write_table(table, file)
     return True
-
-
-def _utf8(value: Any) -> Any:
-    """Return a text with what UTF-8 cannot hold written as escapes, and anything else as it is."""
-    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:

@@ -20,6 +20,7 @@ from browser import Browser
 from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.cli.replay_execution import replay
@@ -179,7 +180,7 @@ def test_a_bag_that_is_gone_leaves_what_was_kept(
     run = Path(shutil.copytree(made, tmp_path / "run", ignore=shutil.ignore_patterns(FOLDER)))
     record = json.loads((run / "run.json").read_text())
     record["request"]["bags"] = ["nowhere"]
-    (run / "run.json").write_text(json.dumps(record))
+    write_result(run / "run.json", record)
     assert main(["review", str(run), "--cases", "5", "--page", str(tmp_path / "page.html")]) == 0
     assert {case.stratum for case in sampled(run).cases} == {VIOLATED}
     assert "the run's bag nowhere is not there" in capsys.readouterr().out

@@ -15,6 +15,7 @@ import pytest
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import Process, wait_until
+from mt_nodes.base.result_files import write_result
 from mt_nodes.base.suite_client import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.
@@ -52,7 +53,7 @@ def test_a_signal_that_the_suite_lost_is_handed_on_again(tmp_path: Path) -> None
 
 def test_a_suite_that_ends_with_0_and_said_nothing_has_no_summary(tmp_path: Path) -> None:
     """Not even where one of an earlier part of the run lies there; all suites, of whatever kind of run, are run so."""
-    (tmp_path / "summary.json").write_text('{"exit_code": 0}')
+    write_result(tmp_path / "summary.json", {"exit_code": 0})
     argv = (sys.executable, "-c", "import ctypes; ctypes.CDLL(None)._exit(0)")
     process = Process("suite", argv, dict(os.environ), tmp_path / "console.log")
     with pytest.raises(InfrastructureError, match="the suite process ended with exit code 0"):

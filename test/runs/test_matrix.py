@@ -57,8 +57,8 @@ RELATIONS = tuple(
 )
 FAULTS = tuple(name for name, cls in plugins.catalogue("faults").items() if cls.stack == "lidar")  # type: ignore[attr-defined]
 #: Those of which it is known why they are right; what a learned one violates is told in docs/models.md.
-#: Those with a radar are in test_radar_matrix.py: a change of clouds alone, such as a mirrored one, is not applicable
-#: to what a radar looks at as well.
+#: Those with a radar are in test_radar_matrix.py: a change of clouds alone that a radar contradicts, such as a mirrored
+#: one, does not fit them.
 HONEST = tuple(
     name
     for name in resources.shipped("stacks")

@@ -24,8 +24,8 @@ from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import LN_20, Fog
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _particles, streaks
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
-from mt_nodes.relations.mutations.joint.road_in_pictures import fresnel
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
+from mt_nodes.relations.mutations.joint.weather_light import fresnel
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.objects.picture_exchange import PictureExchange
 from mt_nodes.world.camera import measures

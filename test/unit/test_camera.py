@@ -18,6 +18,7 @@ from mt_nodes.data.images.codecs import Picture, decode, encode, lossy, spread_p
 from mt_nodes.data.messages import CameraInfo, Image
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.light import colour_of_temperature, light_of, mapped_by_table, table, values_of
@@ -279,6 +280,25 @@ def test_depth_says_what_it_lacks() -> None:
     ):
         with pytest.raises(NotApplicable, match=words):
             depth_of(odd, replace(image), camera)
+
+
+def test_fog_says_where_the_depth_that_it_goes_by_is_not_known() -> None:
+    bundle = street()
+    fog = Fog(visibility_m=60.0, ego_speed_mps=0.0)
+    followup = fog.apply(bundle, fog.draw(np.random.default_rng(0), bundle, None))
+    doubtful = followup.effects.doubtful_depth[bundle.images[0].topic]
+    assert (
+        doubtful.cells.shape
+        == depth_of(bundle, bundle.images[0], View.of(bundle, bundle.images[0]).camera()).range_m.shape
+    )
+    assert 0.0 < doubtful.cells.mean() < 1 / 3
+    cloud = bundle.clouds[0]
+    low = np.degrees(np.arctan2(cloud.xyz[:, 2], np.hypot(cloud.xyz[:, 0], cloud.xyz[:, 1]))) < -9.0
+    blind = replace(bundle, images=(replace(bundle.images[0]),)).with_clouds([cloud.with_raw(cloud.raw[low])])
+    with pytest.raises(
+        NotApplicable, match=r"do not tell how far away \d+% of it is well enough; expected 33% at most"
+    ):
+        fog.draw(np.random.default_rng(0), blind, None)
 
 
 def test_a_view_finds_its_calibration_or_says_what_there_is() -> None:

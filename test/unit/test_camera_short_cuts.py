@@ -21,7 +21,7 @@ from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSheared, ImageTranslated
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
-from mt_nodes.world.camera import depth, relight
+from mt_nodes.world.camera import depth, relight, sparse_depth
 from mt_nodes.world.camera.depth import _sky
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.relight import blended, relit
@@ -68,7 +68,7 @@ def test_the_depth_of_cells_is_that_of_their_nearest_returns() -> None:
     shape = -(-camera.height // step), -(-camera.width // step)
     told, on_top = np.full(shape, np.inf, np.float32), np.zeros(shape, bool)
     far = np.zeros(shape, np.float32)
-    depth._project(cloud, to_camera, camera, step, (told, far), on_top)
+    sparse_depth.project_returns(cloud, to_camera, camera, step, (told, far), on_top)
     expected, seen = np.full(shape, np.inf), move(to_camera, cloud.xyz)
     ranges, pixels = np.linalg.norm(seen, axis=1), camera.project(seen)
     for at in np.flatnonzero(np.isfinite(pixels).all(axis=1) & np.isfinite(ranges)):

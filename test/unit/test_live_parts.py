@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers
@@ -463,7 +464,7 @@ def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> Non
     made = LiveRun.create(LiveConfig(live_domain=3, relations=("noise_outside_roi_10",)), str(tmp_path / "run"))
     record = json.loads((made.out / "run.json").read_text())
     record["request"] = ReplayRequest(("bag",)).as_plain()
-    (made.out / "run.json").write_text(json.dumps(record))
+    write_result(made.out / "run.json", record)
     with pytest.raises(UsageError, match="holds another kind of run, expected one of `mt live`"):
         LiveRun.load(made.out)
     verdict = Verdict(Pair(0, 7, "noise_outside_roi_10"), 5, Judgement(Outcome.VIOLATED))

@@ -84,11 +84,6 @@ def load_principle(name: str) -> Principle:
     )
 
 
-def shipped_principles() -> list[Principle]:
-    """Every principle of the package, by id."""
-    return [load_principle(name) for name in resources.shipped(FOLDER)]
-
-
 def _expectation(value: Any, path: Path) -> Expectation:
     where = f"{path}: expect"
     items = named_items(value, where)

@@ -20,6 +20,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
+from mt_nodes.world.camera.light import values_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import light_in, samples_of
 
@@ -33,9 +34,16 @@ _NEAR_M, _FAR_M = 0.4, 12.0
 _CLASSES = 8
 #: Largest number that is drawn: of more, only the widest.
 _MOST = 2000
-#: Steps of cover; most streaks stop one or two hundredths of the light.
-_ALPHAS = 200
+#: Steps of cover for each factor of e; most streaks stop one or two hundredths of the light.
+_SHADES = 6.0
 _SHIFT = 4
+#: Streaks of these widths in pixels are drawn at a fraction of the resolution, blurred by so many of its pixels, with a
+#: core of this share of their width.
+_WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 6.0, 28.0, 1e6), (1, 2, 4, 8), 0.8, 0.8
+#: Layers are drawn about this wide at most.
+_SHARP_PX = 1000
+#: Diameter of the lens's aperture in metres; it is focused far away: a 6 mm lens at F/4 (assumed).
+_APERTURE_M = 1.5e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +52,58 @@ class Streaks:
 
     Attributes:
         begin_px, end_px: (k, 2) positions when the shutter opens and closes.
-        width_px: (k,) of the particle. cover: (k,) share of the background light that a streak blocks.
+        width_px: (k,) of the particle. blur_px: (k,) of the disc into which the lens spreads each of its points.
+        cover: (k,) share of the background light that a streak blocks.
     """
 
     begin_px: Floats
     end_px: Floats
     width_px: Floats
+    blur_px: Floats
     cover: Floats
 
     def layer(self, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
-        """Return the cover (h, w) of a picture, 0 to 255."""
-        layer = np.zeros(size, np.uint8)
-        lines = np.rint(np.stack([self.begin_px, self.end_px], axis=1) * (1 << _SHIFT)).astype(np.int32)
-        thick = np.clip(np.rint(self.width_px), 1, 60).astype(np.int64)
-        level = np.rint(np.clip(self.cover, 0.0, 1.0) * _ALPHAS).astype(np.int64)
-        kinds = thick * (_ALPHAS + 1) + level
-        # Faint ones first, so that they do not overwrite strong ones.
-        for kind in sorted(np.unique(kinds), key=lambda kind: kind % (_ALPHAS + 1)):
-            shade = round(255 * (kind % (_ALPHAS + 1)) / _ALPHAS)
-            some = list(lines[kinds == kind])
-            cv2.polylines(layer, some, False, (shade,), int(kind // (_ALPHAS + 1)), cv2.LINE_AA, _SHIFT)
+        """Return the cover (h, w) of a picture, 0 to 255.
+
+        Wide particles are out of focus: they are drawn at a fraction of the resolution, blurred and enlarged.
+        """
+        step = max(1, round(size[1] / _SHARP_PX))
+        layer = np.zeros([-(-side // step) for side in size], np.uint8)
+        true = np.maximum(self.width_px + self.blur_px, 1.0) / step
+        wide = np.maximum(true, 1.0)
+        cover = self.cover * true / wide
+        ends = (np.stack([self.begin_px, self.end_px], axis=1) + 0.5) / step
+        for coarse, (low, high) in zip(_COARSE, pairwise(_WIDTHS), strict=True):
+            rows = np.flatnonzero((wide >= low) & (wide < high))
+            if rows.size:
+                small = np.zeros([-(-side // coarse) for side in layer.shape], np.uint8)
+                core = np.maximum(wide[rows] * (_CORE if coarse > 1 else 1.0) / coarse, 1.0)
+                dense = np.minimum(cover[rows] * wide[rows] / (coarse * core), 1.0)
+                _draw(small, ends[rows] / coarse - 0.5, core, dense)
+                if coarse > 1:
+                    small = cv2.GaussianBlur(small, (0, 0), _SOFT)
+                cv2.add(layer, _enlarged(small, coarse, layer.shape), dst=layer)
+        return _enlarged(layer, step, size)
+
+
+def _enlarged(layer: npt.NDArray[np.uint8], times: int, size: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+    if times == 1:
         return layer
+    whole = np.asarray(cv2.resize(layer, (layer.shape[1] * times, layer.shape[0] * times)))
+    return np.ascontiguousarray(whole[: size[0], : size[1]])
+
+
+def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Floats) -> None:
+    """Draw lines from ends (k, 2, 2) of widths (k,) with a cover (k,) into a layer; in place."""
+    lines = np.rint(ends * (1 << _SHIFT)).astype(np.int32)
+    lines[(lines[:, 0] == lines[:, 1]).all(axis=1), 1, 0] += 1 << (_SHIFT - 1)  # of no length, nothing would be drawn
+    thick = np.clip(np.rint(wide), 1, 60).astype(np.int64)
+    shade = np.exp(np.rint(np.log(np.clip(255.0 * cover, 0.5, 255.0)) * _SHADES) / _SHADES)
+    kinds = np.rint(np.clip(shade, 1, 255)).astype(np.int64) * 64 + thick
+    # Faint ones first, so that they do not overwrite strong ones.
+    for kind in np.unique(kinds):
+        some = list(lines[kinds == kind])
+        cv2.polylines(layer, some, False, (int(kind // 64),), int(kind % 64), cv2.LINE_AA, _SHIFT)
 
 
 def streaks(
@@ -76,8 +115,10 @@ def streaks(
 ) -> Streaks:
     """Return the streaks in a view.
 
-    A streak is as long as the particle's motion during the exposure, and blocks the particle's share of light for part
-    of that time: cover is the transit time over the exposure (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007).
+    A streak is as long as the particle's motion during the exposure, and as wide as the particle and the disc into
+    which a lens with an aperture a spreads each of its points, a f / z before a far focus. It blocks as much of the
+    light as the particle's area is of the streak's (K. Garg, S. Nayar, "Vision and Rain", IJCV 75, 2007: the transit
+    time over the exposure).
 
     Args:
         view: the original view.
@@ -104,8 +145,33 @@ def streaks(
     cells = np.where(inside[:, None], a, 0.0).astype(np.int64) // around.depth.step_px
     inside &= range_m < around.depth.range_m[cells[:, 1], cells[:, 0]]
     a, b, width = a[inside], b[inside], width[inside]
-    length = np.maximum(np.hypot(*(b - a).T), 1e-6)
-    return Streaks(a, b, width, np.minimum(1.0, width) * np.minimum(1.0, width / length))
+    blur = _APERTURE_M * camera.k[0, 0] / np.maximum(range_m[inside], _NEAR_M)
+    drawn = np.maximum(width + blur, 1.0)
+    area = drawn * (np.hypot(*(b - a).T) + np.pi / 4.0 * drawn)
+    return Streaks(a, b, width, blur, np.minimum(1.0, np.pi / 4.0 * np.square(width) / area))
+
+
+def with_layer(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:
+    """Return pixels behind a layer of bright particles of this light (3,), red, green, blue; writes into the pixels.
+
+    As :func:`with_streaks`, on samples instead of light, which takes a third of the time, by more cover: a little
+    light makes much of a dark sample. What is brighter stays, as particles before it are not seen.
+    """
+    if pixels.dtype != np.uint8:
+        return with_streaks(view, pixels, layer, light)
+    red, green, blue = np.rint(values_of(light) * 255.0).tolist()
+    if pixels.ndim == 2:
+        more = cv2.subtract(float(np.rint(255.0 * values_of(float(light.mean())))), pixels)
+        return np.asarray(cv2.add(pixels, cv2.multiply(more, cv2.LUT(layer, _COVER), scale=1.0 / 255.0)))
+    cover = cv2.LUT(layer, _COVER)
+    colour = (red, green, blue, 0.0) if view.picture.order == "rgb" else (blue, green, red, 0.0)
+    more = cv2.subtract(colour, pixels)
+    cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)
+    return np.asarray(cv2.add(pixels, more, dst=pixels))
+
+
+#: Cover of samples by that of light: exact over black for white.
+_COVER = np.rint(255.0 * values_of(np.arange(256) / 255.0) ** 1.2).astype(np.uint8)
 
 
 def with_streaks(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: Singles) -> Pixels:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
 from mt_nodes.relations.mutations.objects.free_place import FreePlace
+from mt_nodes.relations.mutations.objects.ground_shadow import sun_over
 from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     ObjectVisibility,
@@ -41,9 +42,11 @@ from mt_nodes.relations.mutations.objects.world_place import (
     heading,
     velocity_of,
 )
+from mt_nodes.world.camera.sun_direction import SunLight
+from mt_nodes.world.modelling.catalogue import VARIANTS, variants_of
+from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
-from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import (
     NoRoom,
@@ -56,6 +59,14 @@ from mt_nodes.world.scene.sight import RaycastBody, body_of
 #: Free places that are compared by how long they stay so, as far as that can be known.
 _CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectPlace(WorldPlace):
+    """Where an object is over an episode, which variant of its kind it is, and the sun on it, in its own frame."""
+
+    variant: int = 1
+    sun: SunLight | None = None
 
 
 @dataclass(frozen=True)
@@ -79,10 +90,12 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     at its feet with nothing nearer in between, half of them visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
-    transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
-    and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
-    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack
-    does not take serves to find the ground; without any there is no follow-up, since nobody can tell what is free.
+    transforms, hidden where a return lies nearer, in the light of the ground around it, with its shadow on the ground:
+    that of the sky, and that of the sun where the shadows of the first picture tell where it stands. People, cyclists,
+    cars and animals come in ten variants, of which an episode draws one. Behind the glass of a recorded car it shows
+    by the share that two panes let through, and beams that ended there without a return get none. Images that do not
+    see it pass byte for byte. A cloud that the stack does not take serves to find the ground; without any there is no
+    follow-up, since nobody can tell what is free.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
@@ -129,6 +142,9 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     sensitivity: float = param(
         0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
+    variant: int = param(
+        0, low=0, high=VARIANTS, aspect="fixed", help="which person, car, …: 1 to 10; 0: drawn once an episode"
+    )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
     )
@@ -148,15 +164,23 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if self.paint != "own" and not painted(self.label):
             raise UsageError(f"paint: got '{self.paint}', but a {self.kind} is not painted: vehicles are")
 
-    @property
-    def body(self) -> RaycastBody:
-        """The object's mesh for rays."""
-        return body_of(self.kind, self._paint)
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the mesh for rays of the variant that is drawn."""
+        return body_of(self.kind, self._paint, int(draw.get("variant", 1)))
+
+    def figure_in(self, draw: Draw) -> Figure:
+        """Return the mesh for cameras of the variant that is drawn."""
+        return figure_of(self.kind, self.lamps, self._paint, int(draw.get("variant", 1)))
+
+    def looks(self, state: Any) -> Draw:
+        """Return the variant, and the sun on it in its own frame."""
+        looks: Draw = {"variant": state.variant} if self.variants else {}
+        return looks if state.sun is None else {**looks, "sun": state.sun.numbers()}
 
     @property
-    def figure(self) -> Figure:
-        """The object's mesh for cameras."""
-        return figure_of(self.kind, self.lamps, self._paint)
+    def variants(self) -> int:
+        """Number of variants of its kind, 0 for one mesh."""
+        return variants_of(self.kind)
 
     @property
     def label(self) -> str:
@@ -190,17 +214,29 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
         order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
-        free = self._free(bundle).among([drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES)
-        ways = [self._way(bundle, drawn[i], velocities[i]) for i in (list(order)[number] for number in free)]
+        variant = self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)
+        free = self._free(bundle, {"variant": variant}).among(
+            [drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES
+        )
+        ways = [self._way(bundle, drawn[i], velocities[i], variant) for i in (list(order)[number] for number in free)]
         if self.frame_id or bundle.track is None:
-            return ways[0]
+            return self._in_sun(bundle, ways[0])
         coming = bundle.track.coming(bundle)
-        return max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
+        return self._in_sun(bundle, max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming)))
 
-    def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
-        return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
+        way = ObjectPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+        return replace(way, variant=variant)
 
-    def _stands(self, bundle: Bundle, way: WorldPlace) -> bool:
+    def _in_sun(self, bundle: Bundle, way: ObjectPlace) -> ObjectPlace:
+        """Return the object with the sun that the first picture shows, in the object's frame, which stays as it is."""
+        sun = sun_over(bundle, self.ego_frame_id)
+        if sun is None:
+            return way
+        turn = upright(way.place(bundle, self.ego_frame_id))[:3, :3]
+        return replace(way, sun=sun.turned(turn.T))
+
+    def _stands(self, bundle: Bundle, way: ObjectPlace) -> bool:
         """Whether it can stand where it is in a bundle to come."""
         with suppress(NotApplicable):
             self._placement(bundle, way)
@@ -218,11 +254,12 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
+        looks = self.looks(state)
         velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
-            look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
-        draw: Draw = {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+            look = look_at_moving(cloud, self.body_in(looks), to_cloud @ pose, to_cloud[:3, :3] @ velocity)
+        draw: Draw = {"pose": pose, **looks, **draw_hits(rng, cloud, look, self._sensor)}
         if moves:
             draw["velocity_mps"] = velocity
         if self.needs_motion:
@@ -244,11 +281,11 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         to_cloud = self._to_cloud(bundle, old)
-        pose = to_cloud @ draw["pose"]
+        pose, body = to_cloud @ draw["pose"], self.body_in(draw)
         if "velocity_mps" in draw:
             velocity = to_cloud[:3, :3] @ draw["velocity_mps"]
-            return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
-        return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
+            return proof_of_moving_hits(old, new, draw, body, pose, velocity, self._sensor)
+        return proof_of_hits(old, new, draw, body, pose, self._sensor)
 
     def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
         """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
@@ -256,14 +293,14 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
-        pose = next(iter(draws.values()))["pose"]
+        first = next(iter(draws.values()))
+        pose, body = first["pose"], self.body_in(first)
         added = {c.topic: placed_points(c, draws[c.topic]) for c in bundle.clouds}
         hidden = (
-            shadow_of(self.body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m)
-            for c in bundle.clouds
+            shadow_of(body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m) for c in bundle.clouds
         )
         return Effects(
-            added=(volume_of(self.body, pose, self.ego_frame_id, self.label),),
+            added=(volume_of(body, pose, self.ego_frame_id, self.label),),
             occluded=tuple(hidden),
             numbers={"points_on_object": float(sum(map(len, added.values())))},
             added_points=added,
@@ -275,19 +312,19 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         low, high = self.range_m
         return f"'{self.kind}' {where} at {low:g} to {high:g} m"
 
-    def _placement(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+    def _placement(self, bundle: Bundle, standing: ObjectPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the place of the episode."""
         place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._free(bundle).stand(place, known=not self.frame_id)
+            return self._free(bundle, self.looks(standing)).stand(place, known=not self.frame_id)
         except NoRoom as reason:
             away_m = float(np.hypot(place[0], place[1]))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
 
-    def _free(self, bundle: Bundle) -> FreePlace:
+    def _free(self, bundle: Bundle, looks: Draw) -> FreePlace:
         cloud = bundle.known_clouds[0]
         demands = self.clearance_m, self.least_visible, self.least_points
-        return FreePlace(self.body, self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
+        return FreePlace(self.body_in(looks), self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
