@@ -35,8 +35,6 @@ GOALS_MS = {"camera": 5.0, "joint": 25.0, "objects": 40.0}
 GOALS_MS_OF = {"night": 25.0, "dusk": 25.0, "low_sun": 25.0, "road_painted": 40.0}
 #: Where defaults show nothing in the generated street: its camera looks ahead, the sun stands aside.
 SETTINGS: dict[str, Row] = {"sun_glare": {"azimuth_rad": 0.0, "elevation_rad": 0.25}}
-#: Peers that take longer than this are run in the first rounds alone.
-_SLOW_MS, _SLOW_ROUNDS = 100.0, 2
 #: The same operation elsewhere, ms at 1920x1280 / 640x480, one core, November 2026.
 PEERS = {
     "brightness_changed": "albumentations 2.5/0.3; imagecorruptions 2322/146; MultiCorrupt 2269/156",

@@ -15,13 +15,16 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.camera import image_tones
 from mt_nodes.relations.mutations.camera.image_blurred import ImageMotionBlurred
+from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged, GammaChanged
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled
 from mt_nodes.relations.mutations.camera.lens_drift import LensDrifted, VignettingDrifted
 from mt_nodes.relations.mutations.camera.lens_film import LensFilm
 from mt_nodes.relations.mutations.camera.lens_frost import LensFrost
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.relations.mutations.camera.sensor_readout import ImagePixelated, LightPulsed, RollingShutter
+from mt_nodes.world.camera import light
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -252,3 +255,15 @@ def test_speckle_grows_with_the_light() -> None:
         light = light_of(proven(noise, bundle_of(flat(level)))[20:] / 255.0)
         spreads.append(float(light.std() / light.mean()))
     assert spreads == pytest.approx([0.1, 0.1], rel=0.15)
+
+
+@pytest.mark.parametrize("mutation", [BrightnessChanged(offset=0.1), BrightnessChanged(offset=-0.3), GammaChanged()])
+def test_tables_give_the_same_bytes_with_and_without_stringzilla(
+    mutation: Mutation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = bundle_of(np.random.default_rng(2).integers(0, 256, (480, 640, 3), dtype=np.uint8))
+    assert light.byte_translation() is not None, "the tests install it"
+    fast = proven(mutation, bundle)
+    for module in (light, image_tones):
+        monkeypatch.setattr(module, "byte_translation", lambda: None)
+    np.testing.assert_array_equal(fast, proven(mutation, bundle))
