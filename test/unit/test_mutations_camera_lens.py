@@ -17,11 +17,14 @@ from mt_nodes.data.transforms import Transform, TransformTree
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.camera import image_tones
 from mt_nodes.relations.mutations.camera.image_blurred import ImageMotionBlurred
+from mt_nodes.relations.mutations.camera.image_occluded import ImageOccluded
 from mt_nodes.relations.mutations.camera.image_tones import BrightnessChanged, GammaChanged
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled
 from mt_nodes.relations.mutations.camera.lens_drift import LensDrifted, VignettingDrifted
 from mt_nodes.relations.mutations.camera.lens_film import LensFilm
 from mt_nodes.relations.mutations.camera.lens_frost import LensFrost
+from mt_nodes.relations.mutations.camera.on_the_lens import LensDirt, LensDrops
+from mt_nodes.relations.mutations.camera.pixel_defects import PixelsDead
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.relations.mutations.camera.sensor_readout import ImagePixelated, LightPulsed, RollingShutter
 from mt_nodes.world.camera import light
@@ -29,6 +32,8 @@ from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 SENSOR = CameraSensor(640, 480)
+#: The state of the segment that begins with the bundle.
+BEGUN: Any = object()
 MIDDLE = np.array([319.5, 239.5])
 
 
@@ -40,7 +45,8 @@ def bundle_of(pixels: np.ndarray, stamp_ns: int = 0) -> Bundle:
     return Bundle(0, 0, stamp_ns, images=(image,), camera_infos=(info,), transforms=tree)
 
 
-def derive(mutation: Mutation, bundle: Bundle, state: Any = 3) -> tuple[Followup, Draw]:
+def derive(mutation: Mutation, bundle: Bundle, state: Any = BEGUN) -> tuple[Followup, Draw]:
+    state = mutation.begin(np.random.default_rng(3), bundle) if state is BEGUN else state
     draw = mutation.draw(np.random.default_rng(5), bundle, state)
     return mutation.apply(bundle, draw), draw
 
@@ -49,7 +55,7 @@ def pixels_of(followup: Followup) -> np.ndarray:
     return np.asarray(followup.first.images[0].pixels, float)
 
 
-def proven(mutation: Mutation, bundle: Bundle, state: Any = 3) -> np.ndarray:
+def proven(mutation: Mutation, bundle: Bundle, state: Any = BEGUN) -> np.ndarray:
     followup, draw = derive(mutation, bundle, state)
     assert mutation.guarantee(bundle, followup, draw) is None
     return pixels_of(followup)
@@ -267,3 +273,18 @@ def test_tables_give_the_same_bytes_with_and_without_stringzilla(
     for module in (light, image_tones):
         monkeypatch.setattr(module, "byte_translation", lambda: None)
     np.testing.assert_array_equal(fast, proven(mutation, bundle))
+
+
+@pytest.mark.parametrize(
+    "mutation", [LensFilm(), LensFrost(), LensDirt(), LensDrops(), ImageOccluded(), PixelsDead(dead_rows=2)]
+)
+def test_each_camera_of_a_rig_has_its_own_whichever_others_there_are(mutation: Mutation) -> None:
+    pixels = np.asarray(cv2.resize(street().images[0].pixels, (640, 480)))
+    one = bundle_of(pixels)
+    names = ("/a/image", "/b/image")
+    both = replace(one, images=tuple(replace(one.images[0], topic=name) for name in names))
+    state = mutation.begin(np.random.default_rng(3), both)
+    first, second = (np.asarray(i.pixels) for i in derive(mutation, both, state)[0].first.images)
+    alone = derive(mutation, replace(both, images=both.images[1:]), state)[0].first.images[0]
+    assert (first != second).any()
+    np.testing.assert_array_equal(second, np.asarray(alone.pixels))

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.relations.mutations.camera.lens_film import spread_light
 from mt_nodes.world.camera.measures import Mask
 
@@ -33,7 +32,7 @@ _STEMS, _BRANCHES, _BRANCH_RAD = 150, 14, np.radians(60.0)
 
 
 @dataclass(frozen=True)
-class LensFrost(EachImage):
+class LensFrost(OnEachCamera):
     """Grows frost on the cover glass, from its rim inward: ice that scatters the light behind it, with its grain.
 
     The front of the ice lies where the distance from the rim, wavering by a random field, covers the stated share; ice
@@ -48,13 +47,9 @@ class LensFrost(EachImage):
     cover: float = param(0.35, low=0.02, high=0.9, neutral=0.02, help="share of the picture that ice covers")
     opacity: float = param(0.85, low=0.1, high=1.0, neutral=0.1, help="share of the light that thick ice scatters")
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the frost of a segment: a key."""
-        return int(rng.integers(2**62))
-
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the segment's key."""
-        return {"frost_key": int(rng.integers(2**62)) if state is None else state}
+        return {"frost_key": self.key(rng, view, state)}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Blend with what the ice shows."""
