@@ -96,6 +96,7 @@ class VignettingDrifted(Drifting, EachImage):
         return f"the light of a ring is off by {off.max():.1%} from the falloff" if (off > _OFF).any() else None
 
 
+@lru_cache(maxsize=4)
 def _factors(stops: float, size: tuple[int, int]) -> npt.NDArray[np.float32]:
     """Return the factor (H, W) of so many stops in the corners."""
     height, width = size

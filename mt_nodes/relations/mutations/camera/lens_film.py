@@ -98,11 +98,15 @@ class LensFilm(OnEachCamera):
 
 def spread_light(pixels: Pixels) -> Pixels:
     """Return the mean (H, W[, 3]) over a twentieth of the width around each pixel."""
+    return np.asarray(cv2.resize(spread_coarsely(pixels), pixels.shape[1::-1]))
+
+
+def spread_coarsely(pixels: Pixels) -> Pixels:
+    """Return the same, (h, w[, 3]) for squares of 8 by 8 pixels."""
     height, width = pixels.shape[:2]
     small = cv2.resize(pixels, (max(8, width // 8), max(8, height // 8)), interpolation=cv2.INTER_AREA)
     side = 2 * (small.shape[1] // 40) + 1
-    soft = cv2.blur(cv2.blur(small, (side, side)), (side, side))
-    return np.asarray(cv2.resize(soft, (width, height)))
+    return np.asarray(cv2.blur(cv2.blur(small, (side, side)), (side, side)))
 
 
 def _extreme(luma: Pixels, reach: int, how: Any) -> Pixels:
