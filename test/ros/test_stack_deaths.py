@@ -346,3 +346,16 @@ def test_nobody_is_left_behind(bag: Path, tmp_path: Path, relation: str) -> None
     with no_pages():
         assert replay(bag, tmp_path / "out", stack(tmp_path, way, 2), relation) == 4
     assert wait_until(lambda: not running("sleep\x003599.25"), 30.0)
+
+
+def test_sigterm_interrupts_a_run_in_process(bag: Path, tmp_path: Path, relation: str) -> None:
+    out, path = tmp_path / "out", stack(tmp_path, "time.sleep(3600)", 5, deadline_s=600.0)
+    words = ("replay", str(bag), "--transport", "inprocess", "--stack", str(path), "--relations", relation)
+    process = subprocess.Popen([*MT, *words, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_until((tmp_path / "deaths").exists, 60.0)
+        process.terminate()
+        assert process.wait(60.0) == 130
+    finally:
+        process.kill()
+    assert summary_of(out)["exit_code"] == 130 and not running(str(path))

@@ -112,7 +112,7 @@ def test_bad_yaml_is_told_with_its_file_and_what_to_do(tmp_path: Path, text: str
 
 
 def test_bad_yaml_of_an_option_names_the_option() -> None:
-    with pytest.raises(UsageError, match=r"--set a: got '\[1', expected a YAML value in line 1"):
+    with pytest.raises(UsageError, match=r"--set a: '\[1': not valid YAML in line 1"):
         settings(["a=[1"])
 
 
