@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 
 Singles = npt.NDArray[np.float32]
@@ -28,7 +27,7 @@ _CODED_SHARE = 0.03
 
 
 @dataclass(frozen=True)
-class LensFilm(EachImage):
+class LensFilm(OnEachCamera):
     """Shows the scene through an uneven film before the lens: water, ice, or patterned glass.
 
     A thin prism of slope s deflects rays by (n - 1) s (E. Hecht, "Optics", section 5.5), which moves a pixel by f times
@@ -52,10 +51,6 @@ class LensFilm(EachImage):
     )
     milkiness: float = param(0.0, low=0.0, high=0.9, neutral=0.0, help="share of the light that is scattered")
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the film of a segment: a key."""
-        return int(rng.integers(2**62))
-
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the segment's key, and the focal length in pixels.
 
@@ -63,7 +58,7 @@ class LensFilm(EachImage):
             NotApplicable: there is no calibration: how many pixels an angle is, is unknown.
         """
         focal_px = float(view.camera().k[0, 0])
-        return {"film_key": int(rng.integers(2**62)) if state is None else state, "focal_px": focal_px}
+        return {"film_key": self.key(rng, view, state), "focal_px": focal_px}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Fetch each pixel from where its ray comes from, then mix in what is scattered."""
@@ -103,11 +98,15 @@ class LensFilm(EachImage):
 
 def spread_light(pixels: Pixels) -> Pixels:
     """Return the mean (H, W[, 3]) over a twentieth of the width around each pixel."""
+    return np.asarray(cv2.resize(spread_coarsely(pixels), pixels.shape[1::-1]))
+
+
+def spread_coarsely(pixels: Pixels) -> Pixels:
+    """Return the same, (h, w[, 3]) for squares of 8 by 8 pixels."""
     height, width = pixels.shape[:2]
     small = cv2.resize(pixels, (max(8, width // 8), max(8, height // 8)), interpolation=cv2.INTER_AREA)
     side = 2 * (small.shape[1] // 40) + 1
-    soft = cv2.blur(cv2.blur(small, (side, side)), (side, side))
-    return np.asarray(cv2.resize(soft, (width, height)))
+    return np.asarray(cv2.blur(cv2.blur(small, (side, side)), (side, side)))
 
 
 def _extreme(luma: Pixels, reach: int, how: Any) -> Pixels:
