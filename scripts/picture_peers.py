@@ -41,6 +41,8 @@ _ALBUMENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "rain": ("RandomRain", {"rain_type": "heavy"}),
     "snow": ("RandomSnow", {"method": "texture"}),
     "road_covered": ("RandomSnow", {"method": "bleach"}),
+    "lens_drifted": ("OpticalDistortion", {"distort_limit": (0.05, 0.05)}),
+    "image_pixelated": ("Downscale", {"scale_range": (0.25, 0.25)}),
     "sun_glare": ("RandomSunFlare", {"method": "physics_based"}),
     "lens_flare": ("RandomSunFlare", {}),
     "low_sun": ("RandomShadow", {}),
@@ -73,6 +75,8 @@ _IMAGECORRUPTIONS = {
     "image_motion_blurred": "motion_blur",
     "sensor_noise": "shot_noise",
     "impulse_noise": "impulse_noise",
+    "image_pixelated": "pixelate",
+    "lens_frost": "frost",
     "jpeg_compressed": "jpeg_compression",
     "image_pixelated": "pixelate",
     "lens_film": "glass_blur",
@@ -149,4 +153,4 @@ def _imagecorruptions() -> Any:
 
 def described(libraries: Mapping[str, str]) -> str:
     """Return the libraries and versions in words, those that are missing, too."""
-    return ", ".join(f"{name} {libraries[name]}" if name in libraries else f"no {name}" for name in LIBRARIES)
+    return ", ".join(f"{name} {libraries.get(name, '(not installed)')}" for name in LIBRARIES)
