@@ -8,6 +8,7 @@ on it is projected from four sides (:mod:`.car_livery`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -133,16 +134,28 @@ def motorcar(shape: CarShape, paint: Rgb, plate: str, reflectivity: float) -> tu
     Args:
         reflectivity: of its paint for LiDARs.
     """
-    half, width = shape.length_m / 2.0, shape.width_m / 2.0
-    drawn, net = livery(shape, paint, plate), body_net(shape)
+    mesh, net = _grey(shape)
+    drawn = replace(livery(shape, paint, plate), body_vertices=len(net.vertices_m))
+    body = _painted_body(shape, net, drawn, reflectivity)
+    albedo, mirror, shine = mesh.albedo.copy(), mesh.mirror.copy(), mesh.reflectivity.copy()
+    albedo[: len(body.albedo)], mirror[: len(body.mirror)] = body.albedo, body.mirror
+    shine[: len(net.triangles)] = body.reflectivity[net.triangles[:, 0]]
+    return replace(mesh, albedo=albedo, mirror=mirror, reflectivity=shine), drawn
+
+
+@lru_cache(maxsize=8)
+def _grey(shape: CarShape) -> tuple[DetailedMesh, Net]:
+    """Return a car without its paint, and its body, the first of its parts."""
+    half, width, net = shape.length_m / 2.0, shape.width_m / 2.0, body_net(shape)
+    count = len(net.vertices_m)
+    body = Shell(net, np.zeros((count, 3), np.float32), np.zeros(count, np.float32), np.ones(count, np.float32))
     of_side = {side: wheel(shape.wheel_m, shape.spokes, side) for side in (1.0, -1.0)}
     wheels = [
         moved(of_side[side], (axle * half, side * (width - 0.115), shape.wheel_m))
         for axle in shape.axles
         for side in (1.0, -1.0)
     ]
-    drawn = replace(drawn, body_vertices=len(net.vertices_m))
-    return detailed([_painted_body(shape, net, drawn, reflectivity), *wheels, _interior(shape)]), drawn
+    return detailed([body, *wheels, _interior(shape)]), net
 
 
 def _interior(shape: CarShape) -> Shell:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.open3d_late import open3d, tensor
-from mt_nodes.world.modelling.catalogue import detailed_object, is_detailed
+from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
 from mt_nodes.world.modelling.shading import DetailedMesh, irradiance
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
