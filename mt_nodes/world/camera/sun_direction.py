@@ -107,11 +107,11 @@ def sun_of(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_sc
             if min(shade.sum(), (~shade).sum()) >= _FEWEST:
                 scores[i, j] = -np.corrcoef(shade, np.sqrt(light))[0, 1]
     around = (np.roll(scores, 1, axis=0) + 2.0 * scores + np.roll(scores, -1, axis=0)) / 4.0
-    i, j = np.unravel_index(int(around.argmax()), scores.shape)
+    i, j = divmod(int(around.argmax()), len(_ELEVATIONS_DEG))
     turned = np.abs((np.arange(_AZIMUTHS) - i + _AZIMUTHS // 2) % _AZIMUTHS - _AZIMUTHS // 2)
     if around[i, j] < max(_CORRELATION, float(around[turned >= _RIVALS].max()) + _ABOVE):
         return None
-    shade = shades[int(i), int(j)]
+    shade = shades[i, j]
     azimuth, elevation = i * 2.0 * np.pi / _AZIMUTHS, np.radians(_ELEVATIONS_DEG[j])
     lit, growth = _light_by_range(ground[~shade], light[~shade])
     dark = float(np.quantile(light[shade], 0.35))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from mt_nodes.world.modelling.car_livery import BLACK, COAT_F0, Livery, in_arch, livery
 from mt_nodes.world.modelling.car_shapes import OUTLINE_M, CarShape, half_width, outline
-from mt_nodes.world.modelling.fields import Net, SolidField, relaxed
+from mt_nodes.world.modelling.fields import Distance, Net, SolidField, relaxed
 from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.scene.meshes import GLASS, RETRO, TYRE
 
@@ -52,13 +52,7 @@ def body_net(shape: CarShape) -> Net:
         for sign in (1.0, -1.0):
             x, r = axle * half, shape.wheel_m + 0.055
             middle = np.array([x, sign * width, shape.wheel_m], np.float32)
-            field.carve(
-                lambda p, m=middle, r=r: np.maximum(
-                    np.hypot(p[..., 0] - m[0], p[..., 2] - m[2]) - r, np.abs(p[..., 1] - m[1]) - 0.26
-                ),
-                middle - r - 0.1,
-                middle + r + 0.1,
-            )
+            field.carve(_drum(middle, r, 0.26), middle - r - 0.1, middle + r + 0.1)
     for sign in (1.0, -1.0):
         at = (0.36 * half + 0.02, sign * (width + 0.055), shape.belt * height + 0.06)
         field.block(1, at, (0.05, 0.1, 0.065), 0.045, 0.02)
@@ -69,6 +63,16 @@ def body_net(shape: CarShape) -> Net:
             )
     field.displace(lambda p, part: _bumpers(shape, p))
     return relaxed(field.net(), 4)
+
+
+def _drum(middle_m: Singles, radius_m: float, half_m: float) -> Distance:
+    """Return the distance from a drum with its axis along y."""
+
+    def distance(p: Singles) -> Singles:
+        away = np.hypot(p[..., 0] - middle_m[0], p[..., 2] - middle_m[2]) - radius_m
+        return np.asarray(np.maximum(away, np.abs(p[..., 1] - middle_m[1]) - half_m))
+
+    return distance
 
 
 def _bumpers(shape: CarShape, p: Singles) -> Singles:
@@ -121,7 +125,7 @@ def moved(shell: Shell, offset_m: tuple[float, float, float]) -> Shell:
     """Return a shell elsewhere."""
     net = shell.net
     return Shell(
-        Net(net.vertices_m + np.float32(offset_m), net.triangles, net.normals, net.part),
+        Net(net.vertices_m + np.array(offset_m, np.float32), net.triangles, net.normals, net.part),
         shell.albedo,
         shell.mirror,
         shell.reflectivity,

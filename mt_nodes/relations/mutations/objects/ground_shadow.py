@@ -114,7 +114,7 @@ def ground_shadow(
         luma = cv2.GaussianBlur(picture.luma()[window].astype(np.float32) / picture.full_scale, (0, 0), 2.0)
         share = sun.share(luma**_GAMMA, range_m)
         shadow = _cast(figure, places, ground, sun)
-        light = share * (1.0 - shadow) + (1.0 - share) * sky
+        light = np.asarray(share * (1.0 - shadow) + (1.0 - share) * sky, np.float32)
     return GroundShade(window, np.where(ground, light, 1.0).astype(np.float32), direction, range_m)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -218,8 +218,8 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         return best.in_sun(bundle, self.ego_frame_id)
 
     def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
-        way = ObjectPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
-        return replace(way, variant=variant)
+        way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+        return ObjectPlace.of(way, variant)
 
     def _stands(self, bundle: Bundle, way: ObjectPlace) -> bool:
         """Whether it can stand where it is in a bundle to come."""

@@ -24,6 +24,11 @@ class ObjectPlace(WorldPlace):
     variant: int = 1
     sun: SunLight | None = None
 
+    @classmethod
+    def of(cls, place: WorldPlace, variant: int) -> ObjectPlace:
+        """Return a place with a variant of the kind."""
+        return cls(**vars(place), variant=variant)
+
     def in_sun(self, bundle: Bundle, ego_frame_id: str) -> ObjectPlace:
         """Return it in the sun that the first picture of a bundle shows; its frame does not turn afterwards."""
         sun = sun_over(bundle, ego_frame_id)
