@@ -98,7 +98,7 @@ def irradiance(
 
 def _frames(normals: Singles) -> Singles:
     """Return two tangents and the normal (V, 3, 3) at each place."""
-    across = np.where(np.abs(normals[:, 2:]) < 0.9, np.float32([[0.0, 0.0, 1.0]]), np.float32([[1.0, 0.0, 0.0]]))
+    across = np.where(np.abs(normals[:, 2:]) < 0.9, np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 0.0, 0.0]]))
     tangent = np.cross(normals, across)
     tangent /= np.maximum(np.linalg.norm(tangent, axis=1, keepdims=True), 1e-9)
     return np.stack([tangent, np.cross(normals, tangent), normals], axis=1).astype(np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.open3d_late import open3d, tensor
-from mt_nodes.world.modelling.catalogue import detailed_object, is_detailed
+from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
 from mt_nodes.world.modelling.shading import DetailedMesh, irradiance
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
@@ -114,13 +114,13 @@ class Figure:
         wound = np.einsum("nkj,nj->n", normals[triangle], flat) < 0.0
         normal[away] = np.where(wound[away, None], -normal[away], flat[away])
         xyz = rays[hit, :3] + along * range_m[hit, None]
-        light = np.einsum("nk,nkc->cn", share, sides[wound.astype(np.int64), triangle])
+        sky, ground = np.einsum("nk,nkc->cn", share, sides[wound.astype(np.int64), triangle])
         colours = self.paint(Surface(xyz, self._reflectivity[triangle], pixel_m, triangle, share, normal))
         glass = np.abs(self._reflectivity[triangle] - GLASS) < _GLASS_TOLERANCE
         mirror = np.zeros(len(hit), np.float32) if colours.mirror is None else colours.mirror
         if colours.glass is not None:
             glass = colours.glass
-        places = Places(hit, range_m[hit], xyz, normal, colours.albedo, mirror, *light, colours.glow, glass)
+        places = Places(hit, range_m[hit], xyz, normal, colours.albedo, mirror, sky, ground, colours.glow, glass)
         return range_m, places
 
     def behind_glass(self, places: Places, along: Singles) -> tuple[npt.NDArray[np.int64], Singles, Singles]:

@@ -136,9 +136,10 @@ def _sampled(view: _Eye, direction: Singles) -> tuple[Singles, Singles, Singles]
         return _refined(view, direction, everywhere, finer, None)
     step = 2 if count > _MANY_PX else 1
     coarse = np.ascontiguousarray(direction[::step, ::step])
-    hit, cover, range_m, layers = (
-        part.reshape(*coarse.shape[:2], *part.shape[1:]) for part in view.look(coarse.reshape(-1, 3), 1)
-    )
+    hit, cover, range_m, layers = view.look(coarse.reshape(-1, 3), 1)
+    shape = coarse.shape[:2]
+    hit, cover, range_m = hit.reshape(shape), cover.reshape(shape), range_m.reshape(shape)
+    layers = layers.reshape(*shape, -1)
     seen = hit.astype(np.uint8)
     kernel = np.ones((3, 3), np.uint8) if step > 1 else cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
     edge = cv2.dilate(seen, kernel) != cv2.erode(seen, kernel)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
-from mt_nodes.world.modelling.catalogue import detailed_mesh, is_detailed
+from mt_nodes.world.modelling.model_variants import detailed_mesh, is_detailed
 from mt_nodes.world.scene.fittings import with_fittings
 from mt_nodes.world.scene.materials import MATTE, PAINTS, Faces, Material, finish_of
 from mt_nodes.world.scene.meshes import Mesh

@@ -68,13 +68,15 @@ def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: M
     return np.asarray(_rgb(level, picture) ** _GAMMA, np.float64)
 
 
-def white_level(picture: Picture, ground: Floats) -> Singles:
+def white_level(picture: Picture, ground: Floats, least: float) -> Singles:
     """Return the light (3,) of white level ground where ground of a mean albedo gives ``ground`` (3,).
 
+    ``least`` is the light of such ground under the open sky alone, which what stands there gets in the shade, too.
     Bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
     """
     bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
-    lit = float(np.clip(float(ground.mean()) / _GROUND_ALBEDO, _DARKEST * bright**_GAMMA, _BRIGHTEST))
+    lit = max(float(ground.mean()), least) / _GROUND_ALBEDO
+    lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
     balance = np.clip(ground / max(float(ground.mean()), 1e-6), 0.8, 1.25)
     return (lit * balance).astype(np.float32)
 
@@ -110,9 +112,9 @@ def ground_shadow(
     light = sky
     if sun is not None:
         luma = cv2.GaussianBlur(picture.luma()[window].astype(np.float32) / picture.full_scale, (0, 0), 2.0)
-        share = sun.share(luma**_GAMMA)
+        share = sun.share(luma**_GAMMA, range_m)
         shadow = _cast(figure, places, ground, sun)
-        light = share * (1.0 - shadow) + (1.0 - share) * sky
+        light = np.asarray(share * (1.0 - shadow) + (1.0 - share) * sky, np.float32)
     return GroundShade(window, np.where(ground, light, 1.0).astype(np.float32), direction, range_m)
 
 

@@ -31,7 +31,7 @@ from mt_nodes.relations.mutations.objects.ground_shadow import (
 from mt_nodes.relations.mutations.objects.host_camera import blur_px, fringe_px, grain, noise_level
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.sun_direction import SunLight
+from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.materials import PANE
 from mt_nodes.world.scene.object_light import ObjectLight
@@ -98,8 +98,9 @@ def _shot(
     view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str, sun: SunLight | None
 ) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
+    away_m = float(np.linalg.norm(pose[:3, 3]))
     ground = ground_around(view.picture, camera, figure, pose)
-    share = 0.0 if sun is None else sun.share(float(ground.mean()))
+    share = 0.0 if sun is None else float(sun.share(ground.mean(), away_m, SKY_SHARE))
     light = ObjectLight(None if sun is None else sun.to_sun, share, surroundings_of(view.picture, camera))
     rendering = render(figure, pose, camera, light)
     if rendering is None:
@@ -113,10 +114,11 @@ def _shot(
     if shade is not None:
         open_view = _clear(view, camera, pose, shade.window, shade.direction, shade.range_m)
         shadow[_within(shade.window, window)] = 1.0 - (1.0 - shade.light) * open_view
+    level = white_level(view.picture, ground, 0.0 if sun is None else SKY_SHARE * float(sun.lit_at(away_m)))
     total = float(rendering.cover.sum())
     visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
     box = ImageBox(view.image.topic, rendering.box_px, visible, label)
-    return ObjectImage(window, sight, shadow, rendering, at, white_level(view.picture, ground), box)
+    return ObjectImage(window, sight, shadow, rendering, at, level, box)
 
 
 def with_object(view: View, shot: ObjectImage) -> Pixels:

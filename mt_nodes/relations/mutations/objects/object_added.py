@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
 from mt_nodes.relations.mutations.objects.free_place import FreePlace
-from mt_nodes.relations.mutations.objects.ground_shadow import sun_over
 from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     ObjectVisibility,
@@ -30,6 +29,7 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     volume_of,
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
+from mt_nodes.relations.mutations.objects.object_place import ObjectPlace
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
@@ -42,8 +42,7 @@ from mt_nodes.relations.mutations.objects.world_place import (
     heading,
     velocity_of,
 )
-from mt_nodes.world.camera.sun_direction import SunLight
-from mt_nodes.world.modelling.catalogue import VARIANTS, variants_of
+from mt_nodes.world.modelling.model_variants import VARIANTS, variants_of
 from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
@@ -59,14 +58,6 @@ from mt_nodes.world.scene.sight import RaycastBody, body_of
 #: Free places that are compared by how long they stay so, as far as that can be known.
 _CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
-
-
-@dataclass(frozen=True, eq=False)
-class ObjectPlace(WorldPlace):
-    """Where an object is over an episode, which variant of its kind it is, and the sun on it, in its own frame."""
-
-    variant: int = 1
-    sun: SunLight | None = None
 
 
 @dataclass(frozen=True)
@@ -161,6 +152,8 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
             known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
             raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
 
+        if self.variant and not self.variants:
+            raise UsageError(f"variant: got {self.variant}, but every {self.kind} is the same")
         if self.paint != "own" and not painted(self.label):
             raise UsageError(f"paint: got '{self.paint}', but a {self.kind} is not painted: vehicles are")
 
@@ -174,8 +167,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def looks(self, state: Any) -> Draw:
         """Return the variant, and the sun on it in its own frame."""
-        looks: Draw = {"variant": state.variant} if self.variants else {}
-        return looks if state.sun is None else {**looks, "sun": state.sun.numbers()}
+        return dict(state.looks(self.variants))
 
     @property
     def variants(self) -> int:
@@ -220,21 +212,14 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         )
         ways = [self._way(bundle, drawn[i], velocities[i], variant) for i in (list(order)[number] for number in free)]
         if self.frame_id or bundle.track is None:
-            return self._in_sun(bundle, ways[0])
+            return ways[0].in_sun(bundle, self.ego_frame_id)
         coming = bundle.track.coming(bundle)
-        return self._in_sun(bundle, max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming)))
+        best = max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
+        return best.in_sun(bundle, self.ego_frame_id)
 
     def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
-        way = ObjectPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
-        return replace(way, variant=variant)
-
-    def _in_sun(self, bundle: Bundle, way: ObjectPlace) -> ObjectPlace:
-        """Return the object with the sun that the first picture shows, in the object's frame, which stays as it is."""
-        sun = sun_over(bundle, self.ego_frame_id)
-        if sun is None:
-            return way
-        turn = upright(way.place(bundle, self.ego_frame_id))[:3, :3]
-        return replace(way, sun=sun.turned(turn.T))
+        way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+        return ObjectPlace.of(way, variant)
 
     def _stands(self, bundle: Bundle, way: ObjectPlace) -> bool:
         """Whether it can stand where it is in a bundle to come."""
