@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from mt_nodes.relations.mutations.objects.in_scene import (
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
+from mt_nodes.relations.mutations.objects.place_outlook import ENOUGH_S, by_duration, steps_of
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
@@ -37,7 +38,6 @@ from mt_nodes.relations.mutations.objects.world_place import (
     STANDS,
     Floats,
     WorldPlace,
-    by_use,
     heading,
     velocity_of,
 )
@@ -45,16 +45,9 @@ from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.materials import PAINTS, painted
 from mt_nodes.world.scene.object_rendering import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import (
-    NoRoom,
-    Place,
-    Wish,
-    upright,
-)
+from mt_nodes.world.scene.placement_solver import NoRoom, Place, Wish, upright
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-#: Free places that are compared by how long they stay so, as far as that can be known.
-_CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
@@ -68,15 +61,16 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats in
     front of an occluder; rays that miss stay byte for byte.
 
-    Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
-    in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
-    odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
-    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
-    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps
-    of the beam pattern (or as the empty returns of an organised cloud) and get theirs, too, where beams can be told.
-    Guaranteed: every hit is on a ray of the sensor and on the object, nothing remains behind it on the same ray, and
-    everything else is unchanged; in pictures, pixels change only where a line of sight meets the object or the ground
-    at its feet with nothing nearer in between, half of them visibly.
+    Its place is on ground found in the cloud and tilted with it, with free space around and mostly in sight: of those
+    drawn, the one where it lasts longest, by the clouds to come of a recording, else by the ego's motion. There it
+    stays, fixed in the world by that motion (/tf, odometry, or KISS-ICP from the clouds), or from there it moves on.
+    When its place is taken or hidden, or the ego has left it behind, another one is added elsewhere; while no place is
+    free, or the ego's motion is unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is
+    at that time. Rays that brought no return are found as gaps of the beam pattern (or as the empty returns of an
+    organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
+    on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
+    change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
+    them visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
@@ -119,7 +113,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
-    places: int = param(64, low=1, high=64, aspect="fixed", help="how many to try when the episode begins")
+    places: int = param(512, low=1, high=4096, aspect="fixed", help="how many to choose from when the episode begins")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     range_sigma_m: float = param(
         0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
@@ -189,27 +183,43 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if self.yaw_rad is None:
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
-        order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
-        free = self._free(bundle).among([drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES)
-        ways = [self._way(bundle, drawn[i], velocities[i]) for i in (list(order)[number] for number in free)]
-        if self.frame_id or bundle.track is None:
-            return ways[0]
-        coming = bundle.track.coming(bundle)
-        return max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
+        if self.frame_id:
+            first = next(self._free(bundle).among(drawn))
+            return self._way(bundle, drawn[first], velocities[first])
+        coming = () if bundle.track is None else bundle.track.coming(bundle)
+        steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)
+        free, arrays = self._free(bundle), (np.array(drawn), np.array(velocities))
+        order, foreseen_s = by_duration(steps, *arrays, free.footprint, demands, self._reach_m)
+
+        def way(number: int) -> WorldPlace:
+            return self._way(bundle, drawn[order[number]], velocities[order[number]])
+
+        places = [drawn[number] for number in order]
+        return way(free.longest(places, foreseen_s[order], lambda n: self._lasts_s(bundle, coming, way(n))))
 
     def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
         return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
 
-    def _stands(self, bundle: Bundle, way: WorldPlace) -> bool:
-        """Whether it can stand where it is in a bundle to come."""
-        with suppress(NotApplicable):
-            self._placement(bundle, way)
-            return True
-        return False
+    def _lasts_s(self, bundle: Bundle, coming: Sequence[Bundle], way: WorldPlace) -> float:
+        """Return how long it can stand there in bundles to come, infinite to the last; passed late is as good."""
+        for ahead in coming:
+            if self.ended(way, ahead):
+                lasts_s = (ahead.stamp_ns - bundle.stamp_ns) * 1e-9
+                passed = lasts_s >= ENOUGH_S and way.left_behind(ahead, self.ego_frame_id, self._reach_m)
+                return np.inf if passed else lasts_s
+        return np.inf
 
     def ended(self, state: Any, bundle: Bundle) -> bool:
-        """Whether the ego has left the object behind: another one then stands up the road."""
-        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+        """Whether the ego has left the object behind, or its place is taken or hidden: another one stands elsewhere."""
+        if not isinstance(state, WorldPlace) or state.frame_id:
+            return False
+        if state.left_behind(bundle, self.ego_frame_id, self._reach_m):
+            return True
+        try:
+            self._stand(bundle, state)
+        except (NoRoom, NotApplicable) as reason:
+            return isinstance(reason, NoRoom)
+        return False
 
     @property
     def _reach_m(self) -> float:
@@ -277,12 +287,26 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def _placement(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the place of the episode."""
-        place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._free(bundle).stand(place, known=not self.frame_id)
+            return self._stand(bundle, standing)
         except NoRoom as reason:
-            away_m = float(np.hypot(place[0], place[1]))
+            x, y, _ = standing.place(bundle, self.ego_frame_id)
+            away_m = float(np.hypot(x, y))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
+
+    def _stand(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+        """Return the same; found once for a cloud.
+
+        Raises:
+            NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
+        """
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
+        place, stand = (
+            standing.place(bundle, self.ego_frame_id),
+            partial(self._free(bundle).stand, known=self.needs_motion),
+        )
+        return standing.found_at(place, bundle.known_clouds[0], partial(stand, known=self.needs_motion))
 
     def _free(self, bundle: Bundle) -> FreePlace:
         cloud = bundle.known_clouds[0]
