@@ -35,7 +35,8 @@ def cloud_with(*boxes: tuple[float, float]) -> Cloud:
 
 def usable(cloud: Cloud, *places: tuple[float, float]) -> list[bool]:
     around = Surroundings.of(cloud, MOUNT)
-    return around.usable(np.array([[*place, 0.4] for place in places]), PERSON, *DEMANDS).tolist()
+    against = around.obstruction(np.array([[*place, 0.4] for place in places]), PERSON, *DEMANDS)
+    return (against == 0.0).tolist()
 
 
 def test_places_are_usable_where_nothing_stands_within_the_clearance_or_before_them() -> None:

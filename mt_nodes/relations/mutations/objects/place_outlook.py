@@ -22,7 +22,7 @@ from mt_nodes.world.scene.placement_solver import BUMP_M, OVERHEAD_M, Footprint
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
-Mask = npt.NDArray[np.bool_]
+Counts = npt.NDArray[np.int64]
 Steps = Sequence[tuple[float, "Surroundings", Matrix]]
 """Seconds from now, what is around the ego then, and the matrix (4, 4) from the ego's frame now to that then."""
 
@@ -36,6 +36,8 @@ _LOWEST_M, _HIGHEST_M = -3.0, 6.0
 _AZIMUTHS, _RANGE_CELL_M, _LINES = 720, 1.0, 9
 #: What is higher over the ground hides no more than what is under it (assumed: trees, signs, bridges).
 _HIDING_M = 2.5
+#: An object that is hidden altogether is as far from one in sight as one with something in so many cells (assumed).
+_CELLS_OF_ALL = 40.0
 #: Bundles to come are foreseen in such steps where they cannot be known.
 _STEP_S, _FORESEEN_S = 0.5, 3.0
 #: An object that the ego passes is useful if that takes it so long (assumed).
@@ -73,14 +75,18 @@ class Surroundings:
         """Return them as the ego finds them when it has moved; ``to_ego`` (4, 4) is its frame now to that then."""
         return Surroundings(_moved(to_ego, self.xyz), self.above_m, self.sensor_m)
 
-    def usable(self, places: Floats, footprint: Footprint, clearance_m: float, least_visible: float) -> Mask:
-        """Return where an object stands free and in sight, at places (C, 3) of the ego's frame."""
-        usable = ~self._occupied(places, footprint, clearance_m)
-        usable[usable] = self._visible_share(places[usable], footprint) >= least_visible
-        return usable
+    def obstruction(self, places: Floats, footprint: Footprint, clearance_m: float, least_visible: float) -> Floats:
+        """Return what is against an object at places (C, 3) of the ego's frame: 0 where it stands free and in sight.
 
-    def _occupied(self, places: Floats, footprint: Footprint, clearance_m: float) -> Mask:
-        """Return at which places (C, 3) something is within the footprint and the clearance."""
+        In cells within its footprint and the clearance in which something stands, else by the share that is hidden.
+        """
+        taken = self._taken(places, footprint, clearance_m).astype(np.float64)
+        free = taken == 0.0
+        taken[free] = _CELLS_OF_ALL * np.maximum(0.0, least_visible - self._visible_share(places[free], footprint))
+        return taken
+
+    def _taken(self, places: Floats, footprint: Footprint, clearance_m: float) -> Counts:
+        """Return in how many cells within the footprint and the clearance something stands, at places (C, 3)."""
         low = self.above_m < footprint.height_m + OVERHEAD_M
         cell, count = _cells(self.xyz[:, low], _CELL_M)
         taken = np.zeros(count * count, dtype=bool)
@@ -94,7 +100,7 @@ class Surroundings:
             row[:, None].astype(np.float32) for row in (*places.T[:2], np.cos(places[:, 2]), np.sin(places[:, 2]))
         )
         over = np.stack([x + c * ahead - s * left, y + s * ahead + c * left]).reshape(2, -1)
-        return np.asarray(taken[_cells(over, _CELL_M)[0]].reshape(len(places), len(ahead)).any(axis=1))
+        return np.asarray(taken[_cells(over, _CELL_M)[0]].reshape(len(places), len(ahead)).sum(axis=1))
 
     def _visible_share(self, places: Floats, footprint: Footprint) -> Floats:
         """Return which share of an object's height over its width is over what stands before it (C,)."""
@@ -184,14 +190,15 @@ def by_duration(
     """Return the numbers of places (C, 3), those first at which an object lasts longest, and how long (C,) in seconds.
 
     It lasts until something takes its place or hides it, or the ego passes it or is farther away than ``far_m``. Those
-    that the ego passes only after a second are as good as those that last to the end; equally good ones stay in order.
+    that the ego passes only after a second are as good as those that last to the end; equally good ones stay in order,
+    those that seem not free now come by how little is against them.
 
     Args:
         velocities_mps: (C, 3) along the ego's axes now. demands: free space around it in metres, and the share of it
             that must be in sight.
     """
     end_s = steps[-1][0] + _STEP_S
-    lasts, going = np.full(len(places), end_s), np.ones(len(places), dtype=bool)
+    lasts, going, first = np.full(len(places), end_s), np.ones(len(places), dtype=bool), None
     for time_s, around, to_then in steps:
         then = places.copy()
         then[:, :2] += velocities_mps[:, :2] * time_s
@@ -200,10 +207,14 @@ def by_duration(
         then[:, 2] += np.arctan2(to_then[1, 0], to_then[0, 0])
         away_m = np.hypot(then[:, 0], then[:, 1])
         within = (away_m >= NEAR_M) & (away_m <= far_m) & ((then[:, 0] > 0.0) | (places[:, 0] <= 0.0))
-        usable = within & going
-        usable[usable] = around.usable(then[usable], footprint, *demands)
+        against = np.where(within, 0.0, np.inf)
+        asked = within & going
+        against[asked] = around.obstruction(then[asked], footprint, *demands)
+        first = against if first is None else first
+        usable = going & (against == 0.0)
         ends = going & ~usable
         lasts[ends] = time_s
         lasts[ends & ~within & (time_s >= ENOUGH_S)] = end_s
         going &= usable
-    return [int(number) for number in np.argsort(-lasts, kind="stable")], lasts
+    assert first is not None, "there is a step for now"
+    return np.lexsort((first, -lasts)).tolist(), lasts
