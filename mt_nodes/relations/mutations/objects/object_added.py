@@ -232,7 +232,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
             look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
-        draw: Draw = {"pose": pose, **draw_hits(rng, cloud, look, self._sensor)}
+        draw: Draw = {"pose": pose, "since_bundle": state.index, **draw_hits(rng, cloud, look, self._sensor)}
         if moves:
             draw["velocity_mps"] = velocity
         if self.needs_motion:
