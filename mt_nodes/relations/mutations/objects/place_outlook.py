@@ -155,7 +155,8 @@ def steps_of(bundle: Bundle, coming: Sequence[Bundle], ego_frame_id: str) -> Ste
         return steps
     from_now = inverse(frame_to_ego(bundle, "", ego_frame_id))
     for ahead in coming:
-        if ahead.known_clouds and ahead.motion is not None and ahead.motion.pose is not None:
+        there = ahead.motion
+        if ahead.known_clouds and there is not None and there.pose is not None and there.since == motion.since:
             to_then = frame_to_ego(ahead, "", ego_frame_id) @ from_now
             steps.append(((ahead.stamp_ns - bundle.stamp_ns) * 1e-9, _surroundings(ahead, ego_frame_id), to_then))
     if coming or motion.velocity_mps is None:
