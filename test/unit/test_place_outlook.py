@@ -12,7 +12,7 @@ from made_bundles import made_bundle, made_cloud
 from mt_nodes.data.ego.ego_motion import EgoMotion
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import pose_matrix
-from mt_nodes.relations.mutations.objects.place_outlook import Steps, Surroundings, by_duration, steps_of
+from mt_nodes.relations.mutations.objects.place_outlook import ObstaclePoints, Steps, by_duration, steps_of
 from mt_nodes.world.scene.placement_solver import Footprint
 
 PERSON = Footprint((0.0, 0.0), (0.3, 0.3), 1.7)
@@ -34,7 +34,7 @@ def cloud_with(*boxes: tuple[float, float]) -> Cloud:
 
 
 def usable(cloud: Cloud, *places: tuple[float, float]) -> list[bool]:
-    around = Surroundings.of(cloud, MOUNT)
+    around = ObstaclePoints.of(cloud, MOUNT)
     against = around.obstruction(np.array([[*place, 0.4] for place in places]), PERSON, *DEMANDS)
     return (against == 0.0).tolist()
 
@@ -57,7 +57,7 @@ def durations(steps: Steps, *places: tuple[float, float], speed: float = 0.0) ->
 
 def test_traffic_to_come_takes_places_and_those_where_an_object_lasts_longest_come_first() -> None:
     clouds = [cloud_with((x, 3.0)) for x in (25.0, 20.0, 15.0, 10.0)]
-    steps = [(0.3 * i, Surroundings.of(cloud, MOUNT), np.eye(4)) for i, cloud in enumerate(clouds)]
+    steps = [(0.3 * i, ObstaclePoints.of(cloud, MOUNT), np.eye(4)) for i, cloud in enumerate(clouds)]
     order, lasts_s = durations(steps, (20.0, 3.0), (10.0, 3.0), (15.0, 3.0), (12.0, -3.0))
     assert order == [3, 1, 2, 0]
     assert lasts_s == pytest.approx([0.3, 0.9, 0.6, 1.4])
@@ -67,13 +67,13 @@ def test_traffic_to_come_takes_places_and_those_where_an_object_lasts_longest_co
 def test_a_place_that_the_ego_passes_late_is_as_good_as_one_that_it_never_passes(
     speed_mps: float, near_s: float
 ) -> None:
-    around = Surroundings.of(cloud_with(), MOUNT)
+    around = ObstaclePoints.of(cloud_with(), MOUNT)
     steps = [(t, around, pose_matrix((-speed_mps * t, 0.0, 0.0), (0, 0, 0, 1))) for t in (0.0, 0.6, 1.2, 1.8, 2.4)]
     assert durations(steps, (8.0, 4.0), (29.0, 4.0))[1] == pytest.approx([near_s, 2.9])
 
 
 def test_an_object_that_moves_is_looked_for_where_it_is_then() -> None:
-    around = Surroundings.of(cloud_with((20.0, 3.0)), MOUNT)
+    around = ObstaclePoints.of(cloud_with((20.0, 3.0)), MOUNT)
     steps = [(0.5 * i, around, np.eye(4)) for i in range(4)]
     assert durations(steps, (10.0, 3.0))[1] == pytest.approx([2.0])
     assert durations(steps, (10.0, 3.0), speed=9.0)[1] == pytest.approx([1.0])

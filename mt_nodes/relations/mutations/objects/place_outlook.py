@@ -23,7 +23,7 @@ from mt_nodes.world.scene.placement_solver import BUMP_M, OVERHEAD_M, Footprint
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Counts = npt.NDArray[np.int64]
-Steps = Sequence[tuple[float, "Surroundings", Matrix]]
+Steps = Sequence[tuple[float, "ObstaclePoints", Matrix]]
 """Seconds from now, what is around the ego then, and the matrix (4, 4) from the ego's frame now to that then."""
 
 #: Side of the square that is looked at, and of its cells: for what stands there, and for the ground.
@@ -45,7 +45,7 @@ ENOUGH_S = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
+class ObstaclePoints:
     """What stands around the ego in a cloud, in the ego's frame.
 
     Attributes:
@@ -58,7 +58,7 @@ class Surroundings:
     sensor_m: Floats
 
     @classmethod
-    def of(cls, cloud: Cloud, to_ego: Matrix) -> Surroundings:
+    def of(cls, cloud: Cloud, to_ego: Matrix) -> ObstaclePoints:
         """Sort the returns of a cloud into ground and what stands on it; ``to_ego`` (4, 4) is cloud to ego."""
         xyz = _moved(to_ego, np.stack([cloud.points[name].astype(np.float32) for name in "xyz"]))
         with np.errstate(invalid="ignore"):
@@ -71,9 +71,9 @@ class Surroundings:
         stands = above_m > BUMP_M
         return cls(xyz[:, stands], above_m[stands], to_ego[:3, 3])
 
-    def foreseen_from(self, to_ego: Matrix) -> Surroundings:
+    def foreseen_from(self, to_ego: Matrix) -> ObstaclePoints:
         """Return them as the ego finds them when it has moved; ``to_ego`` (4, 4) is its frame now to that then."""
-        return Surroundings(_moved(to_ego, self.xyz), self.above_m, self.sensor_m)
+        return ObstaclePoints(_moved(to_ego, self.xyz), self.above_m, self.sensor_m)
 
     def obstruction(self, places: Floats, footprint: Footprint, clearance_m: float, least_visible: float) -> Floats:
         """Return what is against an object at places (C, 3) of the ego's frame: 0 where it stands free and in sight.
@@ -148,7 +148,7 @@ def steps_of(bundle: Bundle, coming: Sequence[Bundle], ego_frame_id: str) -> Ste
 
     Without those, what is around now is taken to stay, and the ego to keep its speed and turn rate.
     """
-    now = _surroundings(bundle, ego_frame_id)
+    now = _obstacles(bundle, ego_frame_id)
     steps = [(0.0, now, np.eye(4))]
     motion = bundle.motion
     if motion is None or motion.pose is None:
@@ -158,7 +158,7 @@ def steps_of(bundle: Bundle, coming: Sequence[Bundle], ego_frame_id: str) -> Ste
         there = ahead.motion
         if ahead.known_clouds and there is not None and there.pose is not None and there.since == motion.since:
             to_then = frame_to_ego(ahead, "", ego_frame_id) @ from_now
-            steps.append(((ahead.stamp_ns - bundle.stamp_ns) * 1e-9, _surroundings(ahead, ego_frame_id), to_then))
+            steps.append(((ahead.stamp_ns - bundle.stamp_ns) * 1e-9, _obstacles(ahead, ego_frame_id), to_then))
     if coming or motion.velocity_mps is None:
         return steps
     base = np.eye(4) if ego_frame_id == EGO_FRAME else ego_from(bundle, EGO_FRAME, ego_frame_id, "object_added")
@@ -168,9 +168,9 @@ def steps_of(bundle: Bundle, coming: Sequence[Bundle], ego_frame_id: str) -> Ste
     return steps
 
 
-def _surroundings(bundle: Bundle, ego_frame_id: str) -> Surroundings:
+def _obstacles(bundle: Bundle, ego_frame_id: str) -> ObstaclePoints:
     cloud = bundle.known_clouds[0]
-    return Surroundings.of(cloud, ego_from(bundle, cloud.frame_id, ego_frame_id, cloud.topic))
+    return ObstaclePoints.of(cloud, ego_from(bundle, cloud.frame_id, ego_frame_id, cloud.topic))
 
 
 def _pose_after(velocity_mps: Floats, turn_radps: float, time_s: float) -> Matrix:
