@@ -90,7 +90,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         high=100.0,
         unit="m",
         aspect="place",
-        help="nearest and farthest from the ego, over ground",
+        help="nearest and farthest from the ego",
     )
     bearing_rad: tuple[float, float] = param(
         (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0 ahead, left positive"
@@ -130,8 +130,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def __post_init__(self) -> None:
         for name in ("range_m", "bearing_rad"):
-            low, high = getattr(self, name)
-            if low > high:
+            if (low := getattr(self, name)[0]) > (high := getattr(self, name)[1]):
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
         if (self.moves == STANDS) != (self.speed_mps == 0.0):
             got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
@@ -287,8 +286,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     @property
     def _what(self) -> str:
         where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
-        low, high = self.range_m
-        return f"'{self.kind}' {where} at {low:g} to {high:g} m"
+        return f"'{self.kind}' {where} at {self.range_m[0]:g} to {self.range_m[1]:g} m"
 
     def _placement(self, bundle: Bundle, standing: ObjectPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the place of the episode."""
