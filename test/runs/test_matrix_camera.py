@@ -84,10 +84,9 @@ TELL = {
         "contrast_raised_boxes",
         "impulse_noise_boxes",
         "sensor_noise_boxes",
-        "image_pixelated_boxes",
     ),
     "colours_swapped": ("white_balance_lamps_lane",),
-    "compressed_picture_dropped": ("jpeg_quality_40_boxes", "jpeg_quality_50_lane"),
+    "compressed_picture_dropped": ("jpeg_quality_40_boxes", "jpeg_quality_50_lane", "image_pixelated_lane"),
     "flat_is_free": (
         "dust_camera_not_faster",
         "image_blanked_not_faster",

@@ -18,6 +18,7 @@ from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint import particles_in_pictures
 from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -104,6 +105,17 @@ def test_a_model_that_turns_back_sees_no_farther_than_where_it_turns() -> None:
     assert camera.widest_rad <= turns + 0.01
     assert np.isfinite(camera.directions(np.array([[0.0, 0.0], [479.0, 359.0]]))).all()
     assert np.isnan(camera.project(np.array([[np.sin(turns + 0.1), 0.0, np.cos(turns + 0.1)]]))).all()
+
+
+def test_clouds_give_the_depth_of_what_a_fisheye_sees_beside_and_behind_it() -> None:
+    view = View.of(rig(), rig().images[0])
+    cells = depth_of(view.bundle, view.image, view.camera())
+    off_deg = np.degrees(np.arccos(view.camera().grid(cells.step_px)[..., 2]))
+    _, rays = rays_in_base_link(rig(), 0)
+    level = np.abs(np.degrees(np.arcsin(rays[:: cells.step_px, :: cells.step_px, 2])) + 5.0) < 4.0
+    for low, high in ((0.0, 30.0), (60.0, 80.0), (82.0, 92.0)):
+        beside = level & (off_deg > low) & (off_deg < high)
+        assert beside.sum() > 50 and cells.measured[beside].mean() > 0.15, (low, cells.measured[beside].mean())
 
 
 def test_an_added_object_stands_at_one_place_in_all_views() -> None:

@@ -22,6 +22,8 @@ Singles = npt.NDArray[np.float32]
 _MOST_RMS = 3.0
 #: Patches of the film are made of this many samples to a side.
 _SAMPLES = 4
+#: Share of the difference from a picture moved as a whole that a film makes at least.
+_LEAST_SHARE, _MOST_MOVED_PX = 0.3, 3.0
 #: Share of a re-coded picture's pixels that may leave their bounds.
 _CODED_SHARE = 0.03
 
@@ -37,7 +39,8 @@ class LensFilm(OnEachCamera):
     or dried water takes from the picture and spreads over a twentieth of its width.
 
     Guaranteed: every pixel lies within the range of those that its deflection can reach, and of the mean around it for
-    the scattered share; the mean brightness stays within 2 % of full scale.
+    the scattered share; pixels differ by as much as that deflection makes; the mean brightness stays within 2 % of full
+    scale.
     """
 
     slope_mrad: float = param(
@@ -89,8 +92,18 @@ class LensFilm(OnEachCamera):
         share = float(np.count_nonzero(beyond > slack)) / beyond.size
         if share > (_CODED_SHARE if slack > 2 else 0.0):
             return f"{share:.2%} of the pixels are outside of what lies within {reach} px of them"
+        differs, least_difference = float(cv2.mean(cv2.absdiff(before, after))[0]), self._least_difference(before, draw)
+        if differs < least_difference:
+            return f"samples differ by {differs:.2f} on average, expected {least_difference:.2f} behind such a film"
         moved = measures.brightness(new.picture) - measures.brightness(old.picture)
         return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None
+
+    def _least_difference(self, luma: Pixels, draw: Draw) -> float:
+        """Return a part of the mean difference from the picture moved by the root mean square, at most by 3 pixels."""
+        moved_px = min(self.rms_px(draw), _MOST_MOVED_PX)
+        step = max(1, round(moved_px))
+        apart = float(cv2.mean(cv2.absdiff(luma[:, step:], luma[:, :-step]))[0])
+        return _LEAST_SHARE * min(1.0, moved_px) * apart * (1.0 - self.milkiness)
 
     def _patch_px(self, width: int) -> float:
         return max(1.0, self.patch * width)
