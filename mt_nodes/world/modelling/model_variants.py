@@ -15,7 +15,7 @@ from mt_nodes.world.modelling.car_shapes import ESTATE, HATCHBACK, SALOON, SMALL
 from mt_nodes.world.modelling.motorcar import motorcar
 from mt_nodes.world.modelling.person import dressed
 from mt_nodes.world.modelling.quadrupeds import Beast, animal
-from mt_nodes.world.modelling.shading import DetailedMesh
+from mt_nodes.world.modelling.shading import DetailedMesh, interpolated
 from mt_nodes.world.modelling.wardrobe import ADULTS, BRUNETTE, GREY
 from mt_nodes.world.scene.appearance import PAINT_COLOURS, Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.lamps import OFF
@@ -125,11 +125,13 @@ def detailed_object(kind: str, variant: int, lamps: str = OFF, paint: str = "") 
 
 
 def _paint(mesh: DetailedMesh, livery: Livery | None, lamps: str) -> Paint:
+    table = np.column_stack([mesh.albedo, mesh.mirror]).astype(np.float32)
+
     def colours(surface: Surface) -> SurfaceColours:
         assert surface.triangle is not None and surface.share is not None and surface.normal is not None
         corners = mesh.triangles[surface.triangle].astype(np.int64)
-        albedo = np.einsum("nk,nkj->nj", surface.share, mesh.albedo[corners])
-        mirror = np.einsum("nk,nk->n", surface.share, mesh.mirror[corners])
+        between = interpolated(table, corners, surface.share)
+        albedo, mirror = between[:, :3], between[:, 3]
         if livery is None:
             return SurfaceColours(albedo, None, mirror)
         return livery.colours(surface.xyz_m, surface.normal, surface.pixel_m, corners[:, 0], albedo, mirror, lamps)

@@ -74,6 +74,14 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
     )
 
 
+def interpolated(table: Singles, corners: npt.NDArray[np.int64], share: Singles) -> Singles:
+    """Return rows of a table (V, k) between three corners (n, 3) each, with shares (n, 3): (n, k)."""
+    found = table[corners[:, 0]] * share[:, :1]
+    for i in (1, 2):
+        found += table[corners[:, i]] * share[:, i : i + 1]
+    return np.asarray(found, np.float32)
+
+
 def irradiance(
     scene: Any, vertices_m: Singles, normals: Singles, directions: int = _DIRECTIONS
 ) -> tuple[Singles, Singles]:
