@@ -41,8 +41,6 @@ _ALBUMENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "rain": ("RandomRain", {"rain_type": "heavy"}),
     "snow": ("RandomSnow", {"method": "texture"}),
     "road_covered": ("RandomSnow", {"method": "bleach"}),
-    "lens_drifted": ("OpticalDistortion", {"distort_limit": (0.05, 0.05)}),
-    "image_pixelated": ("Downscale", {"scale_range": (0.25, 0.25)}),
     "sun_glare": ("RandomSunFlare", {"method": "physics_based"}),
     "lens_flare": ("RandomSunFlare", {}),
     "low_sun": ("RandomShadow", {}),
@@ -57,6 +55,10 @@ _ALBUMENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "impulse_noise": ("SaltAndPepper", {}),
     "pixels_dead": ("PixelDropout", {}),
     "jpeg_compressed": ("ImageCompression", {"quality_range": (20, 20)}),
+    "image_pixelated": ("Downscale", {"scale_range": (0.25, 0.25)}),
+    "lens_drifted": ("OpticalDistortion", {"distort_limit": (0.02, 0.02)}),
+    "lens_film": ("GlassBlur", {}),
+    "vignetting_drifted": ("Illumination", {"mode": "corner"}),
 }
 #: Corruption of imagecorruptions by mutation.
 _IMAGECORRUPTIONS = {
@@ -71,9 +73,10 @@ _IMAGECORRUPTIONS = {
     "image_motion_blurred": "motion_blur",
     "sensor_noise": "shot_noise",
     "impulse_noise": "impulse_noise",
-    "image_pixelated": "pixelate",
-    "lens_frost": "frost",
     "jpeg_compressed": "jpeg_compression",
+    "image_pixelated": "pixelate",
+    "lens_film": "glass_blur",
+    "lens_frost": "frost",
 }
 
 
