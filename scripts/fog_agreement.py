@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.int64]
 FIGURES = Path(__file__).with_name("fog_agreement.json")
-VISIBILITIES_M = (60.0, 150.0, 400.0)
+VISIBILITIES_M = (40.0, 80.0, 200.0)
 #: Boxes so high are demanded: those of cars within some 30 m on pictures of 375 lines.
 LEAST_HEIGHT_PX = 40.0
 #: Contrast of 5 % at the visibility (World Meteorological Organization, meteorological optical range).

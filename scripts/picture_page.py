@@ -53,7 +53,7 @@ above, at returns of recorded things, over the source's: 1 or less for what stan
 _FOG = """## Fog and detectors
 
 What a detector finds in our fog is compared with what it finds in fog by Koschmieder's law at the ranges of LiDAR
-returns, which uses no depth of the package (`scripts/fog_agreement.py` says how), at visibilities of 60, 150 and 400 m.
+returns, which uses no depth of the package (`scripts/fog_agreement.py` says how), at visibilities of 40, 80 and 200 m.
 A pair is one frame; a box is one that the detector finds in clear air and has to keep. Boxes decide: where a pair has
 many, both pictures lose one of them, and the pairs agree whatever was drawn. *Itself* is how many boxes stay as they
 are when samples of the plain picture change by one step: more agreement than that no rendering can reach. The goal is
