@@ -26,6 +26,7 @@ import yaml
 from picture_changes import returns_in
 
 import mt_nodes as mt
+from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Image
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.stacks.callables import load_callable
@@ -126,7 +127,11 @@ def fog_pairs(frames: Sequence[mt.Frame], stacks: Sequence[str], folder: Path) -
     for visibility_m in VISIBILITIES_M:
         relation = relation_of(visibility_m, folder)
         for frame in frames:
-            changed = mt.mutate(frame, relation)
+            try:
+                changed = mt.mutate(frame, relation)
+            except NotApplicable as reason:
+                print(f"{visibility_m:g} m, frame {frame.index}: no pair: {reason}")
+                continue
             for name, detect in detectors.items():
                 yield _judged(name, detect, changed, visibility_m, relation)
 

@@ -177,6 +177,7 @@ def by_operator(frames: Sequence[mt.Frame], chosen: Sequence[Operator]) -> dict[
             continue
         made = changes(frames, operator.mutation, operator.parameters)
         if len(made) < 2:
+            print(f"{operator.name}: not measured: {len(made)} of {len(frames)} frames have a follow-up")
             continue
         some = made[::_EVERY] if len(made) > _EVERY else made
         before, after = [c.before for c in some], [c.after for c in some]
