@@ -74,7 +74,7 @@ def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
     cv2.setNumThreads(1)
     mutations = measured()
     found: Row = {name: {"goal_ms": _goal(name, type(mutation)), "sizes": []} for name, mutation in mutations.items()}
-    peers: dict[str, dict[str, list[float]]] = {library: {} for library in LIBRARIES}
+    peers: dict[str, dict[str, list[float | None]]] = {library: {} for library in LIBRARIES}
     for width, height in sizes:
         frames = list(generate_drive(2, camera=CameraSensor(width, height)))
         beside = [replace(frame, clouds=(), extra_clouds=frame.clouds) for frame in frames]
@@ -83,8 +83,9 @@ def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
             joint = "lidar" in mutation.sensors
             others = {library: partial(run, pixels) for library, (_, run) in peers_of(name).items()}
             row = _of(mutation, beside, rounds, others)
-            for library, took_ms in row.pop("peers_ms", {}).items():
-                peers[library].setdefault(name, []).append(took_ms)
+            took_ms = row.pop("peers_ms", {})
+            for library in others:  # None at a size that the mutation is not applicable to
+                peers[library].setdefault(name, []).append(took_ms.get(library))
             found[name]["sizes"].append(row | {"with_clouds": _of(mutation, frames, rounds) if joint else None})
     return {
         "rounds": rounds,
@@ -124,7 +125,8 @@ def _of(
     except NotApplicable as reason:
         return {"not applicable": str(reason)}
     p50, proof_p50, *peers = (np.median(np.array(times[1:]), axis=0) * 1e-6).round(2).tolist()
-    return {"p50_ms": p50, "proof_p50_ms": proof_p50, "peers_ms": dict(zip(others, peers, strict=True))}
+    took: Row = {"p50_ms": p50, "proof_p50_ms": proof_p50}
+    return took | {"peers_ms": dict(zip(others, peers, strict=True))} if others else took
 
 
 def _took_ns(run: Callable[[], Any]) -> int:
@@ -150,13 +152,13 @@ def cells(part: Row) -> Iterator[tuple[str, ...]]:
         yield name, *shown, *_met(row, part["sizes"]), next(reasons, elsewhere)
 
 
-def _beside(library: str, peer_ms: Sequence[float], sizes: Sequence[Row]) -> str:
+def _beside(library: str, peer_ms: Sequence[float | None], sizes: Sequence[Row]) -> str:
     """Return what a peer took at each size, and how many times as long as the mutation."""
-    if not peer_ms:
+    if not any(peer_ms):
         return ""
-    ours = [size.get("p50_ms") for size in sizes]
-    times = "/".join(f"{took / own:.2g}" if own else "?" for took, own in zip(peer_ms, ours, strict=True))
-    return f"{library} here {'/'.join(f'{took:g}' for took in peer_ms)}: {times} times ours"
+    both = list(zip(peer_ms, (size.get("p50_ms") for size in sizes), strict=True))
+    times = "/".join(f"{took / own:.2g}" if took and own else "?" for took, own in both)
+    return f"{library} here {'/'.join('?' if took is None else f'{took:g}' for took in peer_ms)}: {times} times ours"
 
 
 def _figures(row: Row) -> Iterator[str]:

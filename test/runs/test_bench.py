@@ -181,6 +181,8 @@ def test_a_broken_guarantee_is_not_timed(bench_images: Any) -> None:
         bench_images._of(Broken(), frames, 1)
     assert bench_images._of(Spending(fits=False), frames, 1) == {"not applicable": "no wall"}
     assert set(bench_images._of(Spending(), frames, 1)) == {"p50_ms", "proof_p50_ms"}
+    beside = bench_images._of(Spending(), frames, 1, {"peer": lambda: sum(range(200_000))})
+    assert beside["peers_ms"]["peer"] > 0.1
 
 
 @dataclass(frozen=True)
