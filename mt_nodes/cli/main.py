@@ -122,7 +122,7 @@ def _shortage(error: Exception) -> str:
         return f"too few open files are allowed: {error}; `ulimit -n` shows how many, 1024 are enough"
     # The loader of shared libraries says it in words only.
     if isinstance(error, MemoryError) or number == errno.ENOMEM or "failed to map segment" in str(error):
-        return f"out of memory: {str(error) or type(error).__name__}; `ulimit -v` and the container limit it, 2 GB are enough"
+        return f"out of memory: {str(error) or type(error).__name__}; free some, or allow more (`ulimit -v`)"
     return ""
 
 
