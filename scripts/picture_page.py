@@ -31,7 +31,7 @@ _MARKS = """## Marks
 
 From 1 (false at first sight) over 3 (passes at a glance) to 5 (taken for a recording), given by a maker of the package,
 at full size, one by one, with the pair's source beside it. They stand in `scripts/picture_pairs.yaml`: change them
-there."""
+there. Marks of *now* are of one frame each, in the middle of the drive."""
 _THINGS = """## Added things
 
 *Told from recorded* is the area under the ROC curve of a classifier (extremely randomised trees on residuals, spectra,
