@@ -17,7 +17,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
-from mt_nodes.relations.mutations.objects.free_place import FreePlace
+from mt_nodes.relations.mutations.objects.free_place import TRIALS, FreePlace
 from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     ObjectVisibility,
@@ -184,7 +184,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
         if self.frame_id:
-            first = next(self._free(bundle).among(drawn))
+            first = next(self._free(bundle).among(drawn[:TRIALS]))
             return self._way(bundle, drawn[first], velocities[first])
         coming = () if bundle.track is None else bundle.track.coming(bundle)
         steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)
