@@ -12,7 +12,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
-from mt_nodes.base.seeds import generator
+from mt_nodes.base.seeds import generator, generator_on_demand
 from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -187,8 +187,8 @@ class MutationPipeline:
 
         def draw(step: int, part: int, source: Bundle) -> Draw:
             key = self._key(source.episode, source.index, draw_number, step, part)
-            rng = self._foreseen.pop(key, None) or generator(*key)
             mutation, state = self.mutations[step], self._state(step, source, first, met)
+            rng = self._foreseen.pop(key, None) or (generator if mutation.random else generator_on_demand)(*key)
             with name_errors(mutation, "draw"):
                 refuse_loose(mutation, source)
                 drawn = mutation.draw(rng, source, state)

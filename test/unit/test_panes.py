@@ -19,8 +19,8 @@ from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.enclosed_rays import enclosing_m
+from mt_nodes.world.scene.figures import figure_of
 from mt_nodes.world.scene.materials import PANE
-from mt_nodes.world.scene.object_rendering import figure_of
 from mt_nodes.world.scene.sight import body_of
 
 #: The back of a car 8 m ahead, and its window: y and z in base_link.

@@ -17,9 +17,9 @@ from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.scenario import Actor, Obstacle
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.appearance import Paint, Surface, SurfaceColours, main_colour, paint_of
+from mt_nodes.world.scene.figures import smooth_normals
 from mt_nodes.world.scene.lamps import LAMPS, OFF
 from mt_nodes.world.scene.meshes import Mesh
-from mt_nodes.world.scene.object_rendering import smooth_normals
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.palette import FACE, Rgb
 

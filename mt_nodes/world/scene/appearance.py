@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from mt_nodes.world.scene.furniture import RETRO_REFLECTIVE, STEEL
 from mt_nodes.world.scene.lamps import LAMPS, OFF
@@ -54,20 +55,30 @@ class Surface:
 
     Attributes:
         xyz_m: (N, 3) in the object's own frame: x ahead, z up. reflectivity: (N,) of the mesh there.
-        pixel_m: width of a pixel at the object.
+        pixel_m: width of a pixel at the object. triangle: (N,) and share: (N, 3) of its corners, where known.
+        normal: (N, 3).
     """
 
     xyz_m: Singles
     reflectivity: Singles
     pixel_m: float = 0.01
+    triangle: npt.NDArray[np.int64] | None = None
+    share: Singles | None = None
+    normal: Singles | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class SurfaceColours:
-    """Colours of visible places: albedo (N, 3), and glow (N, 3), in shares of full scale."""
+    """Colours of visible places: albedo (N, 3), and glow (N, 3), in shares of full scale.
+
+    Attributes:
+        mirror: (N,) reflectance at normal incidence. glass: (N,) which are panes. None: as the mesh says.
+    """
 
     albedo: Singles
     glow: Singles | None = None
+    mirror: Singles | None = None
+    glass: npt.NDArray[np.bool_] | None = None
 
 
 Paint = Callable[[Surface], SurfaceColours]

@@ -116,16 +116,17 @@ class Faces:
     """
 
     def __init__(self, reflectivity: Floats, finish: Material = MATTE) -> None:
-        materials = np.full(len(reflectivity), finish, dtype=object)
-        for value, material in _BY_REFLECTIVITY.items():
-            materials[np.abs(reflectivity - value) < _TOLERANCE] = material
+        known = [finish, *_BY_REFLECTIVITY.values()]
+        number = np.zeros(len(reflectivity), dtype=np.int64)
+        for i, value in enumerate(_BY_REFLECTIVITY, start=1):
+            number[np.abs(reflectivity - value) < _TOLERANCE] = i
         self.glass = panes(reflectivity)
-        diffuse = np.array([np.nan if m.diffuse is None else m.diffuse for m in materials])
+        diffuse = np.array([np.nan if m.diffuse is None else m.diffuse for m in known])[number]
         self._diffuse = np.where(np.isnan(diffuse), reflectivity, diffuse)
-        square = np.square(np.radians([m.roughness_deg for m in materials]))
+        square = np.square(np.radians([m.roughness_deg for m in known]))[number]
         self._glancing = 0.45 * square / (square + 0.09) / (1.0 - 0.5 * square / (square + 0.33))
         self._normal_reflectance, self._slope, self._transmission, self._retro = (
-            np.array([getattr(m, name) for m in materials], dtype=np.float64)
+            np.array([getattr(m, name) for m in known], dtype=np.float64)[number]
             for name in ("normal_reflectance", "slope", "transmission", "retro_reflective")
         )
 

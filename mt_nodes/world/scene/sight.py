@@ -18,6 +18,7 @@ import numpy.typing as npt
 from mt_nodes.base.open3d_late import open3d, tensor
 from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
+from mt_nodes.world.modelling.model_variants import detailed_mesh, is_detailed
 from mt_nodes.world.scene.fittings import with_fittings
 from mt_nodes.world.scene.materials import MATTE, PAINTS, Faces, Material, finish_of
 from mt_nodes.world.scene.meshes import Mesh
@@ -68,6 +69,7 @@ class RaycastBody:
         self._scene = self._opaque = _scene(mesh, slice(None))
         if len(self._solid) < len(mesh.triangles):
             self._opaque = _scene(mesh, self._solid)
+        self.vertices_m = mesh.vertices_m
         self.low_m, self.high_m = mesh.vertices_m.min(axis=0), mesh.vertices_m.max(axis=0)
         self.center_m = (self.low_m + self.high_m) / 2
         self.radius_m = float(np.linalg.norm(mesh.vertices_m - self.center_m, axis=1).max())
@@ -148,9 +150,11 @@ class RaycastBody:
         return np.asarray(self._scene.compute_distance(tensor(inside), nthreads=1).numpy(), dtype=np.float64)
 
 
-@lru_cache
-def body_of(kind: str, paint: str = "") -> RaycastBody:
+@lru_cache(maxsize=64)
+def body_of(kind: str, paint: str = "", variant: int = 1) -> RaycastBody:
     """Return an object of the catalogue, cached; ``paint`` is one of :data:`.materials.PAINTS`, else its own."""
+    if is_detailed(kind):
+        return RaycastBody(detailed_mesh(kind, variant, paint), finish_of(KINDS[kind].label))
     reflectivity = PAINTS.get(paint, KINDS[kind].reflectivity)
     mesh = KINDS[kind].build(reflectivity) if paint else mesh_of(kind)
     return RaycastBody(with_fittings(kind, mesh, reflectivity), finish_of(KINDS[kind].label))

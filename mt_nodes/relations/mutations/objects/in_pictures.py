@@ -2,7 +2,7 @@
 """Renders an added object into pictures: in the scene's light, on its ground.
 
 The object is drawn where the camera sees it, behind nearer LiDAR returns, in the light and colour balance of the ground
-around its feet, with the camera's own blur and a soft dark spot under it; it casts no shadow.
+around its feet, with its shadow, and with the blur, noise and colour fringes of the camera.
 """
 
 from __future__ import annotations
@@ -20,22 +20,26 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.effects import ImageBox
 from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Image
-from mt_nodes.data.transforms import Matrix, UnknownTransform, move
+from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.objects.ground_shadow import (
+    ground_around,
+    ground_shadow,
+    surroundings_of,
+    white_level,
+)
+from mt_nodes.relations.mutations.objects.host_camera import blur_px, fringe_px, grain, noise_level
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
+from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.materials import PANE
-from mt_nodes.world.scene.object_rendering import Figure, Rendering, Singles, Window, directions, render
+from mt_nodes.world.scene.object_light import ObjectLight
+from mt_nodes.world.scene.object_rendering import Rendering, Singles, Window, enlarged, render
 
 Floats = npt.NDArray[np.float64]
 
 _GAMMA = 2.2
-#: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
-_GROUND_ALBEDO = 0.12
-#: Bounds of the brightness of white: relative to full scale, and to the picture's brightest tenth.
-_BRIGHTEST, _DARKEST = 1.5, 0.5
-#: Share of light that a body takes from the ground right under it, and width of the soft edge of that spot, in metres.
-_UNDER, _PENUMBRA_M = 0.75, 0.14
 #: An occluder is nearer than the object by this, and this much above the ground under the object (more with the
 #: distance between them, because ground is no plane).
 _BEFORE_M, _ABOVE_GROUND_M, _UNEVEN = 0.3, 0.25, 0.02
@@ -52,116 +56,131 @@ class ObjectImage:
     Attributes:
         window: rows and columns of the picture that change; the arrays (h, w) cover them.
         sight: share of each pixel that shows the object.
-        shadow: window of the dark spot under it, and its darkness, 0 to 1; None if out of sight.
+        shadow: share of the light that the ground keeps; 1 off the ground.
         rendering: the object, with its own window within this one at ``at``.
+        level: (3,) red, green, blue: light of white level ground here, in shares of full scale.
         box: its place, and its visible share.
     """
 
     window: Window
     sight: Singles
-    shadow: tuple[Window, Singles] | None
+    shadow: Singles
     rendering: Rendering
     at: Window
+    level: Singles
     box: ImageBox
 
 
 _known: WeakKeyDictionary[Image, tuple[tuple[Any, ...], ObjectImage | None]] = WeakKeyDictionary()
 
 
-def shot_of(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
+def shot_of(
+    view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str, sun: SunLight | None = None
+) -> ObjectImage | None:
     """Return what an image shows of an object at a ``pose`` (4, 4) of the ego's frame; None for nothing.
 
     The last result for an image is cached: the draw and its application need the same one.
 
+    Args:
+        sun: in the object's frame; None if the sky is overcast, or the sun was not found.
+
     Raises:
         NotApplicable: the camera is not calibrated, or its pose or the depth is unknown.
     """
-    key = (figure, pose.tobytes(), label, ego_frame_id)
+    key = (figure, pose.tobytes(), label, ego_frame_id, None if sun is None else sun.numbers().tobytes())
     known = _known.get(view.image)
     if known is None or known[0] != key:
-        known = _known[view.image] = key, _shot(view, figure, pose, label, ego_frame_id)
+        known = _known[view.image] = key, _shot(view, figure, pose, label, ego_frame_id, sun)
     return known[1]
 
 
-def _shot(view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str) -> ObjectImage | None:
+def _shot(
+    view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str, sun: SunLight | None
+) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
-    rendering = render(figure, pose, camera)
+    away_m = float(np.linalg.norm(pose[:3, 3]))
+    ground = ground_around(view.picture, camera, figure, pose)
+    share = 0.0 if sun is None else float(sun.share(ground.mean(), away_m, SKY_SHARE))
+    light = ObjectLight(None if sun is None else sun.to_sun, share, surroundings_of(view.picture, camera))
+    rendering = render(figure, pose, camera, light)
     if rendering is None:
         return None
-    spot = _ground_spot(figure, pose, camera)
-    window = _around([rendering.window, *([] if spot is None else [spot[0]])])
-    clear = _clear(view, camera, pose, rendering.window, rendering.direction, rendering.range_m, rendering.step_px)
+    shade = ground_shadow(view.picture, camera, figure, pose, sun)
+    window = _around([rendering.window, *([] if shade is None else [shade.window])])
+    clear = _clear(view, camera, pose, rendering.window, rendering.direction, rendering.range_m)
     sight = np.zeros(_size(window), np.float32)
-    sight[at := _within(rendering.window, window)] = rendering.cover * rendering.enlarged(clear)
-    shadow = None
-    if spot is not None:
-        where, dark = spot
-        viewed = directions(camera, where)
-        dark *= _clear(view, camera, pose, where, viewed, _ground_range(pose, viewed))
-        shadow = _within(where, window), dark
+    sight[at := _within(rendering.window, window)] = rendering.cover * clear
+    shadow = np.ones(_size(window), np.float32)
+    if shade is not None:
+        open_view = _clear(view, camera, pose, shade.window, shade.direction, shade.range_m, shade.step_px)
+        few = 1.0 - (1.0 - shade.light) * open_view
+        shadow[_within(shade.window, window)] = enlarged(few, _size(shade.window), shade.step_px)
+    level = white_level(view.picture, ground, 0.0 if sun is None else SKY_SHARE * float(sun.lit_at(away_m)))
     total = float(rendering.cover.sum())
     visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
-    return ObjectImage(
-        window, sight, shadow, rendering, at, ImageBox(view.image.topic, rendering.box_px, visible, label)
-    )
+    box = ImageBox(view.image.topic, rendering.box_px, visible, label)
+    return ObjectImage(window, sight, shadow, rendering, at, level, box)
 
 
 def with_object(view: View, shot: ObjectImage) -> Pixels:
-    """Return the picture's pixels with the object in it."""
-    pixels = view.picture.pixels.copy()
-    piece, full = pixels[shot.window], float(view.picture.full_scale)
-    if shot.shadow is not None:
-        at, dark = shot.shadow
-        ground = piece[at]
-        left = (1.0 - _UNDER * dark) ** (1.0 / _GAMMA)
-        ground[...] = np.rint(ground * (left if ground.ndim == 2 else left[..., None]))
-    blur = blur_px(view.picture, shot.window)
-    colour = _blurred(_painted(view.picture, shot), blur)
-    sight = _blurred(shot.sight, blur)
+    """Return the picture's pixels with the object in it: its shadow first, then itself as the host camera sees it."""
+    picture = view.picture
+    pixels = picture.pixels.copy()
+    piece, full = pixels[shot.window], float(picture.full_scale)
+    blur = blur_px(picture, shot.window)
+    _shade(piece, _blurred(shot.shadow, max(blur, 0.8)))
+    sight = _blurred(shot.sight[shot.at], blur)
     sight[sight < 0.5 / full] = 0.0
-    piece[...] = _blended(colour, piece, sight)
+    colour = _blurred(_painted(picture, shot.rendering, shot.level), blur) * np.float32(full)
+    colour = _fringed(colour, fringe_px(picture, shot.window), picture)
+    noise = grain(sight.shape, noise_level(picture, shot.window), view.image.stamp_ns)
+    colour += _deep(noise, colour.ndim)
+    samples = np.clip(colour, 0.0, full)
+    samples = cv2.convertScaleAbs(samples) if full < 256 else np.rint(samples).astype(piece.dtype)
+    piece[shot.at] = _blended(samples, piece[shot.at], sight)
     return pixels
 
 
-def _painted(picture: Picture, shot: ObjectImage) -> Pixels:
-    """Return the object's colours (h, w[, 3]) in the scene's light, in a picture's own samples."""
-    rendering, full = shot.rendering, float(picture.full_scale)
-    lit = np.minimum(rendering.light * _light(picture, shot), np.float32(1.0))
-    cv2.pow(lit, 1.0 / _GAMMA, lit)
-    if rendering.glow is not None:
-        np.maximum(lit, rendering.glow, out=lit)
-    if picture.order != "rgb":
-        lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
-    samples = cv2.convertScaleAbs(lit, alpha=full) if full < 256 else np.rint(lit * full).astype(picture.pixels.dtype)
-    whole = np.zeros((*shot.sight.shape, *samples.shape[2:]), samples.dtype)
-    whole[shot.at] = rendering.enlarged(samples)
-    return whole
+def _shade(piece: Pixels, kept: Singles) -> None:
+    """Darken ground (h, w[, 3]) in place to a share of its light (h, w); where nothing is taken, it stays as it is."""
+    rows, columns = np.nonzero(kept < 0.998)
+    left = kept[rows, columns] ** np.float32(1.0 / _GAMMA)
+    piece[rows, columns] = np.rint(piece[rows, columns] * _deep(left, piece.ndim - 1)).astype(piece.dtype)
 
 
 def _blended(some: Pixels, others: Pixels, share: Singles) -> Pixels:
     """Return pixels with ``share`` (h, w) of each from ``some``, the rest from ``others``, unchanged at share 0."""
     if some.dtype == np.uint8:
         return np.asarray(cv2.blendLinear(some, np.ascontiguousarray(others), share, 1.0 - share))
-    share = share if some.ndim == 2 else share[..., None]
+    share = _deep(share, some.ndim)
     return np.asarray(np.rint(some * share + others * (1.0 - share)), some.dtype)
 
 
-def blur_px(picture: Picture, window: Window) -> float:
-    """Return the standard deviation in pixels of the camera's blur, measured on the sharpest edges around a window.
+def _fringed(layer: Singles, shifts_px: Floats, picture: Picture) -> Singles:
+    """Return a layer (h, w[, 3]) whose red and blue are shifted against green, as the lens does here."""
+    for name, (x, y) in zip("rb", shifts_px, strict=True):
+        if max(abs(x), abs(y)) > 0.05:
+            c = picture.channel(name)
+            move_by = np.array([[1.0, 0.0, x], [0.0, 1.0, y]])
+            layer[..., c] = cv2.warpAffine(
+                np.ascontiguousarray(layer[..., c]), move_by, layer.shape[1::-1], borderMode=cv2.BORDER_REPLICATE
+            )
+    return layer
 
-    A sharp edge blurred by s, blurred again by 1, has a gradient s / sqrt(s² + 1) times as steep (S. Zhuo and T. Sim,
-    Defocus map estimation from a single image, Pattern
-    Recognition 44, 2011, pp. 1852-1858).
-    """
-    rows, columns = (slice(max(0, s.start - 40), s.stop + 40) for s in window)
-    luma = picture.luma()[rows, columns].astype(np.float32)
-    blurred = cv2.GaussianBlur(luma, (0, 0), 1.0)
-    first, second = (np.abs(np.diff(a, axis=1)) for a in (luma, blurred))
-    steep = first >= max(float(np.quantile(first[::2, ::2], 0.99)), 1.0)
-    if not steep.any():
-        return 0.6
-    ratio = float(np.median(first[steep] / np.maximum(second[steep], 1e-3)))
-    return float(np.clip(1.0 / np.sqrt(max(ratio * ratio - 1.0, 0.2)), 0.45, 1.5))
+
+def _painted(picture: Picture, rendering: Rendering, level: Singles) -> Singles:
+    """Return the object's colours (h, w[, 3]) in the scene's light, in shares of full scale, in the picture's order."""
+    lit = np.minimum(rendering.light * level + rendering.mirrored, np.float32(1.0))
+    cv2.pow(lit, 1.0 / _GAMMA, lit)
+    if rendering.glow is not None:
+        np.maximum(lit, rendering.glow, out=lit)
+    if picture.order != "rgb":
+        lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
+    return np.asarray(lit, np.float32)
+
+
+def _deep(layer: npt.NDArray[Any], dimensions: int) -> npt.NDArray[Any]:
+    return layer[..., None] if dimensions > layer.ndim else layer
 
 
 def camera_from(view: View, ego_frame_id: str) -> Matrix:
@@ -187,7 +206,7 @@ def _clear(
 ) -> Singles:
     """Return the unoccluded share of each pixel (r, c) that looks at something ``range_m`` away.
 
-    The pixels are every ``step_px``-th one of a window. Ground does not occlude: points close to the plane under the
+    Ground does not occlude: points close to the plane under the
     object, more so with distance from it, do not count. A cell that an edge divides is half hidden, panes of recorded
     cars let a share of the light through, and edges between cells are soft.
     """
@@ -211,71 +230,6 @@ def _clear(
     return np.asarray(np.clip(soft, 0.0, 1.0), np.float32)
 
 
-def _ground_range(pose: Matrix, direction: Singles) -> Singles:
-    """Return the distance of the plane under the object along directions (h, w, 3), infinite above it."""
-    up = pose[:3, 2]
-    down = -(direction @ up.astype(np.float32))
-    away = np.float32(-(pose[:3, 3] @ up))
-    with np.errstate(divide="ignore"):
-        return np.where(down > 1e-4, away / down, np.float32(np.inf)).astype(np.float32)
-
-
-def _ground_spot(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, Singles] | None:
-    """Return the window of the soft spot under the object and its darkness (h, w), 0 to 1; None if out of sight."""
-    low, high = figure.feet_m
-    outline = _spot_outline(camera, pose, (low + high) / 2.0, (high - low) / 2.0 + _PENUMBRA_M)
-    if outline is None:
-        return None
-    pixel_m = float(np.linalg.norm(pose[:3, 3])) / float(camera.k[0, 0])
-    # Ground is seen at a grazing angle: a pixel covers several times its width along the line of sight.
-    sigma = float(np.clip(_PENUMBRA_M / pixel_m, 0.8, 40.0)) / 2.0
-    steep = max(0.15, abs(float(pose[:3, 2] @ pose[:3, 3])) / float(np.linalg.norm(pose[:3, 3])))
-    reach = int(3.0 * sigma) + 2
-    window = _cut(outline.min(axis=0) - reach, outline.max(axis=0) + reach, camera)
-    if window is None:
-        return None
-    mask = np.zeros(_size(window), np.uint8)
-    at = np.rint((outline - (window[1].start, window[0].start)) * 16.0).astype(np.int32)
-    cv2.fillConvexPoly(mask, at, 255, cv2.LINE_AA, 4)
-    soft = cv2.GaussianBlur(mask.astype(np.float32) / 255.0, (0, 0), sigma, sigmaY=max(0.5, sigma * steep))
-    soft[soft < 0.02] = 0.0
-    return window, np.asarray(soft, np.float32)
-
-
-def _spot_outline(camera: CameraModel, pose: Matrix, center_m: Floats, half_m: Floats) -> Floats | None:
-    """Return the pixels (n, 2) of a rounded rectangle on the ground around an object's feet."""
-    angle = np.linspace(0.0, 2.0 * np.pi, 49)[:-1]
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    oval = np.sign(circle) * np.abs(circle) ** 0.6 * half_m + center_m
-    outline = camera.project(move(pose, np.column_stack([oval, np.zeros(len(oval))])))
-    return outline if np.isfinite(outline).all() else None
-
-
-def _light(picture: Picture, shot: ObjectImage) -> Singles:
-    """Return the light (3,), red, green, blue, of white level ground here, in shares of full scale.
-
-    The ground around the object's feet, and the ground that the picture shows below the object, is assumed to have a
-    mean albedo; bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
-    """
-    rows, columns = shot.window
-    height = max(8, (rows.stop - rows.start) // 6)
-    below = slice(max(0, rows.stop - height), min(picture.size[0], rows.stop + height))
-    width = max(4, (columns.stop - columns.start) // 2)
-    around = slice(max(0, columns.start - width), min(picture.size[1], columns.stop + width))
-    ground = picture.pixels[below, around].reshape(-1, 1 if picture.order == "mono" else 3)[::3]
-    level = np.median(ground, axis=0) / picture.full_scale
-    bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
-    colour = _rgb(level, picture) ** _GAMMA
-    lit = float(colour.mean()) / _GROUND_ALBEDO
-    lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
-    balance = np.clip(colour / max(float(colour.mean()), 1e-6), 0.8, 1.25)
-    return (lit * balance).astype(np.float32)
-
-
-def _rgb(level: npt.NDArray[Any], picture: Picture) -> npt.NDArray[Any]:
-    return np.repeat(level, 3) if picture.order == "mono" else level[[picture.channel(c) for c in "rgb"]]
-
-
 def _blurred(layer: npt.NDArray[Any], sigma_px: float) -> npt.NDArray[Any]:
     return np.asarray(cv2.GaussianBlur(layer, (0, 0), sigma_px, borderType=cv2.BORDER_REPLICATE))
 
@@ -291,13 +245,6 @@ def _within(inner: Window, outer: Window) -> Window:
     """Return the slices of a window's arrays for another window within it."""
     rows, columns = (slice(i.start - o.start, i.stop - o.start) for i, o in zip(inner, outer, strict=True))
     return rows, columns
-
-
-def _cut(low: Floats, high: Floats, camera: CameraModel) -> Window | None:
-    """Return the window of the picture between two corners (x, y); None if it is empty."""
-    left, top = (max(0, int(v)) for v in low)
-    right, bottom = min(camera.width, int(high[0]) + 1), min(camera.height, int(high[1]) + 1)
-    return (slice(top, bottom), slice(left, right)) if left < right and top < bottom else None
 
 
 def _size(window: Window) -> tuple[int, int]:

@@ -191,10 +191,13 @@ class ObjectInRadars(ChangesRadars):
     ego_frame_id: str
     max_range_m: float
 
-    @property
     @abstractmethod
-    def body(self) -> RaycastBody:
-        """The body's mesh for rays."""
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the mesh for rays of the body that is drawn."""
+
+    def looks(self, state: Any) -> Draw:
+        """Return what an episode's draws say of the body: which variant of its kind it is."""
+        return {}
 
     @property
     @abstractmethod
@@ -209,7 +212,7 @@ class ObjectInRadars(ChangesRadars):
         """Draw its detections; ``state`` is the pose, and the state of the episode."""
         pose, of_episode = state
         velocity, over_ground = self.radar_motion(bundle, of_episode)
-        draw: Draw = {"pose": pose, "radar_mps": velocity, "over_ground": over_ground}
+        draw: Draw = {"pose": pose, **self.looks(of_episode), "radar_mps": velocity, "over_ground": over_ground}
         return {**draw, **draw_object(rng, bundle, radar, self._before(bundle, radar, draw))}
 
     def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
@@ -225,7 +228,8 @@ class ObjectInRadars(ChangesRadars):
         hidden = []
         for radar in (radar for radar in bundle.radars if radar.topic in changed):
             to_ego = ego_from(bundle, radar.frame_id, self.ego_frame_id, radar.topic)
-            hidden.append(shadow_of(self.body, draws[radar.topic]["pose"], to_ego, self.ego_frame_id, self.max_range_m))
+            body, pose = self.body_in(draws[radar.topic]), draws[radar.topic]["pose"]
+            hidden.append(shadow_of(body, pose, to_ego, self.ego_frame_id, self.max_range_m))
         added = {topic: radar.xyz[len(radar) - len(draws[topic]["range_m"]) :] for topic, radar in changed.items()}
         numbers = {"detections_on_object": float(sum(map(len, added.values())))} if changed else {}
         return Effects(occluded=tuple(hidden), numbers=numbers, added_points=added)
@@ -233,4 +237,4 @@ class ObjectInRadars(ChangesRadars):
     def _before(self, bundle: Bundle, radar: Radar, draw: Draw) -> RadarObject:
         to_radar = np.asarray(np.linalg.inv(ego_from(bundle, radar.frame_id, self.ego_frame_id, radar.topic)))
         velocity = (to_radar[:3, :3] @ draw["radar_mps"])[:2]
-        return RadarObject(self.body, to_radar @ draw["pose"], self.label, velocity, bool(draw["over_ground"]))
+        return RadarObject(self.body_in(draw), to_radar @ draw["pose"], self.label, velocity, bool(draw["over_ground"]))

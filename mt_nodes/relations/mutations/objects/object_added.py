@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,8 +29,9 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     volume_of,
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
+from mt_nodes.relations.mutations.objects.object_place import ObjectPlace, refuse_looks
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
-from mt_nodes.relations.mutations.objects.place_outlook import ENOUGH_S, by_duration, steps_of
+from mt_nodes.relations.mutations.objects.place_outlook import EndOf, by_duration, lasts_s, steps_of
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
@@ -41,9 +42,10 @@ from mt_nodes.relations.mutations.objects.world_place import (
     heading,
     velocity_of,
 )
+from mt_nodes.world.modelling.model_variants import VARIANTS, variants_of
+from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
-from mt_nodes.world.scene.materials import PAINTS, painted
-from mt_nodes.world.scene.object_rendering import Figure, figure_of
+from mt_nodes.world.scene.materials import PAINTS
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import NoRoom, Place, Wish, upright
 from mt_nodes.world.scene.sight import RaycastBody, body_of
@@ -69,14 +71,15 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     at that time. Rays that brought no return are found as gaps of the beam pattern (or as the empty returns of an
     organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
     on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
-    change only where a line of sight meets the object or the ground at its feet with nothing nearer in between, half of
-    them visibly.
+    change only where a line of sight meets the object or its shadow with nothing nearer in between, half visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
-    transforms, hidden where a return lies nearer, in the light of the ground around it, with a soft dark spot under it
-    and no cast shadow. Behind the glass of a recorded car it shows by the share that two panes let through, and beams
-    that ended there without a return get none. Images that do not see it pass byte for byte. A cloud that the stack
-    does not take serves to find the ground; without any there is no follow-up, since nobody can tell what is free.
+    transforms, hidden where a return lies nearer, in the light of the ground around it, with its shadow on the ground:
+    that of the sky, and that of the sun where the shadows of the first picture tell where it stands. People, cyclists,
+    cars and animals come in ten variants, of which an episode draws one. Behind the glass of a recorded car it shows
+    by the share that two panes let through, and beams that ended there without a return get none. Images that do not
+    see it pass byte for byte. A cloud that the stack does not take serves to find the ground; without any there is no
+    follow-up, since nobody can tell what is free.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
@@ -87,15 +90,10 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         high=100.0,
         unit="m",
         aspect="place",
-        help="nearest and farthest from the ego, over ground",
+        help="nearest and farthest from the ego",
     )
     bearing_rad: tuple[float, float] = param(
-        (-3.1416, 3.1416),
-        low=-6.2832,
-        high=6.2832,
-        unit="rad",
-        aspect="place",
-        help="0 ahead, positive left; where: bearing only",
+        (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0 ahead, left positive"
     )
     yaw_rad: float | None = param(
         None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
@@ -123,34 +121,38 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     sensitivity: float = param(
         0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
+    variant: int = param(
+        0, low=0, high=VARIANTS, aspect="fixed", help="which person, car, …: 1 to 10; 0: drawn once an episode"
+    )
     paint: str = param(
         "own", choices=("own", *PAINTS), help="of a vehicle: its reflectivity, and its colour in pictures"
     )
 
     def __post_init__(self) -> None:
         for name in ("range_m", "bearing_rad"):
-            low, high = getattr(self, name)
-            if low > high:
+            if (low := getattr(self, name)[0]) > (high := getattr(self, name)[1]):
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
         if (self.moves == STANDS) != (self.speed_mps == 0.0):
             got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
             raise UsageError(f"{got}, expected 'along' or 'across' with a speed, or 'stands' with none")
-        if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
-            known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
-            raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
+        refuse_looks(self.kind, self.lamps, self.variant, self._paint)
 
-        if self.paint != "own" and not painted(self.label):
-            raise UsageError(f"paint: got '{self.paint}', but a {self.kind} is not painted: vehicles are")
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the mesh for rays of the variant that is drawn."""
+        return body_of(self.kind, self._paint, int(draw.get("variant", 1)))
+
+    def figure_in(self, draw: Draw) -> Figure:
+        """Return the mesh for cameras of the variant that is drawn."""
+        return figure_of(self.kind, self.lamps, self._paint, int(draw.get("variant", 1)))
+
+    def looks(self, state: Any) -> Draw:
+        """Return the variant, and the sun on it in its own frame."""
+        return dict(state.looks(self.variants))
 
     @property
-    def body(self) -> RaycastBody:
-        """The object's mesh for rays."""
-        return body_of(self.kind, self._paint)
-
-    @property
-    def figure(self) -> Figure:
-        """The object's mesh for cameras."""
-        return figure_of(self.kind, self.lamps, self._paint)
+    def variants(self) -> int:
+        """Number of variants of its kind, 0 for one mesh."""
+        return variants_of(self.kind)
 
     @property
     def label(self) -> str:
@@ -183,31 +185,32 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if self.yaw_rad is None:
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
+        variant = self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)
+        free = self._free(bundle, {"variant": variant})
         if self.frame_id:
-            first = next(self._free(bundle).among(drawn[:TRIALS]))
-            return self._way(bundle, drawn[first], velocities[first])
+            first = next(free.among(drawn[:TRIALS]))
+            return self._way(bundle, drawn[first], velocities[first], variant).in_sun(bundle, self.ego_frame_id)
         coming = () if bundle.track is None else bundle.track.coming(bundle)
         steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)
-        free, arrays = self._free(bundle), (np.array(drawn), np.array(velocities))
-        order, foreseen_s = by_duration(steps, *arrays, free.footprint, demands, self._reach_m)
+        order, foreseen_s = by_duration(
+            steps, np.array(drawn), np.array(velocities), free.footprint, demands, self._reach_m
+        )
 
-        def way(number: int) -> WorldPlace:
-            return self._way(bundle, drawn[order[number]], velocities[order[number]])
+        def way(number: int) -> ObjectPlace:
+            return self._way(bundle, drawn[order[number]], velocities[order[number]], variant)
 
         places = [drawn[number] for number in order]
-        return way(free.longest(places, foreseen_s[order], lambda n: self._lasts_s(bundle, coming, way(n))))
+        longest = free.longest(places, foreseen_s[order], lambda n: lasts_s(bundle, coming, *self._ends(way(n))))
+        return way(longest).in_sun(bundle, self.ego_frame_id)
 
-    def _way(self, bundle: Bundle, place: Place, velocity: Floats) -> WorldPlace:
-        return WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+    def _ends(self, way: ObjectPlace) -> tuple[EndOf, EndOf]:
+        """Return what tells of a bundle whether it ends before, and whether it does because the ego has passed."""
+        passed = partial(way.left_behind, ego_frame_id=self.ego_frame_id, reach_m=self._reach_m)
+        return partial(self.ended, way), passed
 
-    def _lasts_s(self, bundle: Bundle, coming: Sequence[Bundle], way: WorldPlace) -> float:
-        """Return how long it can stand there in bundles to come, infinite to the last; passed late is as good."""
-        for ahead in coming:
-            if self.ended(way, ahead):
-                lasts_s = (ahead.stamp_ns - bundle.stamp_ns) * 1e-9
-                passed = lasts_s >= ENOUGH_S and way.left_behind(ahead, self.ego_frame_id, self._reach_m)
-                return np.inf if passed else lasts_s
-        return np.inf
+    def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
+        way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
+        return ObjectPlace.of(way, variant)
 
     def ended(self, state: Any, bundle: Bundle) -> bool:
         """Whether the ego has left the object behind, or its place is taken or hidden: another one stands elsewhere."""
@@ -228,11 +231,12 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Place the object on the ground of the first cloud, and measure it in this one."""
         pose, look = self._placement(bundle, state)
+        looks = self.looks(state)
         velocity, to_cloud = state.velocity_in(bundle, self.ego_frame_id), self._to_cloud(bundle, cloud)
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
-            look = look_at_moving(cloud, self.body, to_cloud @ pose, to_cloud[:3, :3] @ velocity)
-        draw: Draw = {"pose": pose, "since_bundle": state.index, **draw_hits(rng, cloud, look, self._sensor)}
+            look = look_at_moving(cloud, self.body_in(looks), to_cloud @ pose, to_cloud[:3, :3] @ velocity)
+        draw: Draw = {"pose": pose, "since_bundle": state.index, **looks, **draw_hits(rng, cloud, look, self._sensor)}
         if moves:
             draw["velocity_mps"] = velocity
         if self.needs_motion:
@@ -254,11 +258,11 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         to_cloud = self._to_cloud(bundle, old)
-        pose = to_cloud @ draw["pose"]
+        pose, body = to_cloud @ draw["pose"], self.body_in(draw)
         if "velocity_mps" in draw:
             velocity = to_cloud[:3, :3] @ draw["velocity_mps"]
-            return proof_of_moving_hits(old, new, draw, self.body, pose, velocity, self._sensor)
-        return proof_of_hits(old, new, draw, self.body, pose, self._sensor)
+            return proof_of_moving_hits(old, new, draw, body, pose, velocity, self._sensor)
+        return proof_of_hits(old, new, draw, body, pose, self._sensor)
 
     def radar_motion(self, bundle: Bundle, state: WorldPlace) -> tuple[Floats, bool]:
         """Return its velocity (3,) along the ego's axes, and whether it is over ground or relative to the ego."""
@@ -266,14 +270,14 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the object's place and what it hides."""
-        pose = next(iter(draws.values()))["pose"]
+        first = next(iter(draws.values()))
+        pose, body = first["pose"], self.body_in(first)
         added = {c.topic: placed_points(c, draws[c.topic]) for c in bundle.clouds}
         hidden = (
-            shadow_of(self.body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m)
-            for c in bundle.clouds
+            shadow_of(body, pose, self._to_ego(bundle, c), self.ego_frame_id, self.max_range_m) for c in bundle.clouds
         )
         return Effects(
-            added=(volume_of(self.body, pose, self.ego_frame_id, self.label),),
+            added=(volume_of(body, pose, self.ego_frame_id, self.label),),
             occluded=tuple(hidden),
             numbers={"points_on_object": float(sum(map(len, added.values())))},
             added_points=added,
@@ -282,10 +286,9 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     @property
     def _what(self) -> str:
         where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
-        low, high = self.range_m
-        return f"'{self.kind}' {where} at {low:g} to {high:g} m"
+        return f"'{self.kind}' {where} at {self.range_m[0]:g} to {self.range_m[1]:g} m"
 
-    def _placement(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+    def _placement(self, bundle: Bundle, standing: ObjectPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the place of the episode."""
         try:
             return self._stand(bundle, standing)
@@ -302,16 +305,13 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
-        place, stand = (
-            standing.place(bundle, self.ego_frame_id),
-            partial(self._free(bundle).stand, known=self.needs_motion),
-        )
-        return standing.found_at(place, bundle.known_clouds[0], partial(stand, known=self.needs_motion))
+        stand = partial(self._free(bundle, self.looks(standing)).stand, known=self.needs_motion)
+        return standing.found_at(standing.place(bundle, self.ego_frame_id), bundle.known_clouds[0], stand)
 
-    def _free(self, bundle: Bundle) -> FreePlace:
+    def _free(self, bundle: Bundle, looks: Draw) -> FreePlace:
         cloud = bundle.known_clouds[0]
         demands = self.clearance_m, self.least_visible, self.least_points
-        return FreePlace(self.body, self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
+        return FreePlace(self.body_in(looks), self._sensor, cloud, self._to_ego(bundle, cloud), *demands, self._what)
 
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)

@@ -20,17 +20,26 @@ from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
-from mt_nodes.relations.mutations.objects.in_pictures import LEAST_PIXELS, camera_from, shot_of, with_object
+from mt_nodes.relations.mutations.objects.in_pictures import (
+    LEAST_PIXELS,
+    ObjectImage,
+    camera_from,
+    shot_of,
+    with_object,
+)
 from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
 from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
-from mt_nodes.world.scene.object_rendering import Figure
+from mt_nodes.world.camera.sun_direction import SunLight
+from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.sight import RaycastBody
 
 #: A pixel counts as changed from this difference on; at least this share of the visible pixels must change.
 _VISIBLE_STEP, _VISIBLE_SHARE = 1.0 / 255.0, 0.5
 _TOO_FEW_PX = 30
+#: Largest share of the object's vertices off the lines of sight that meet it.
+_OFF_SHARE = 0.02
 
 
 class CloudAndPictureChange(EverySensor):
@@ -46,15 +55,17 @@ class CloudAndPictureChange(EverySensor):
         """Load the ray caster."""
         open3d()
 
-    @property
     @abstractmethod
-    def body(self) -> RaycastBody:
-        """The object's mesh for rays."""
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the mesh for rays of the object that is drawn."""
 
-    @property
     @abstractmethod
-    def figure(self) -> Figure:
-        """The object's mesh for cameras."""
+    def figure_in(self, draw: Draw) -> Figure:
+        """Return the mesh for cameras of the object that is drawn."""
+
+    def looks(self, state: Any) -> Draw:
+        """Return what an episode's draws say of the object: which variant of its kind it is, and the sun on it."""
+        return {}
 
     @property
     @abstractmethod
@@ -86,19 +97,19 @@ class CloudAndPictureChange(EverySensor):
         clouds = EachCloud.draw(self, rng, bundle, state) if bundle.clouds or alone else {}
         pose = clouds[f"{bundle.clouds[0].topic}|pose"] if bundle.clouds else self.pose_in(bundle, state)
         clouds = _with_reasons(bundle, clouds)
-        others = self.draw_images(rng, bundle, pose) if bundle.images else {}
+        others = self.draw_images(rng, bundle, {"pose": pose, **self.looks(state)}) if bundle.images else {}
         others |= self.draw_radars(rng, bundle, (pose, state))
         if not bundle.clouds and not any(name.endswith("|pose") for name in others):
             raise NotApplicable("no sensor sees the place where the object stands")
         return {**clouds, **others}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the object's pose, if this image shows it; ``state`` is the pose.
+        """Draw the object's pose and looks, if this image shows it; ``state`` is these.
 
         Raises:
             NoEffect: it does not.
         """
-        shot = shot_of(view, self.figure, state, self.image_label, self.ego_frame_id)
+        shot = self._shot(view, state)
         if shot is None:
             raise NoEffect(f"{view.image.topic}: the object is out of its view")
         if shot.sight.sum() < LEAST_PIXELS:
@@ -106,7 +117,7 @@ class CloudAndPictureChange(EverySensor):
                 f"{view.image.topic}: {shot.sight.sum():.0f} pixels show the object, the others are hidden; expected "
                 f"{LEAST_PIXELS:.0f} or more"
             )
-        return {"pose": state}
+        return dict(state)
 
     def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every cloud of the stack; report the object's place even if it takes none."""
@@ -119,24 +130,26 @@ class CloudAndPictureChange(EverySensor):
         """Draw the visible part of the object."""
         if "pose" not in draw:
             return view.picture.pixels
-        shot = shot_of(view, self.figure, draw["pose"], self.image_label, self.ego_frame_id)
+        shot = self._shot(view, draw)
         return view.picture.pixels if shot is None else with_object(view, shot)
 
     def describe_images(self, views: Mapping[str, View], draws: Mapping[str, Draw]) -> Effects:
         """Report where images show the object."""
-        drawn = [(view, draws[topic]["pose"]) for topic, view in views.items() if "pose" in draws[topic]]
-        shots = [shot_of(view, self.figure, pose, self.image_label, self.ego_frame_id) for view, pose in drawn]
+        shots = [self._shot(view, draws[topic]) for topic, view in views.items() if "pose" in draws[topic]]
         return Effects(image_boxes=tuple(shot.box for shot in shots if shot is not None))
 
     def affected(self, view: View, draw: Draw) -> Mask:
-        """Return where the object, and the dark spot under it, may be visible."""
+        """Return where the object, and its shadow, may be visible."""
         return np.zeros(view.picture.size, np.uint8) if "pose" not in draw else self._sight(view, draw).may
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the object is visible where lines of sight meet it, unless something is before it."""
         if "pose" not in draw:
             return None
-        must = self._sight(old, draw).must
+        sight = self._sight(old, draw)
+        if sight.off > _OFF_SHARE:
+            return f"{sight.off:.0%} of the object's vertices are projected beside the lines of sight that meet it"
+        must = sight.must
         if np.count_nonzero(must) < _TOO_FEW_PX:
             return None
         share = measures.share_changed(old.picture, new.picture, _VISIBLE_STEP, must)
@@ -144,7 +157,19 @@ class CloudAndPictureChange(EverySensor):
 
     def _sight(self, view: View, draw: Draw) -> Sight:
         pose = camera_from(view, self.ego_frame_id) @ draw["pose"]
-        return sight_of(view, self.body, pose, self.figure.feet_m)
+        sun = sun_in(draw)
+        return sight_of(
+            view, self.body_in(draw), pose, self.figure_in(draw).feet_m, None if sun is None else sun.to_sun
+        )
+
+    def _shot(self, view: View, draw: Draw) -> ObjectImage | None:
+        figure = self.figure_in(draw)
+        return shot_of(view, figure, draw["pose"], self.image_label, self.ego_frame_id, sun_in(draw))
+
+
+def sun_in(draw: Draw) -> SunLight | None:
+    """Return the sun of a draw, in the object's frame; None if it has none."""
+    return SunLight.of_numbers(draw["sun"]) if "sun" in draw else None
 
 
 def _with_reasons(bundle: Bundle, draw: Draw) -> Draw:

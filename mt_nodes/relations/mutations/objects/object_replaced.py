@@ -37,7 +37,7 @@ from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
-from mt_nodes.world.scene.object_rendering import Figure, figure_of
+from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
 from mt_nodes.world.scene.sight import RaycastBody, body_of

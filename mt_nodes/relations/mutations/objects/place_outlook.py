@@ -6,7 +6,7 @@ It only ranks places: whether one is free is found in the clouds themselves (:mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,7 @@ _CELLS_OF_ALL = 40.0
 _STEP_S, _FORESEEN_S = 0.5, 3.0
 #: An object that the ego passes is useful if that takes it so long (assumed).
 ENOUGH_S = 1.0
+EndOf = Callable[[Bundle], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,3 +221,16 @@ def by_duration(
         going &= usable
     assert first is not None, "there is a step for now"
     return np.lexsort((first, -lasts)).tolist(), lasts
+
+
+def lasts_s(bundle: Bundle, coming: Sequence[Bundle], ended: EndOf, passed: EndOf) -> float:
+    """Return how long an object can stand somewhere in bundles to come, infinite to the last; passed late is as good.
+
+    Args:
+        ended: whether it cannot stand there any longer. passed: whether that is because the ego has passed it.
+    """
+    for ahead in coming:
+        if ended(ahead):
+            until_s = (ahead.stamp_ns - bundle.stamp_ns) * 1e-9
+            return np.inf if until_s >= ENOUGH_S and passed(ahead) else until_s
+    return np.inf

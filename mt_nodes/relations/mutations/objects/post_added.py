@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import param
+from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.world.scene.faces import SIGNS
-from mt_nodes.world.scene.object_rendering import Figure
+from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.roadside import light_body, light_figure, sign_body, sign_figure
 from mt_nodes.world.scene.sight import RaycastBody
 from mt_nodes.world.scene.signals import SIGNALS
@@ -43,6 +44,11 @@ class PostAdded(ObjectAdded):
     clearance_m: float = param(0.4, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
 
     @property
+    def variants(self) -> int:
+        """None: its kind says all of it."""
+        return 0
+
+    @property
     def label(self) -> str:
         """None that LiDAR stacks have a class for."""
         return "unknown"
@@ -66,14 +72,12 @@ class LightAdded(PostAdded):
 
     kind: str = param("red", choices=tuple(SIGNALS), help="what shines")
 
-    @property
-    def body(self) -> RaycastBody:
-        """The light's mesh for rays."""
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the light's mesh for rays."""
         return light_body(self.kind)
 
-    @property
-    def figure(self) -> Figure:
-        """The light's mesh for cameras."""
+    def figure_in(self, draw: Draw) -> Figure:
+        """Return the light's mesh for cameras."""
         return light_figure(self.kind)
 
     @property
@@ -103,14 +107,12 @@ class SignAdded(PostAdded):
         if self.value and not SIGNS[self.kind].value:
             raise UsageError(f"value: got {self.value}, but '{self.kind}' bears no number")
 
-    @property
-    def body(self) -> RaycastBody:
-        """The sign's mesh for rays."""
+    def body_in(self, draw: Draw) -> RaycastBody:
+        """Return the sign's mesh for rays."""
         return sign_body(self.kind)
 
-    @property
-    def figure(self) -> Figure:
-        """The sign's mesh for cameras."""
+    def figure_in(self, draw: Draw) -> Figure:
+        """Return the sign's mesh for cameras."""
         return sign_figure(self.kind, self.value)
 
     @property
