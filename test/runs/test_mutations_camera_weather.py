@@ -22,7 +22,7 @@ from mt_nodes.relations.mutations.camera.low_light import Night
 from mt_nodes.relations.mutations.camera.low_sun import LowSun
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import LN_20, Fog
-from mt_nodes.relations.mutations.joint.particles_in_pictures import _particles, streaks
+from mt_nodes.relations.mutations.joint.particles_in_pictures import _boxes, _particles, streaks
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
 from mt_nodes.relations.mutations.joint.weather_light import fresnel
@@ -215,10 +215,7 @@ def test_more_fog_leaves_less_contrast_the_farther_it_is() -> None:
 def test_drops_move_by_their_own_speed_from_frame_to_frame() -> None:
     bundle = street()
     view, rain = View.of(bundle, bundle.images[0]), Rain()
-    turn = np.asarray(bundle.transforms.lookup("camera", "base_link"))[:3, :3]
-    frames = [
-        list(_particles(5, rain.spectrum, view.camera(), turn, rain._velocities, seconds)) for seconds in (10.0, 10.02)
-    ]
+    frames = [list(_particles(5, rain.spectrum, _boxes(view), rain._velocities, s)) for s in (10.0, 10.02)]
     for (before, sizes), (after, same) in zip(*frames, strict=True):
         assert (sizes == same).all()
         step = after - before

@@ -195,7 +195,7 @@ def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
 
 def _between(values: Singles, none: float, whole: float) -> Singles:
     """Return 0 where values are ``none`` or beyond it, 1 from ``whole`` on, and a line between."""
-    return np.clip((values - np.float32(none)) * np.float32(1.0 / (whole - none)), 0.0, 1.0)
+    return np.asarray(np.clip((values - np.float32(none)) * np.float32(1.0 / (whole - none)), 0.0, 1.0))
 
 
 def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float, float, tuple[float, float, float]]:
@@ -254,7 +254,7 @@ def diffuse_light(shading: Shading, direct: float = 0.0) -> Singles:
         return shading.light.copy()
     light = diffuse_gain(shading, direct)
     light *= shading.light
-    return np.minimum(light, np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky, out=light)
+    return np.asarray(np.minimum(light, np.float32(_WHITEST + (1.0 - _WHITEST) * direct) + shading.sky, out=light))
 
 
 @lru_cache(maxsize=64)
@@ -265,7 +265,7 @@ def _gain_table(level: float, left: float, bounds: tuple[float, float]) -> Singl
 
 def _steps(samples: Singles) -> npt.NDArray[np.int16]:
     """Return samples as places in tables."""
-    return np.clip(samples * np.float32(_STEPS) + np.float32(0.5), 0, _STEPS).astype(np.int16)
+    return np.asarray(np.clip(samples * np.float32(_STEPS) + np.float32(0.5), 0, _STEPS).astype(np.int16))
 
 
 def light_shares(samples: Singles) -> Singles:
@@ -275,7 +275,7 @@ def light_shares(samples: Singles) -> Singles:
 
 def sample_shares(light: Singles) -> Singles:
     """Return the samples of light in shares of full scale."""
-    return _SAMPLES[np.clip(light * np.float32(_FINE) + np.float32(0.5), 0, _FINE).astype(np.uint16)]
+    return np.asarray(_SAMPLES[np.clip(light * np.float32(_FINE) + np.float32(0.5), 0, _FINE).astype(np.uint16)])
 
 
 _FINE = 65535

@@ -34,6 +34,8 @@ _NEAR_M, _FAR_M = 0.4, 12.0
 _CLASSES = 8
 #: Largest number that is drawn: of more, only the widest.
 _MOST = 2000
+#: Largest number of particles of a class, of which the widest are drawn.
+_SEEDED = 8000
 #: Steps of cover for each factor of e; most streaks stop one or two hundredths of the light.
 _SHADES = 6.0
 _SHIFT = 4
@@ -271,12 +273,12 @@ def _boxes(view: View) -> _Boxes:
     frames, cube = {image.frame_id for image in view.bundle.images}, np.array([[-1.0] * 3, [1.0] * 3])
     focals = [float(info.k[0, 0]) for info in view.bundle.camera_infos if info.frame_id in frames]
     if len(focals) > 1:
-        return _Boxes(max(focals), cube, around.camera_m, 32 * _MOST)
+        return _Boxes(max(focals), cube, around.camera_m, 8 * _SEEDED)
     if camera.fisheye:
-        return _Boxes(float(camera.k[0, 0]), cube, np.zeros(3), 32 * _MOST)
+        return _Boxes(float(camera.k[0, 0]), cube, np.zeros(3), 8 * _SEEDED)
     corners = camera.directions(np.array([(x, y) for x in (0, camera.width) for y in (0, camera.height)]))
     sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:]]) @ to_camera
-    return _Boxes(float(camera.k[0, 0]), sight, np.zeros(3), 4 * _MOST)
+    return _Boxes(float(camera.k[0, 0]), sight, np.zeros(3), _SEEDED)
 
 
 def _particles(

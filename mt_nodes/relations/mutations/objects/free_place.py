@@ -27,7 +27,7 @@ from mt_nodes.world.scene.sight import RaycastBody
 Floats = npt.NDArray[np.float64]
 
 #: Places that are looked at, the most promising first, and how many of the free ones are compared.
-_TRIALS, _COMPARED = 64, 8
+TRIALS, _COMPARED = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class FreePlace:
             NotApplicable: none is free.
         """
         best, longest_s = -1, -1.0
-        for number in islice(self.among(places[:_TRIALS]), _COMPARED):
+        for number in islice(self.among(places[:TRIALS]), _COMPARED):
             if foreseen_s[number] <= longest_s:
                 break
             if (seconds := lasts_s(number)) > longest_s:

@@ -17,7 +17,7 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.changed_returns import changed, placed_points
-from mt_nodes.relations.mutations.objects.free_place import FreePlace
+from mt_nodes.relations.mutations.objects.free_place import TRIALS, FreePlace
 from mt_nodes.relations.mutations.objects.in_radar import ObjectInRadars
 from mt_nodes.relations.mutations.objects.in_scene import (
     ObjectVisibility,
@@ -188,7 +188,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         variant = self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)
         free = self._free(bundle, {"variant": variant})
         if self.frame_id:
-            first = next(free.among(drawn))
+            first = next(free.among(drawn[:TRIALS]))
             return self._way(bundle, drawn[first], velocities[first], variant).in_sun(bundle, self.ego_frame_id)
         coming = () if bundle.track is None else bundle.track.coming(bundle)
         steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)

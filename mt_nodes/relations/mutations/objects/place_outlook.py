@@ -26,8 +26,9 @@ Counts = npt.NDArray[np.int64]
 Steps = Sequence[tuple[float, "ObstaclePoints", Matrix]]
 """Seconds from now, what is around the ego then, and the matrix (4, 4) from the ego's frame now to that then."""
 
-#: Side of the square that is looked at, and of its cells: for what stands there, and for the ground.
-_REACH_M, _CELL_M, _GROUND_CELL_M = 40.0, 0.25, 1.0
+#: Half the side of the square that is looked at, more than any place is away, and the side of its cells: for what
+#: stands there, and for the ground.
+_REACH_M, _CELL_M, _GROUND_CELL_M = 110.0, 0.25, 1.0
 #: The ground of a cell is the lowest return of so many cells around it: what stands there hides its own.
 _GROUND_CELLS = 5
 #: Returns are not taken for ground, nor for what stands on it, at such heights from the ego's ground.
@@ -93,8 +94,8 @@ class ObstaclePoints:
         taken = np.zeros(count * count, dtype=bool)
         taken[cell] = True
         sides = (
-            center + np.arange(-half - clearance_m, half + clearance_m + _CELL_M, _CELL_M)
-            for center, half in zip(footprint.center_m, footprint.half_m, strict=True)
+            np.linspace(center - half, center + half, int(np.ceil(2.0 * half / _CELL_M)) + 1)
+            for center, half in zip(footprint.center_m, np.add(footprint.half_m, clearance_m).tolist(), strict=True)
         )
         ahead, left = (side.reshape(-1).astype(np.float32) for side in np.meshgrid(*sides))
         x, y, c, s = (
