@@ -167,7 +167,10 @@ class Effects:
 
         matrix = data.get("output_transform")
         return cls(
-            **{name: volumes(name) for name in _VOLUMES},
+            added=volumes("added"),
+            removed=volumes("removed"),
+            occluded=volumes("occluded"),
+            revealed=volumes("revealed"),
             output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),
