@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 
@@ -258,5 +259,6 @@ def test_recorded_pictures_change_cleanly_or_not_at_all() -> None:
             assert result.broken is None
             changed_frames += 1
     assert changed_frames + len(reasons) == 6
-    assert all(reason.startswith("none of the nearest 4 objects can be removed: ") for reason in reasons)
+    # Some frames show no more than three things that are wholly within the limits.
+    assert all(re.match("none of the nearest [34] objects can be removed: ", reason) for reason in reasons)
     assert all("image: the object cannot be removed from the picture: " in reason for reason in reasons)

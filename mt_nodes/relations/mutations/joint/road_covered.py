@@ -75,6 +75,11 @@ class RoadCovered(WeakenedReturns, CoveredRoadInPictures):
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     @property
+    def random(self) -> bool:  # type: ignore[override]
+        """Whether returns are lost, by chance: what is brighter than the road and mirrors nothing loses none."""
+        return self.lying.index > 1.0 or self.lying.reflectivity < self.road_reflectivity
+
+    @property
     def lying(self) -> Cover:
         """What lies there."""
         return COVERS[self.kind]
