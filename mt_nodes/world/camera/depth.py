@@ -186,6 +186,8 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
     for size in _PANE_CELLS:
         near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
         for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
+            if not near.any():
+                break
             nearest = cv2.dilate(near, line)
             closed = cv2.erode(nearest, line)
             np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
