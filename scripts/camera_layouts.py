@@ -96,7 +96,9 @@ def _head() -> Iterator[str]:
     )
     yield (
         "One draw changes all cameras: what is in the world (an object, the sun, rain) is drawn once for a bundle, and "
-        "every camera shows it from where it stands. What is on a lens is drawn for each camera. Fisheyes may see more "
+        "every camera shows it from where it stands: an object, the sun and each drop at one place. The light of fog "
+        "is that of each picture's own horizon: cameras expose on their own. What is on a lens is drawn for each. "
+        "Fisheyes may see more "
         "than 180 degrees; `distortion_model` is `equidistant` or `fisheye`."
     )
     yield table(("cameras", "what they are"), ((name, layout.about) for name, layout in LAYOUTS.items()))

@@ -55,6 +55,10 @@ _ALBUMENTATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "impulse_noise": ("SaltAndPepper", {}),
     "pixels_dead": ("PixelDropout", {}),
     "jpeg_compressed": ("ImageCompression", {"quality_range": (20, 20)}),
+    "image_pixelated": ("Downscale", {"scale_range": (0.25, 0.25)}),
+    "lens_drifted": ("OpticalDistortion", {"distort_limit": (0.02, 0.02)}),
+    "lens_film": ("GlassBlur", {}),
+    "vignetting_drifted": ("Illumination", {"mode": "corner"}),
 }
 #: Corruption of imagecorruptions by mutation.
 _IMAGECORRUPTIONS = {
@@ -70,6 +74,9 @@ _IMAGECORRUPTIONS = {
     "sensor_noise": "shot_noise",
     "impulse_noise": "impulse_noise",
     "jpeg_compressed": "jpeg_compression",
+    "image_pixelated": "pixelate",
+    "lens_film": "glass_blur",
+    "lens_frost": "frost",
 }
 
 
@@ -142,4 +149,4 @@ def _imagecorruptions() -> Any:
 
 def described(libraries: Mapping[str, str]) -> str:
     """Return the libraries and versions in words, those that are missing, too."""
-    return ", ".join(f"{name} {libraries[name]}" if name in libraries else f"no {name}" for name in LIBRARIES)
+    return ", ".join(f"{name} {libraries.get(name, '(not installed)')}" for name in LIBRARIES)

@@ -151,6 +151,23 @@ def uninterrupted() -> Iterator[None]:
             signal.raise_signal(late)
 
 
+@contextlib.contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block at SIGTERM, where nobody handles that: what is begun is brought to an end.
+
+    Does nothing outside the main thread, where no handler runs.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
 def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> bool:
     """Poll ``ready()`` until it returns True or the timeout is over (False).
 

@@ -102,7 +102,7 @@ def reap() -> dict[int, int]:
         ended[pid] = status
 
 
-class Limits:
+class LimitWatch:
     """What a command and its descendants may take; see :class:`~mt_nodes.base.process_limits.ProcessLimits`."""
 
     def __init__(self, text: str) -> None:
@@ -141,7 +141,8 @@ class Limits:
         self._watch_s = now_s + _WATCH_S
         if reached := self._reached():
             _kill_all()
-            print(f"mt_nodes ended it: limits.{reached}; raise that in the stack file if it needs more", flush=True)
+            text = f"mt_nodes ended it: limits.{reached}; raise that in the stack file if it needs more"
+            print(text, file=sys.stderr, flush=True)
             sys.exit(LIMIT_REACHED)
 
     def _reached(self) -> str | None:
@@ -219,7 +220,7 @@ def _kill_all() -> None:
         reap()
 
 
-def _start(argv: list[str], limits: Limits | None) -> int:
+def _start(argv: list[str], limits: LimitWatch | None) -> int:
     child = os.fork()
     if child:
         return child
@@ -233,7 +234,7 @@ def _start(argv: list[str], limits: Limits | None) -> int:
     os._exit(CANNOT_START)
 
 
-def _wait(parent: int, child: int, limits: Limits | None) -> int | None:
+def _wait(parent: int, child: int, limits: LimitWatch | None) -> int | None:
     """Wait for the end of the child and return its status; None if the parent ends first."""
     signals = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
     while os.getppid() == parent:
@@ -278,7 +279,7 @@ def main(parent: int, limits: str, argv: list[str]) -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    watched = Limits(limits) if limits else None
+    watched = LimitWatch(limits) if limits else None
     if watched is not None:
         watched.go_first()
     status = _wait(parent, _start(argv, watched), watched)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint import particles_in_pictures
 from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
@@ -104,6 +107,17 @@ def test_a_model_that_turns_back_sees_no_farther_than_where_it_turns() -> None:
     assert np.isnan(camera.project(np.array([[np.sin(turns + 0.1), 0.0, np.cos(turns + 0.1)]]))).all()
 
 
+def test_clouds_give_the_depth_of_what_a_fisheye_sees_beside_and_behind_it() -> None:
+    view = View.of(rig(), rig().images[0])
+    cells = depth_of(view.bundle, view.image, view.camera())
+    off_deg = np.degrees(np.arccos(view.camera().grid(cells.step_px)[..., 2]))
+    _, rays = rays_in_base_link(rig(), 0)
+    level = np.abs(np.degrees(np.arcsin(rays[:: cells.step_px, :: cells.step_px, 2])) + 5.0) < 4.0
+    for low, high in ((0.0, 30.0), (60.0, 80.0), (82.0, 92.0)):
+        beside = level & (off_deg > low) & (off_deg < high)
+        assert beside.sum() > 50 and cells.measured[beside].mean() > 0.15, (low, cells.measured[beside].mean())
+
+
 def test_an_added_object_stands_at_one_place_in_all_views() -> None:
     followup = changed("object_added", where="bearing", bearing_rad=(-0.7, -0.4), frame_id="base_link")
     boxes = followup.effects.image_boxes
@@ -140,13 +154,20 @@ def test_the_sun_stands_in_one_direction_in_all_views() -> None:
     assert seen == 2, "ahead and to the left"
 
 
-def test_air_is_as_thick_in_all_views() -> None:
-    """In dense fog, the sky of one direction is as bright in two pictures."""
-    views = changed("fog", visibility_m=60.0).first.images
-    means = []
+def test_all_cameras_of_a_rig_see_the_same_drops() -> None:
+    """A drop near two cameras has one place on the vehicle, at the instant of both pictures."""
+    made = particles_in_pictures
+    spectrum = plugins.catalogue("mutations")["rain"](rain_mm_per_h=25.0).spectrum
+    seen = []
     for number in (0, 1):
-        _, rays = rays_in_base_link(rig(), number)
-        up = (rays[..., 2] > 0.3) & (np.abs(np.arctan2(rays[..., 1], rays[..., 0]) - 0.8) < 0.05)
-        means.append(np.asarray(views[number].pixels, float)[up].mean())
-    # Each camera takes the light of the air from its own sky.
-    assert abs(means[0] - means[1]) < 10.0, means
+        view = View.of(rig(), rig().images[number])
+        boxes = replace(made._boxes(view), focal_px=600.0)
+        classes = made._particles(7, spectrum, boxes, lambda d: np.tile([-5.0, 0.3, -6.0], (len(d), 1)), 12.3)
+        seen.append([(places + boxes.camera_m, places) for places, _ in classes])
+    close = 0
+    for (on_vehicle, around), (of_other, around_other) in zip(*seen, strict=True):
+        far = min(np.abs(around).max(), np.abs(around_other).max())
+        both = (np.abs(around).max(axis=1) < far) & (np.abs(on_vehicle - of_other).max(axis=1) < far)
+        np.testing.assert_allclose(on_vehicle[both], of_other[both], atol=1e-3)
+        close += int(both.sum())
+    assert len(seen[0]) > 3 and close > 100

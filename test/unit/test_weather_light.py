@@ -12,9 +12,9 @@ import pytest
 
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.relations.mutations.joint.particles_in_pictures import Streaks
-from mt_nodes.relations.mutations.joint.weather_light import beside_sky, reflected
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, beside_sky, reflected
 from mt_nodes.world.camera.depth import DepthMap
-from mt_nodes.world.camera.diffuse_light import brightness, diffuse_light, shading_of
+from mt_nodes.world.camera.diffuse_light import brightness, diffuse_light, of_ends, shading_of
 from mt_nodes.world.camera.headlamps import bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
@@ -149,6 +149,16 @@ def test_the_air_beside_the_sky_is_that_of_things_there() -> None:
     assert (beside_sky(passing, sky)[:3] == 0.0).all()
 
 
+def test_values_of_cells_have_the_edges_of_the_picture() -> None:
+    """The road's edge, one cell off: each end gets the value of what looks like it."""
+    shading = shading_of(shaded_road(), road_around())
+    values = np.where(np.arange(COLUMNS) < COLUMNS // 2 + 1, 0.9, 0.2).astype(np.float32)[None].repeat(ROWS, axis=0)
+    dark, bright = of_ends(shading, values, 0.04)[:, 34:38, COLUMNS // 2]
+    assert (dark > 0.8).all() and (bright < 0.5).all()
+    flat = np.full((ROWS, COLUMNS), 0.5, np.float32)
+    assert (of_ends(shading, flat, 0.04) == 0.5).all()
+
+
 def test_a_wet_road_mirrors_what_stands_beyond_it() -> None:
     light, ground = np.zeros((40, 30, 3), np.float32), np.zeros((40, 30), bool)
     ground[20:] = True
@@ -163,3 +173,16 @@ def test_depth_of_a_scene_is_not_changed_by_its_light() -> None:
     dark = replace(shaded_road(), pixels=shaded_road().pixels // 2)
     first, second = shading_of(shaded_road(), around), shading_of(dark, around)
     assert (first.ground == second.ground).all() and second.level < first.level
+
+
+def test_puddles_rest_on_the_road() -> None:
+    """What lies 2 m ahead lies under the ego when it has gone 2 m, and elsewhere when it has turned."""
+    light = WeatherLight.__new__(WeatherLight)
+    ahead, here = np.array([[5.0, 2.0]], np.float32), np.array([[3.0, 0.0]], np.float32)
+    light.ego_pose = np.array([100.0, 7.0, 0.0])
+    before = np.stack(light.on_road(ahead, np.ones_like(ahead)))
+    light.ego_pose = np.array([102.0, 7.0, 0.0])
+    assert np.stack(light.on_road(here, np.ones_like(here))) == pytest.approx(before, abs=1e-4)
+    light.ego_pose = np.array([102.0, 7.0, np.pi / 2.0])
+    x, y = light.on_road(np.array([[1.0]], np.float32), np.array([[0.0]], np.float32))
+    assert (float(x[0, 0]), float(y[0, 0])) == pytest.approx((102.0 % 32.0, 8.0), abs=1e-4)

@@ -47,10 +47,12 @@ _SKY_FROM, _SKY_TO = 0.14, 0.72
 _NEXT_CELLS, _LIKE, _UNLIKE = 7, 0.18, 0.4
 #: Nothing lower than this over the horizon is sky, in radians; for clouds may not reach a far road.
 _HORIZON = 0.005
-#: Quantiles of the ground's light that stand for shadow and for sun, of so many cells at least.
-_TELLING, _FEWEST = (0.15, 0.75), 200
+#: Quantiles of the ground's light that stand for shadow and for sun, of so many cells at least (every fourth counts).
+_TELLING, _FEWEST = (0.15, 0.75), 50
 #: Power of the difference of colours that is the light's: dark samples are bluer than light (assumed).
 _COLOUR = 0.6
+#: Samples that differ by this, over red, green and blue, look different.
+_ALIKE = 0.12
 #: Ends of a cell are this many bytes apart at least.
 _APART = 8
 #: Steps of tables from samples to light.
@@ -64,7 +66,7 @@ class Shading:
     Colours come first: planes are what numpy and OpenCV are fast on.
 
     Attributes:
-        samples, light: (3, 2, h, w) red, green, blue, in shares of full scale.
+        samples, light: (3, 2, h, w) red, green, blue, in shares of full scale. cells: (3, h, w) samples of cells.
         base: (2, h, w) samples without detail.
         ground: (h, w) 0 to 1, soft. sky: (2, h, w) share of an end that is sky: near cells of sky, and as bright.
         sky_light: of the sky, 0 without one. level: mean light of what is not sky.
@@ -74,6 +76,7 @@ class Shading:
 
     samples: Singles
     light: Singles
+    cells: Singles
     base: Singles
     ground: Singles
     sky: Singles
@@ -96,7 +99,8 @@ def shading_of(picture: Picture, around: Surroundings) -> Shading:
 
 def _shading(picture: Picture, around: Surroundings) -> Shading:
     light = coarse_light(picture, around.shape, around.depth.step_px)
-    ends = _ends(np.rint(sample_shares(light) * np.float32(255.0)).astype(np.uint8))
+    cells = sample_shares(light)
+    ends = _ends(np.rint(cells * np.float32(255.0)).astype(np.uint8))
     luma, lumas = sample_shares(grey(light)), brightness(ends)
     opened = cv2.morphologyEx(luma, cv2.MORPH_OPEN, np.ones((_LINE_CELLS, _LINE_CELLS), np.uint8))
     slope, level = _guided(opened, np.where(around.ground, np.float32(_GRAIN), np.float32(_DETAIL)))
@@ -108,7 +112,7 @@ def _shading(picture: Picture, around: Surroundings) -> Shading:
     things = ~around.sky
     mean = float(grey(light)[things].mean()) if things.any() else 1.0
     return Shading(
-        ends, own, base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
+        ends, own, np.stack(cv2.split(cells)), base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
     )  # fmt: skip
 
 
@@ -130,6 +134,35 @@ def brightness(planes: Singles) -> Singles:
     return np.asarray(red + green + blue)
 
 
+def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
+    """Return values (h, w) of cells for the ends (2, h, w) of cells: at an edge, those of cells like each end.
+
+    A joint bilateral filter (J. Kopf et al., "Joint Bilateral Upsampling", SIGGRAPH 2007) of 5 x 5 cells; so the edge
+    of a value lies where the picture has one, though cells are coarse and places of depths are off by a cell.
+
+    Args:
+        shading: of the picture.
+        values: of cells, in any unit.
+        step: neighbours that differ by less show no edge.
+    """
+    both = np.stack([values, values])
+    kernel = np.ones((3, 3), np.uint8)
+    row, column = np.nonzero(cv2.subtract(cv2.dilate(values, kernel), cv2.erode(values, kernel)) > step)
+    if not row.size:
+        return both
+    height, width = values.shape
+    around = [(down, right) for down in (-2, -1, 0, 1, 2) for right in (-2, -1, 0, 1, 2)]
+    near = np.stack(
+        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in around]
+    )
+    cells, of_near = shading.cells.reshape(3, -1)[:, near], values.reshape(-1)[near]
+    for end in range(2):
+        apart = np.square(cells - shading.samples[:, end, row, column][:, None]).sum(axis=0)
+        weight = np.exp(apart * np.float32(-1.0 / _ALIKE**2)) + np.float32(1e-6)
+        both[end, row, column] = (weight * of_near).sum(axis=0) / weight.sum(axis=0)
+    return both
+
+
 def _guided(cells: Singles, detail: Singles) -> tuple[Singles, Singles]:
     """Return slope and level (h, w) of the guided filter of cells by themselves."""
     size = (2 * _RADIUS_CELLS + 1,) * 2
@@ -146,10 +179,10 @@ def _sky(light: Singles, around: Surroundings) -> tuple[Singles, float]:
     """
     high = around.rays[..., 2] > _HORIZON
     above = (around.sky & high).astype(np.float32)
-    if not above.any():
+    if not above[::2, ::2].any():
         return np.zeros(light.shape[1:], np.float32), 0.0
     bright = brightness(light)
-    usual = max(float(np.quantile(bright[1][above > 0.0], 0.7)), 1e-3)
+    usual = max(float(np.quantile(bright[1, ::2, ::2][above[::2, ::2] > 0.0], 0.7)), 1e-3)
     inside = _between(bright * np.float32(1.0 / usual), _SKY_FROM, _SKY_TO)
     near = cv2.blur(above, (_NEXT_CELLS, _NEXT_CELLS))
     apart = np.zeros_like(bright)
@@ -171,7 +204,7 @@ def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float
     Args:
         light: (h, w, 3) of cells. ground: (h, w).
     """
-    of_ground = light[ground]
+    of_ground = light[::2, ::2][ground[::2, ::2]]
     if len(of_ground) < _FEWEST:
         return 1.0, 0.0, (1.0, 1.0, 1.0)
     bright = grey(of_ground)

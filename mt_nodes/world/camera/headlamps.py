@@ -27,7 +27,7 @@ _EDGE_RAD, _DEPTH_RAD, _ABOVE = 0.005, 0.045, 0.012
 _SPOT_RAD, _SPREAD_RAD, _SPREAD = 0.16, 0.42, 0.3
 #: Range at which the spot's middle lights what faces it as day does, at the exposure of a night (assumed), and the
 #: maximum, by an exposure that keeps the road before the vehicle.
-_SPOT_AS_DAY_M, _BRIGHTEST = 36.0, 1.1
+_SPOT_AS_DAY_M, _BRIGHTEST = 27.0, 1.1
 
 
 def headlamps(forward: Singles, left: Singles, upward: Singles, range_m: Singles, strength: float = 1.0) -> Singles:

@@ -71,7 +71,9 @@ def _before_camera(
         dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), eye, strict=True))
         a, b, c = to_image[2, :3].tolist()
         ahead = dx * a + dy * b + dz * c
-        within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
+        widest = float(np.cos(camera.widest_rad))  # below 0 for a fisheye that sees behind itself
+        least = np.copysign((widest - 0.01 * abs(widest)) ** 2, widest)
+        within = ahead * abs(ahead) >= least * (dx * dx + dy * dy + dz * dz)
     # A return at the sensor itself does not count.
     return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -218,6 +219,31 @@ class EachImage(ChangesImages):
         if others := followup.first.changed_topics(source) - own:
             return f"{', '.join(sorted(others))} changed, too"
         return self.prove_images(source, followup.first, draw)
+
+
+@dataclass(frozen=True)
+class CameraKeys:
+    """Keys of what each camera has of its own throughout a segment: that of the first is ``key``."""
+
+    key: int
+    first_topic: str
+
+    def of(self, topic: str) -> int:
+        """Return the key of a camera by the topic of its images, whichever others a bundle has."""
+        return self.key if topic == self.first_topic else (self.key + zlib.crc32(topic.encode())) % 2**62
+
+
+class OnEachCamera(EachImage):
+    """Base of mutations of what is on a camera, or in it: another one on each, the same throughout a segment."""
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> CameraKeys:
+        """Choose what is on the cameras in a segment: keys."""
+        return CameraKeys(int(rng.integers(2**62)), bundle.images[0].topic if bundle.images else "")
+
+    @staticmethod
+    def key(rng: np.random.Generator, view: View, state: CameraKeys | None) -> int:
+        """Return the key of a view's camera; one of its own without a segment."""
+        return int(rng.integers(2**62)) if state is None else state.of(view.image.topic)
 
 
 def of_image(draw: Draw, image: Image) -> Draw:

@@ -96,6 +96,7 @@ class VignettingDrifted(Drifting, EachImage):
         return f"the light of a ring is off by {off.max():.1%} from the falloff" if (off > _OFF).any() else None
 
 
+@lru_cache(maxsize=4)
 def _factors(stops: float, size: tuple[int, int]) -> npt.NDArray[np.float32]:
     """Return the factor (H, W) of so many stops in the corners."""
     height, width = size
@@ -156,12 +157,9 @@ class LensDrifted(Drifting, EachImage):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Fetch each pixel from where the old lens shows its direction."""
-        size, step_px = view.picture.size, cell_px(view.picture.size[1])
-        back = _shift_px(view.camera(), self._new_camera(view, draw), step_px)
-        places = cv2.add(places_px(size), in_picture(back, step_px, size))
-        return np.asarray(
-            cv2.remap(view.picture.pixels, places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
-        )
+        places, shares = _maps(view.camera(), self._new_camera(view, draw))
+        pixels = view.picture.pixels
+        return np.asarray(cv2.remap(pixels, places, shares, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Project directions of old pixels by the new lens."""
@@ -182,9 +180,12 @@ class LensDrifted(Drifting, EachImage):
         return CameraModel.of(drifted_info(view.info, draw["error"]), view.picture.size, rectified(view.image.topic))
 
 
-@lru_cache(maxsize=8)
-def _shift_px(old: CameraModel, new: CameraModel, step_px: int) -> npt.NDArray[np.float32]:
-    """Return the way (h, w, 2) from each cell of the new lens's picture to where the old lens shows its direction."""
+@lru_cache(maxsize=4)
+def _maps(old: CameraModel, new: CameraModel) -> tuple[Pixels, Pixels]:
+    """Return where the old lens shows each pixel of the new one: OpenCV's maps of whole pixels and of their parts."""
+    size, step_px = (new.height, new.width), cell_px(new.width)
     directions = new.grid(step_px)
-    back = old.project(directions.reshape(-1, 3)).reshape((*directions.shape[:2], 2))
-    return np.nan_to_num(back - middles_px(step_px, (new.height, new.width))).astype(np.float32)
+    back = old.project(directions.reshape(-1, 3)).reshape((*directions.shape[:2], 2)) - middles_px(step_px, size)
+    places = cv2.add(places_px(size), in_picture(np.nan_to_num(back).astype(np.float32), step_px, size))
+    whole, parts = cv2.convertMaps(places, None, cv2.CV_16SC2)
+    return whole, parts

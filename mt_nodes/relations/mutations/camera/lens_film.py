@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels, lossy, spread_px
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 
 Singles = npt.NDArray[np.float32]
@@ -23,12 +22,14 @@ Singles = npt.NDArray[np.float32]
 _MOST_RMS = 3.0
 #: Patches of the film are made of this many samples to a side.
 _SAMPLES = 4
+#: Share of the difference from a picture moved as a whole that a film makes at least.
+_LEAST_SHARE, _MOST_MOVED_PX = 0.3, 3.0
 #: Share of a re-coded picture's pixels that may leave their bounds.
 _CODED_SHARE = 0.03
 
 
 @dataclass(frozen=True)
-class LensFilm(EachImage):
+class LensFilm(OnEachCamera):
     """Shows the scene through an uneven film before the lens: water, ice, or patterned glass.
 
     A thin prism of slope s deflects rays by (n - 1) s (E. Hecht, "Optics", section 5.5), which moves a pixel by f times
@@ -38,7 +39,8 @@ class LensFilm(EachImage):
     or dried water takes from the picture and spreads over a twentieth of its width.
 
     Guaranteed: every pixel lies within the range of those that its deflection can reach, and of the mean around it for
-    the scattered share; the mean brightness stays within 2 % of full scale.
+    the scattered share; pixels differ by as much as that deflection makes; the mean brightness stays within 2 % of full
+    scale.
     """
 
     slope_mrad: float = param(
@@ -52,10 +54,6 @@ class LensFilm(EachImage):
     )
     milkiness: float = param(0.0, low=0.0, high=0.9, neutral=0.0, help="share of the light that is scattered")
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the film of a segment: a key."""
-        return int(rng.integers(2**62))
-
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the segment's key, and the focal length in pixels.
 
@@ -63,7 +61,7 @@ class LensFilm(EachImage):
             NotApplicable: there is no calibration: how many pixels an angle is, is unknown.
         """
         focal_px = float(view.camera().k[0, 0])
-        return {"film_key": int(rng.integers(2**62)) if state is None else state, "focal_px": focal_px}
+        return {"film_key": self.key(rng, view, state), "focal_px": focal_px}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Fetch each pixel from where its ray comes from, then mix in what is scattered."""
@@ -94,8 +92,18 @@ class LensFilm(EachImage):
         share = float(np.count_nonzero(beyond > slack)) / beyond.size
         if share > (_CODED_SHARE if slack > 2 else 0.0):
             return f"{share:.2%} of the pixels are outside of what lies within {reach} px of them"
+        differs, least_difference = float(cv2.mean(cv2.absdiff(before, after))[0]), self._least_difference(before, draw)
+        if differs < least_difference:
+            return f"samples differ by {differs:.2f} on average, expected {least_difference:.2f} behind such a film"
         moved = measures.brightness(new.picture) - measures.brightness(old.picture)
         return f"the mean brightness moved by {moved:+.4f}, it was to stay" if abs(moved) > 0.02 else None
+
+    def _least_difference(self, luma: Pixels, draw: Draw) -> float:
+        """Return a part of the mean difference from the picture moved by the root mean square, at most by 3 pixels."""
+        moved_px = min(self.rms_px(draw), _MOST_MOVED_PX)
+        step = max(1, round(moved_px))
+        apart = float(cv2.mean(cv2.absdiff(luma[:, step:], luma[:, :-step]))[0])
+        return _LEAST_SHARE * min(1.0, moved_px) * apart * (1.0 - self.milkiness)
 
     def _patch_px(self, width: int) -> float:
         return max(1.0, self.patch * width)
@@ -103,11 +111,15 @@ class LensFilm(EachImage):
 
 def spread_light(pixels: Pixels) -> Pixels:
     """Return the mean (H, W[, 3]) over a twentieth of the width around each pixel."""
+    return np.asarray(cv2.resize(spread_coarsely(pixels), pixels.shape[1::-1]))
+
+
+def spread_coarsely(pixels: Pixels) -> Pixels:
+    """Return the same, (h, w[, 3]) for squares of 8 by 8 pixels."""
     height, width = pixels.shape[:2]
     small = cv2.resize(pixels, (max(8, width // 8), max(8, height // 8)), interpolation=cv2.INTER_AREA)
     side = 2 * (small.shape[1] // 40) + 1
-    soft = cv2.blur(cv2.blur(small, (side, side)), (side, side))
-    return np.asarray(cv2.resize(soft, (width, height)))
+    return np.asarray(cv2.blur(cv2.blur(small, (side, side)), (side, side)))
 
 
 def _extreme(luma: Pixels, reach: int, how: Any) -> Pixels:

@@ -13,10 +13,9 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
-from mt_nodes.relations.mutations.camera.lens_film import spread_light
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
+from mt_nodes.relations.mutations.camera.lens_film import spread_coarsely
 from mt_nodes.world.camera.measures import Mask
 
 Singles = npt.NDArray[np.float32]
@@ -26,6 +25,8 @@ _ICE = (0.78, 0.83, 0.88)
 _OWN_LIGHT = 0.3
 #: Ice is thick where it has this share of its full cover.
 _THICK = 0.6
+#: By how much needles are brighter than the mean, as a share (assumed). Unit of the light that ice shows.
+_GRAIN, _SCALE = 0.48, 2.0 / 255.0
 #: Width in pixels of the picture in which frost grows.
 _CANVAS_PX = 640
 #: Stems from the rim, branches of a stem, and the angle of the branches of an ice crystal.
@@ -33,7 +34,7 @@ _STEMS, _BRANCHES, _BRANCH_RAD = 150, 14, np.radians(60.0)
 
 
 @dataclass(frozen=True)
-class LensFrost(EachImage):
+class LensFrost(OnEachCamera):
     """Grows frost on the cover glass, from its rim inward: ice that scatters the light behind it, with its grain.
 
     The front of the ice lies where the distance from the rim, wavering by a random field, covers the stated share; ice
@@ -48,42 +49,32 @@ class LensFrost(EachImage):
     cover: float = param(0.35, low=0.02, high=0.9, neutral=0.02, help="share of the picture that ice covers")
     opacity: float = param(0.85, low=0.1, high=1.0, neutral=0.1, help="share of the light that thick ice scatters")
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the frost of a segment: a key."""
-        return int(rng.integers(2**62))
-
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Take the segment's key."""
-        return {"frost_key": int(rng.integers(2**62)) if state is None else state}
+        return {"frost_key": self.key(rng, view, state)}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Blend with what the ice shows."""
+        """Dim what is behind the ice, and add what the ice shows."""
         pixels, full_scale = view.picture.pixels, view.picture.full_scale
-        ice, grain = _frost(draw["frost_key"], view.picture.size, self.cover)
+        through, shown = (self._wide(part, pixels) for part in self._ice(view, draw))
         white = np.array(_ICE[:: -1 if view.picture.order == "bgr" else 1])
         own = tuple(_OWN_LIGHT * full_scale * (white if pixels.ndim == 3 else white[1:2]))
-        lit = cv2.add(cv2.multiply(spread_light(pixels), (1.0 - _OWN_LIGHT,) * 4), (*own, 0.0, 0.0, 0.0)[:4])
-        grains = grain if pixels.ndim == 2 else cv2.merge([grain] * 3)
-        grainy = cv2.multiply(lit, grains.astype(pixels.dtype, copy=False), scale=1.0 / 128.0)
-        share = ice * np.float32(self.opacity)
-        if pixels.dtype == np.uint8:
-            mixed = cv2.blendLinear(pixels, grainy, np.float32(1.0) - share, share)
-        else:
-            wide = share if pixels.ndim == 2 else share[..., None]
-            mixed = np.rint(pixels + (grainy.astype(np.float32) - pixels) * wide).astype(pixels.dtype)
-        return np.asarray(cv2.copyTo(pixels, (ice == 0.0).astype(np.uint8), mixed))
+        coarse = cv2.multiply(spread_coarsely(pixels), (1.0 - _OWN_LIGHT,) * 4)
+        lit = cv2.resize(cv2.add(coarse, (*own, 0.0, 0.0, 0.0)[:4]), pixels.shape[1::-1])
+        behind = cv2.multiply(pixels, through, scale=1.0 / 255.0)
+        return np.asarray(cv2.add(behind, cv2.multiply(lit, shown, scale=_SCALE), dst=behind))
 
     def affected(self, view: View, draw: Draw) -> Mask:
         """Where ice is."""
-        return np.asarray(_frost(draw["frost_key"], view.picture.size, self.cover)[0] > 0.0, np.uint8)
+        return np.asarray(self._ice(view, draw)[0] < 255, np.uint8)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Measure the covered share, and the contrast of fine detail where ice is thick."""
-        where = self.affected(old, draw)
-        share = float(np.count_nonzero(where)) / where.size
+        through = self._ice(old, draw)[0]
+        share = float(np.count_nonzero(through < 255)) / through.size
         if not 0.8 * self.cover <= share <= 1.2 * self.cover + 0.01:
             return f"{share:.3f} of the picture is covered, asked for {self.cover:g}"
-        thick = _frost(draw["frost_key"], old.picture.size, self.cover)[0] > _THICK
+        thick = through < 255.0 * (1.0 - _THICK * self.opacity)
         details = [cv2.Laplacian(view.picture.luma(), cv2.CV_32F)[thick] for view in (old, new)]
         was = float(np.square(details[0]).sum())
         left = float((details[0] * details[1]).sum()) / was if was else 0.0
@@ -91,10 +82,18 @@ class LensFrost(EachImage):
             return f"{left:.0%} of the detail behind thick ice is left"
         return None
 
+    def _ice(self, view: View, draw: Draw) -> tuple[Mask, Mask]:
+        return _frost(draw["frost_key"], view.picture.size, self.cover, self.opacity)
+
+    @staticmethod
+    def _wide(part: Mask, pixels: Pixels) -> Pixels:
+        """Return values (H, W) for each channel of pixels, in their type."""
+        return (part if pixels.ndim == 2 else cv2.merge([part] * 3)).astype(pixels.dtype, copy=False)
+
 
 @lru_cache(maxsize=8)
-def _frost(key: int, size: tuple[int, int], cover: float) -> tuple[Singles, npt.NDArray[np.uint8]]:
-    """Return the share of ice (H, W), 0 to 1, and its grain (H, W), 128 for none."""
+def _frost(key: int, size: tuple[int, int], cover: float, opacity: float) -> tuple[Mask, Mask]:
+    """Return the share of light (H, W) that passes ice, in parts of 255, and that it shows, in half such parts."""
     rng = np.random.default_rng(key)
     height, width = max(8, round(size[0] / size[1] * _CANVAS_PX)), _CANVAS_PX
     y, x = np.indices((height, width), dtype=np.float32)
@@ -105,11 +104,14 @@ def _frost(key: int, size: tuple[int, int], cover: float) -> tuple[Singles, npt.
     front -= np.float32(0.12) * needles
     edge = np.float32(np.quantile(front, cover))
     ice = np.clip((edge - front) / np.float32(0.22), 0.0, 1.0)
-    ice = ice * ice * (np.float32(3.0) - np.float32(2.0) * ice)
-    grain = np.clip(128.0 + 62.0 * (needles - needles.mean()), 0.0, 255.0).astype(np.uint8)
+    ice = ice * ice * (np.float32(3.0) - np.float32(2.0) * ice) * np.float32(opacity)
+    grain = np.float32(1.0) + np.float32(_GRAIN) * (needles - needles.mean())
     how = cv2.INTER_CUBIC if size[1] > width else cv2.INTER_AREA
     large, fine = (cv2.resize(part, size[::-1], interpolation=how) for part in (ice, grain))
-    return np.where(large < 0.5 / 255.0, np.float32(0.0), np.minimum(large, np.float32(1.0))), fine
+    share = np.rint(np.clip(large, 0.0, 1.0) * 255.0)
+    return (255.0 - share).astype(np.uint8), np.rint(np.clip(share * fine / (255.0 * _SCALE), 0.0, 255.0)).astype(
+        np.uint8
+    )
 
 
 def _needles(rng: np.random.Generator, shape: tuple[int, int]) -> Singles:

@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
@@ -41,16 +40,12 @@ class Spot:
     cover: Singles
 
 
-class OnTheLens(EachImage):
+class OnTheLens(OnEachCamera):
     """Base: covers round spots of the picture; places and sizes are drawn at a segment's first frame and stay."""
-
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the spots of a segment: a key."""
-        return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose the spots by the segment's key: rows of x, y, radius, all as shares of the picture's width."""
-        key = int(rng.integers(2**62)) if state is None else state
+        key = self.key(rng, view, state)
         height, width = view.picture.size
         own = np.random.default_rng(key)
         count = self.spots_drawn()

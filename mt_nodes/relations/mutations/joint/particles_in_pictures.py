@@ -129,10 +129,10 @@ def streaks(
     """
     camera, around = view.camera(), surroundings(view)
     to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
-    seconds = view.image.stamp_ns * 1e-9
+    seconds, boxes = view.image.stamp_ns * 1e-9, _boxes(view)
     near = [
         (place, size, *_near(camera, to_camera, spectrum.swell, place, size))
-        for place, size in _particles(key, spectrum, camera, to_camera, velocity_mps, seconds)
+        for place, size in _particles(key, spectrum, boxes, velocity_mps, seconds)
     ]
     at, diameter_mm, width = _widest(near)
     begin = at @ to_camera.T
@@ -240,28 +240,58 @@ def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Flo
     return places, sizes, widest
 
 
+@dataclass(frozen=True, eq=False)
+class _Boxes:
+    """Periodic boxes of particles around a camera, one for each class, by how far away its particles are drawn.
+
+    Attributes:
+        focal_px: by which particles stand out from the veil. sight: (n, 3) corners of what is to be filled, for a
+            distance of 1. camera_m: (3,) place of the camera within a lattice that it shares with others; 0 if it has
+            one of its own. most: of a class.
+    """
+
+    focal_px: float
+    sight: Floats
+    camera_m: Floats
+    most: int
+
+    def of(self, far_m: float) -> tuple[Floats, Floats]:
+        """Return the least corner of a box (3,) and its sides (3,)."""
+        sight = self.sight * far_m
+        return sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
+
+
+def _boxes(view: View) -> _Boxes:
+    """Return boxes around what a camera sees; those of a rig, and a fisheye's, are cubes to all sides.
+
+    The cubes of a rig are as large for each of its cameras, so that all see the same particles.
+    """
+    camera, around = view.camera(), surroundings(view)
+    to_camera = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
+    frames, cube = {image.frame_id for image in view.bundle.images}, np.array([[-1.0] * 3, [1.0] * 3])
+    focals = [float(info.k[0, 0]) for info in view.bundle.camera_infos if info.frame_id in frames]
+    if len(focals) > 1:
+        return _Boxes(max(focals), cube, around.camera_m, 32 * _MOST)
+    if camera.fisheye:
+        return _Boxes(float(camera.k[0, 0]), cube, np.zeros(3), 32 * _MOST)
+    corners = camera.directions(np.array([(x, y) for x in (0, camera.width) for y in (0, camera.height)]))
+    sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:]]) @ to_camera
+    return _Boxes(float(camera.k[0, 0]), sight, np.zeros(3), 4 * _MOST)
+
+
 def _particles(
-    key: int,
-    spectrum: Spectrum,
-    camera: CameraModel,
-    to_camera: Floats,
-    velocity_mps: Callable[[Floats], Floats],
-    seconds: float,
+    key: int, spectrum: Spectrum, boxes: _Boxes, velocity_mps: Callable[[Floats], Floats], seconds: float
 ) -> Iterator[tuple[Singles, Singles]]:
     """Yield places (k, 3) around the camera, in the axes of ``base_link``, and diameters D (k,), class by class."""
     edges = np.geomspace(0.25, spectrum.most_mm, _CLASSES + 1)
-    corners = camera.directions(np.array([(x, y) for x in (0, camera.width) for y in (0, camera.height)]))
     for number, (low, high) in enumerate(pairwise(edges.tolist())):
-        far_m = min(_FAR_M, camera.k[0, 0] * high * spectrum.swell * 1e-3 / _LEAST_WIDTH_PX)
+        far_m = min(_FAR_M, boxes.focal_px * high * spectrum.swell * 1e-3 / _LEAST_WIDTH_PX)
         if far_m <= _NEAR_M:
             continue
-        sight = np.concatenate([np.zeros((1, 3)), corners / corners[:, 2:] * far_m]) @ to_camera
-        if camera.fisheye:  # it may see to all sides
-            sight = np.array([[-far_m] * 3, [far_m] * 3])
-        first, side = sight.min(axis=0), np.maximum(np.ptp(sight, axis=0), 0.1)
-        unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()))
+        first, side = boxes.of(far_m)
+        unit, diameter = _seeded(key, number, spectrum, low, high, float(side.prod()), boxes.most)
         # A class moves together: fall speeds differ little within a class.
-        moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds
+        moved = velocity_mps(np.array([np.sqrt(low * high)]))[0] * seconds - boxes.camera_m
         turned = (moved - first) / side
         places = unit + (turned - np.floor(turned)).astype(np.float32)[:, None]
         places -= np.floor(places)
@@ -272,10 +302,10 @@ def _particles(
 
 @lru_cache(maxsize=4 * _CLASSES)
 def _seeded(
-    key: int, number: int, spectrum: Spectrum, low_mm: float, high_mm: float, volume_m3: float
+    key: int, number: int, spectrum: Spectrum, low_mm: float, high_mm: float, volume_m3: float, most: int
 ) -> tuple[Singles, Singles]:
     """Return a class's places (3, k), as shares of its box's sides, and diameters D (k,): those of a segment stay."""
     rng = np.random.default_rng([key, number])
-    count = min(rng.poisson(float(spectrum.per_m3(low_mm, high_mm)) * volume_m3), 4 * _MOST)
+    count = min(rng.poisson(float(spectrum.per_m3(low_mm, high_mm)) * volume_m3), most)
     unit, diameter = rng.random((count, 3)), spectrum.diameters_mm(rng.random(count), low_mm, high_mm)
     return np.ascontiguousarray(unit.T, np.float32), diameter.astype(np.float32)

@@ -64,11 +64,15 @@ class PrecipitationInPictures(JointWeather):
         """Draw the particles, and the light that the air scatters."""
         key = int(rng.integers(2**62)) if state is None else state.seen_key
         seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0), self.air_brightness)}
+        motion = view.bundle.motion
+        if motion is not None and motion.pose is not None:
+            turn, place_m = motion.pose[:3, :3], motion.pose[:2, 3]
+            seen["ego_pose"] = np.array([*place_m, np.arctan2(turn[1, 0], turn[0, 0])])
         return seen | EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Change the light and the ground, draw the veil of all particles, then near ones one by one."""
-        light, air = WeatherLight(view, self.direct), draw["air_light"]
+        light, air = WeatherLight(view, self.direct, draw.get("ego_pose")), draw["air_light"]
         self.change_ground(light, draw)
         light.veil(np.exp(-self.extinction_per_m * surroundings(view).range_m), air)
         if self.direct < _OVERCAST:

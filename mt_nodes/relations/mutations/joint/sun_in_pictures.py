@@ -7,6 +7,7 @@ from abc import abstractmethod
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ _DISC = 4.0
 _GHOSTS, _BESIDE = 0.06, 0.25
 #: Light of a clear sky at a right angle to the sun, in full scale (assumed), its colour far from the sun, and the angle
 #: by which the sun's colour fades (both assumed).
-_SKY, _SKY_BLUE, _BLUE_RAD = 0.2, (0.62, 0.82, 1.0), 0.35
+_SKY, _SKY_BLUE, _BLUE_RAD = 0.13, (0.62, 0.82, 1.0), 0.35
 #: Sky with this light may be clipped.
 _WHITE = 0.7
 #: Spikes of an aperture with six blades: number of rays, light, reach and width in rad (assumed).
@@ -250,6 +251,14 @@ def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], li
 
 
 def _angles(around: Surroundings, draw: Draw) -> Singles:
-    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones."""
-    chord = np.square(around.rays - np.asarray(draw["sun"])).sum(axis=-1)
-    return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(chord), 1.0)), np.float32)
+    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones; the last is kept."""
+    sun = np.asarray(draw["sun"], np.float64)
+    known = _known_angles.get(around)
+    if known is None or known[0] != sun.tobytes():
+        x, y, z = (np.square((around.rays[..., axis] - sun[axis]).astype(np.float32)) for axis in range(3))
+        angles = np.float32(2.0) * np.arcsin(np.minimum(np.float32(0.5) * np.sqrt(x + y + z), np.float32(1.0)))
+        known = _known_angles[around] = sun.tobytes(), angles
+    return known[1]
+
+
+_known_angles: WeakKeyDictionary[Surroundings, tuple[bytes, Singles]] = WeakKeyDictionary()

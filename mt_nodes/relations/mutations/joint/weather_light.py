@@ -10,8 +10,8 @@ import numpy.typing as npt
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.relations.mutations.joint.road_covers import grain_at, share_at
-from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, shading_of
+from mt_nodes.relations.mutations.joint.road_covers import TILE_M, grain_at, share_at
+from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, of_ends, shading_of
 from mt_nodes.world.camera.headlamps import bloom, lamps_in
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -44,6 +44,8 @@ _CLOUDS, _ABOVE = -0.22, 0.08
 _LAMP = 5.0
 #: Every second cell: enough for what is smooth.
 _HALF = np.s_[1::2, 1::2]
+#: Neighbouring cells whose transmitted or covered shares differ by less than this show no edge.
+_LEAST_STEP = 0.04
 #: Box of cells by which the air before things next to the sky is continued into it.
 _NEXT_CELLS = 9
 
@@ -54,13 +56,16 @@ class WeatherLight:
     Changed in the order in which light travels: from things and the road through the air to the lens.
     """
 
-    def __init__(self, view: View, direct: float = 1.0) -> None:
+    def __init__(self, view: View, direct: float = 1.0, ego_pose: Floats | None = None) -> None:
         """Begin with what things send in diffuse light.
 
         Args:
             view: of the picture.
             direct: share of the sun's own light that gets through the weather, 0 to 1.
+            ego_pose: (3,) x, y and heading of the ego on the ground, in m and rad, at which patterns of the road rest;
+                None: they go along with it.
         """
+        self.ego_pose = np.zeros(3) if ego_pose is None else ego_pose
         self.view, self.around = view, surroundings(view)
         self.shading = shading_of(view.picture, self.around)
         self.light = diffuse_light(self.shading, direct)
@@ -85,7 +90,7 @@ class WeatherLight:
 
     def _mirroring(self, film: float, ripples: float, key: int) -> Singles:
         """Return how much of the light every second cell (h, w) of wet ground mirrors: more where puddles stand."""
-        x, y = ground_places(self.around, _HALF)
+        x, y = self.on_road(*ground_places(self.around, _HALF))
         mirror = np.float32(_ROUGH) + np.float32(1.0 - _ROUGH) * share_at(x, y, _PUDDLES * film)
         mirror *= fresnel(-self.around.rays[..., 2][_HALF]).astype(np.float32)
         if ripples:
@@ -97,8 +102,16 @@ class WeatherLight:
     def _enlarged(self, cells: Singles) -> Singles:
         return np.asarray(cv2.resize(cells, self.around.shape[::-1]))
 
+    def on_road(self, x: Singles, y: Singles) -> tuple[Singles, Singles]:
+        """Return places (h, w) of the ego's frame in one that rests on the road, within a period of its patterns."""
+        ahead, left, heading = self.ego_pose.tolist()
+        cosine, sine = np.float32(np.cos(heading)), np.float32(np.sin(heading))
+        first, second = np.float32(ahead % TILE_M), np.float32(left % TILE_M)
+        return first + cosine * x - sine * y, second + sine * x + cosine * y
+
     def cover_ground(self, share: Singles, light: Singles) -> None:
         """Cover a share (h, w) of each cell with something of a light (3,) or (3, h, w)."""
+        share = of_ends(self.shading, share, _LEAST_STEP)
         self.light *= np.float32(1.0) - share
         for channel, own in enumerate(light):
             self.light[channel] += share * own
@@ -109,7 +122,8 @@ class WeatherLight:
         I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). What is
         as bright as the sky beside it is sky.
         """
-        left = beside_sky(passing.astype(np.float32), self.around.sky) * (np.float32(1.0) - self.shading.sky)
+        left = of_ends(self.shading, beside_sky(passing.astype(np.float32), self.around.sky), _LEAST_STEP)
+        left *= np.float32(1.0) - self.shading.sky
         rest = np.float32(1.0) - left
         self.light *= left
         for channel, own in enumerate(air):
@@ -149,7 +163,8 @@ def settled_snow(light: WeatherLight, amount: float) -> tuple[Singles, Singles]:
     vehicles in the ego's lane have pressed two tracks.
     """
     x, y = ground_places(light.around)
-    share = share_at(x, y, amount) * light.shading.ground
+    road = light.on_road(x, y)
+    share = share_at(*road, amount) * light.shading.ground
     dark = np.float32(max(_SHADED * light.shading.dark, 1e-3))
     shade = np.clip(light_shares(light.shading.base[0]) / dark, 0.1, 1.0)
     things = cv2.blur((~light.around.ground & ~light.around.sky).astype(np.float32), (_FOOT_CELLS, _FOOT_CELLS))
@@ -157,7 +172,7 @@ def settled_snow(light: WeatherLight, amount: float) -> tuple[Singles, Singles]:
     off = np.abs(np.abs(y) - np.float32(_TRACK_M)) * np.float32(1.0 / _TRACK_WIDE_M)
     tracks = np.exp(-np.square(np.square(off))) * np.float32(_PRESSED)
     share *= np.float32(1.0) - tracks
-    tone = np.float32(1.0) + np.float32(_GRAIN) * grain_at(np.float32(1.5) * x, np.float32(1.5) * y)
+    tone = np.float32(1.0) + np.float32(_GRAIN) * grain_at(*road)
     tone *= np.float32(_SNOW) * np.sqrt(shade) * near * (np.float32(1.0) - np.float32(0.3) * tracks)
     return share, tone
 
