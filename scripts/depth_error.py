@@ -289,7 +289,7 @@ def truth_of(street: Street, bundle: Bundle) -> Floats:
 
 def passing(range_m: npt.ArrayLike) -> Floats:
     """Return the share of light that arrives through the fog."""
-    return np.exp(-np.log(20.0) / VISIBILITY_M * np.asarray(range_m, np.float64))
+    return np.asarray(np.exp(-np.log(20.0) / VISIBILITY_M * np.asarray(range_m, np.float64)))
 
 
 def truth_row(seed: int, frames: int) -> list[str]:
