@@ -50,9 +50,9 @@ added objects follow that depth. `scripts/depth_error.py BAG` makes it.
 
 Between two returns of a column that lie on one surface, the inverse range is linear in the row; at an edge between
 them, a cell takes the range of the return whose colour it has. Gaps of less than 0.8 m in near objects are windows, and
-are closed. What is above the topmost beam is flooded from what it joins in the picture without a strong edge, or is
-sky. Finer than a cell, edges are those of the picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules
-beside it name the sources.
+are closed; corners without returns belong to the object if the picture joins them to it. What is above the topmost beam
+is flooded from what it joins in the picture without a strong edge, or is sky. Finer than a cell, edges are those of the
+picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules beside it name the sources.
 
 Every cell has bounds of its range, too. Where they leave open more than a fifth of the light that arrives through fog,
 rain or snow, nothing is judged by it: a box of which that is more than a quarter is not demanded, and a picture of
@@ -95,8 +95,8 @@ FOOT = """
   farthest returns: the bounds are wide there.
 - White walls as bright as the sky count as sky above the sensor's view; their bounds are those of the wall, too, where
   the sensor's topmost beams hit one.
-- Where a LiDAR sees through the glass of a near car whose frame gives it no return, the car's outline is wrong. The
-  bounds hold both.
+- Where a LiDAR sees through the glass of a near car whose frame gives it no return, the car's outline may be wrong by
+  some tenths of a metre. The bounds hold both sides of it up to 0.15 m.
 - Earlier frames are not used: depth depends on one instant alone. In traffic they make it worse, as the table shows:
   what moves is where it was.
 """
@@ -289,7 +289,7 @@ def truth_of(street: Street, bundle: Bundle) -> Floats:
 
 def passing(range_m: npt.ArrayLike) -> Floats:
     """Return the share of light that arrives through the fog."""
-    return np.exp(-np.log(20.0) / VISIBILITY_M * np.asarray(range_m, np.float64))
+    return np.asarray(np.exp(-np.log(20.0) / VISIBILITY_M * np.asarray(range_m, np.float64)))
 
 
 def truth_row(seed: int, frames: int) -> list[str]:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-Grid = npt.NDArray[np.int64]
+Grid = npt.NDArray[np.integer[Any]]
 Labels = npt.NDArray[np.int32]
 
 #: Two returns of a column whose ranges differ by less than this factor lie on one surface (assumed).
@@ -41,15 +43,21 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
     linear = np.float32(1.0) / ((1 - share) / upper + share / lower)
     grounded = (upper > ON_GROUND * ground_m[above, column]) & (lower > ON_GROUND * ground_m[below, column])
     one_surface = grounded | (np.maximum(upper, lower) < _ONE_SURFACE * np.minimum(upper, lower))
+    filled[row, column] = linear
+    split = np.flatnonzero(~one_surface)
+    row, column, above, below = (a[split] for a in (row, column, above, below))
     here = light[row, column]
     unlike = [np.abs(here - light[at, column]).sum(axis=-1) / _LIGHT for at in (above, below)]
     is_upper = unlike[0] + 0.5 * (row - above) < unlike[1] + 0.5 * (below - row)
-    filled[row, column] = np.where(one_surface, linear, np.where(is_upper, upper, lower))
+    filled[row, column] = np.where(is_upper, upper[split], lower[split])
     return filled
 
 
 def flooded(light: Singles, seeds: Labels) -> Labels:
-    """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges."""
+    """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges.
+
+    A cell where many meet may have none: 0, or less.
+    """
     colours = np.clip(255.0 * np.sqrt(light), 0.0, 255.0).astype(np.uint8)
     # OpenCV leaves the edge of the picture and the lines between two labels without one.
     image, labels = (cv2.copyMakeBorder(a, 1, 1, 1, 1, cv2.BORDER_REPLICATE) for a in (colours, seeds))
@@ -73,9 +81,9 @@ def nearest(range_m: Singles, measured: Mask) -> Singles:
 def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:
     """Return column, next measured row above and below, and row of each cell (n,) in a narrow gap."""
     height = len(measured)
-    rows = np.arange(height)[:, None]
-    above = np.maximum.accumulate(np.where(measured, rows, -1), axis=0)
-    below = np.minimum.accumulate(np.where(measured, rows, height)[::-1], axis=0)[::-1]
+    rows = np.arange(height, dtype=np.int32)[:, None]
+    above = np.maximum.accumulate(np.where(measured, rows, np.int32(-1)), axis=0)
+    below = np.minimum.accumulate(np.where(measured, rows, np.int32(height))[::-1], axis=0)[::-1]
     within = ~measured & (above >= 0) & (below < height) & (below - above <= _WIDEST_GAP)
     row, column = np.nonzero(within)
     return column, above[within], below[within], row
