@@ -65,12 +65,12 @@ class Change:
                 return slice(max(top, 0), bottom + 1), slice(max(left, 0), right + 1)
         return None
 
-    def silhouette(self) -> Mask:
-        """Return where (H, W) the picture shows the added thing: what changed within its box."""
+    def silhouette(self, least: int = _CHANGED) -> Mask:
+        """Return where (H, W) the picture shows the added thing: what changed within its box, by so many steps."""
         mask = np.zeros(self.before.shape[:2], np.uint8)
         if (box := self.box) is not None:
             old, new = (np.asarray(p[box], np.int16) for p in (self.before, self.after))
-            mask[box] = np.abs(new - old).max(axis=-1) >= _CHANGED
+            mask[box] = np.abs(new - old).max(axis=-1) >= least
         return np.asarray(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)) != 0)
 
 

@@ -29,8 +29,9 @@ describes; its pictures are not ours to publish. *Before* is the state of 26 Nov
 measured."""
 _MARKS = """## Marks
 
-From 1 (false at first sight) over 3 (passes at a glance) to 5 (taken for a recording), given by one of the makers, at
-full size, one by one, with the pair's source beside it. They are `scripts/picture_pairs.yaml`; change them there."""
+From 1 (false at first sight) over 3 (passes at a glance) to 5 (taken for a recording), given by a maker of the package,
+at full size, one by one, with the pair's source beside it. They stand in `scripts/picture_pairs.yaml`: change them
+there."""
 _THINGS = """## Added things
 
 *Told from recorded* is the area under the ROC curve of a classifier (extremely randomised trees on residuals, spectra,

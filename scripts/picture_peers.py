@@ -149,4 +149,4 @@ def _imagecorruptions() -> Any:
 
 def described(libraries: Mapping[str, str]) -> str:
     """Return the libraries and versions in words, those that are missing, too."""
-    return ", ".join(f"{name} {libraries[name]}" if name in libraries else f"no {name}" for name in LIBRARIES)
+    return ", ".join(f"{name} {libraries.get(name, '(not installed)')}" for name in LIBRARIES)

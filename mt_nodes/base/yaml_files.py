@@ -18,8 +18,8 @@ LARGEST_BYTES = 4_000_000
 DEEPEST = 250
 #: Most values, those of aliases counted each time: a few lines can stand for billions.
 MOST_VALUES = 200_000
-#: What PyYAML lets its constructors raise: a date with month 13, ``!!timestamp foo``, ``!!int``.
-_OF_CONSTRUCTORS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+#: What PyYAML lets its constructors raise of values that do not fit their tag: ``!!timestamp foo``, ``!!int``.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError)
 #: So many characters of a line are quoted.
 _QUOTED = 80
 #: What to do about the mistakes that people make most, by words of PyYAML's.
@@ -88,8 +88,12 @@ def parse(text: str, where: str) -> Any:
         raise UsageError(f"{where}: not valid YAML{yaml_problem(error)}") from error
     except RecursionError as error:
         raise UsageError(f"{where}: not valid YAML: lists or mappings inside each other too deeply") from error
-    except _OF_CONSTRUCTORS as error:
+    except ValueError as error:  # such as a date with month 13
         raise UsageError(f"{where}: not valid YAML: {error}; quote what is meant as a text") from error
+    except _MISFITS as error:
+        raise UsageError(
+            f"{where}: not valid YAML: a value does not fit the tag (!!…) before it; write plain values only"
+        ) from error
 
 
 def yaml_problem(error: yaml.YAMLError) -> str:
@@ -142,6 +146,17 @@ def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) ->
     for key in data:
         if key not in names:
             raise UsageError(f"{where}: unknown key '{key}'{suggest(str(key), names)}")
+
+
+def read_identifier(value: Any, where: str) -> str:
+    """Return a value that names something in files, command lines and pairs.
+
+    Raises:
+        UsageError: it is no text, or has characters that none of these takes.
+    """
+    if isinstance(value, str) and value and value.isprintable() and not set(value) & set("/@ ,"):
+        return value
+    raise UsageError(f"{where}: id: got {value!r}, expected a text without '/', '@', ',' and spaces")
 
 
 def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:

@@ -215,8 +215,9 @@ class Effects:
             )
 
         matrix = data.get("output_transform")
+        named: dict[str, Any] = {name: volumes(name) for name in _VOLUMES}
         return cls(
-            **{name: volumes(name) for name in _VOLUMES},
+            **named,
             output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),

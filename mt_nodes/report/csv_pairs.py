@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from sys import intern
-from typing import Any, TextIO
+from typing import Any
+
+import numpy as np
 
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.summary.verdict_rows import PairRow
@@ -60,36 +61,42 @@ class PairRows:
 def write_pairs_csv(path: Path, rows: Iterable[PairRow]) -> None:
     """Write the rows; a missing value is an empty cell, as is the bundle when a whole episode was judged."""
     with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
-        _write_csv(file, rows)
-
-
-def _write_csv(file: TextIO, rows: Iterable[PairRow]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(row[: len(COLUMNS)] for row in rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(row[: len(COLUMNS)] for row in rows)
 
 
 def write_pairs_parquet(path: Path, rows: Sequence[PairRow]) -> bool:
     """Write the rows with the same columns, missing values as null; return False without ``pyarrow``."""
     if importlib.util.find_spec("pyarrow") is None:
         return False
-    import pyarrow.csv
+    import pyarrow
     import pyarrow.parquet
 
     schema = pyarrow.schema([(name, getattr(pyarrow, NUMBERS.get(name, "string"))()) for name in COLUMNS])
-    text = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", "", write_through=True)
-    _write_csv(text, rows)
-    text.seek(0)
-    # By way of CSV: of Python's objects pyarrow asks whether they are pandas', which imports pandas, for 0.2 s.
-    table = pyarrow.csv.read_csv(
-        text.buffer,
-        pyarrow.csv.ReadOptions(use_threads=False, block_size=2**30),
-        pyarrow.csv.ParseOptions(newlines_in_values=True),
-        pyarrow.csv.ConvertOptions(column_types=schema, null_values=[""], strings_can_be_null=False),
-    )
+    columns = [_column([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
     with path.open("wb") as file:  # pyarrow refuses a path that is not UTF-8
-        pyarrow.parquet.write_table(table, file)
+        pyarrow.parquet.write_table(pyarrow.table(columns, schema=schema), file)
     return True
+
+
+def _column(values: Sequence[Any], kind: Any) -> Any:
+    """Return the Arrow array of Python values.
+
+    Made of buffers: of Python objects ``pyarrow.array`` asks whether they are pandas', which imports pandas, for 0.2 s.
+    """
+    import pyarrow
+
+    if kind != pyarrow.string():
+        valid = np.packbits(np.array([value is not None for value in values], bool), bitorder="little")
+        numbers = np.array([0 if value is None else value for value in values], kind.to_pandas_dtype())
+        return pyarrow.Array.from_buffers(kind, len(values), [pyarrow.py_buffer(valid), pyarrow.py_buffer(numbers)])
+    texts = [value.encode("utf-8", "backslashreplace") for value in values]
+    ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+    if ends[-1] > np.iinfo(np.int32).max:  # more than one array of texts holds
+        return pyarrow.array([text.decode() for text in texts], kind)
+    buffers = [None, pyarrow.py_buffer(ends.astype(np.int32)), pyarrow.py_buffer(b"".join(texts))]
+    return pyarrow.Array.from_buffers(kind, len(texts), buffers)
 
 
 def _row(line: Mapping[str, Any], requirements: Mapping[str, str]) -> PairRow:

@@ -78,7 +78,7 @@ def asked(
     server: ReviewServer, path: str, body: bytes | None = None, method: str = "", **headers: str
 ) -> tuple[int, bytes, dict[str, str]]:
     """Ask as anybody may, with the secret put in where ``path`` has TOKEN."""
-    to = http.client.HTTPConnection(*server.server_address[:2], timeout=60)  # type: ignore[arg-type]
+    to = http.client.HTTPConnection(*server.server_address[:2], timeout=150)  # type: ignore[arg-type]
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     to.request(method or ("POST" if body is not None else "GET"), path.replace("TOKEN", server.token), body, given)
     answer = to.getresponse()
@@ -288,12 +288,12 @@ def test_the_command_serves_until_it_is_interrupted(number: int, reviewed: Path)
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         host, _, token = url.removeprefix("http://").rstrip("/").partition("/")
-        to = http.client.HTTPConnection(host, timeout=60)
+        to = http.client.HTTPConnection(host, timeout=150)
         row = {"case": sampled(reviewed).cases[0].id, "rater": "Ada", "realistic": None, "wrong": None}
         to.request("POST", f"/{token}/ratings", json.dumps(row), {"Content-Type": "application/json"})
         assert to.getresponse().status == 200
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=150)
     assert process.returncode == 0 and "1 ratings are stored" in rest
     assert len(read_ratings(reviewed / FOLDER / FILE)) == 1
 

@@ -85,13 +85,13 @@ def test_a_lock_is_held_until_the_suite_has_ended_though_its_starter_was_killed(
     lock, there = tmp_path / "lock", tmp_path / "there"
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(lock), SLOW_TO_END, str(there)])
     try:
-        assert wait_until(lambda: there.exists() and there.read_text() != "", 60.0)
+        assert wait_until(lambda: there.exists() and there.read_text() != "", 150.0)
         holder.kill()
         holder.wait()
         assert not locked(lock), "the suite is still there"
     finally:
         there.unlink(missing_ok=True)
-    assert wait_until(lambda: locked(lock), 60.0)
+    assert wait_until(lambda: locked(lock), 150.0)
 
 
 def locked(path: Path) -> bool:
@@ -109,7 +109,7 @@ def test_a_suite_whose_starter_has_ended_before_it_was_there_does_nothing(tmp_pa
     reading, writing = os.pipe()
     os.close(reading)
     words = [sys.executable, "-m", "mt_nodes.nodes.suite", "--run", str(tmp_path / "no_run"), "--events", str(writing)]
-    told = subprocess.run(words, pass_fds=[writing], timeout=120, check=False, capture_output=True)
+    told = subprocess.run(words, pass_fds=[writing], timeout=200, check=False, capture_output=True)
     os.close(writing)
     assert told.returncode == 130, "a directory without a run is not even looked at (2)"
 

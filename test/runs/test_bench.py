@@ -224,32 +224,31 @@ def test_memory_and_goals_are_told(bench_mutations: Any, tmp_path: Path, monkeyp
     assert set(lines) == {len(bench_mutations.COLUMNS) + 1} and "120,000 points" in page and "a cpu" in page
 
 
-@pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
-def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
-    """On a drive of half as many points; the generated one that it has by default is looked at above."""
-    file, drive = tmp_path / "bench.json", sparse_drive(tmp_path / "drive", 2)
-    words = (
-        "--bag",
-        str(drive),
-        "--bundles",
-        "1",
-        "--repeats",
-        "1",
-        "--rounds",
-        "2",
-        "--stack",
-        "reference_detector",
-        "--json",
-        str(file),
-    )
-    words += ("--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / "bench.py"), *words], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+def measured(place: Path, *words: str) -> tuple[dict[str, Any], str]:
+    """Return what a run of ``bench.py`` measured, and what it printed."""
+    file = place / "bench.json"
+    command = [sys.executable, str(SCRIPTS / "bench.py"), "--json", str(file), *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(file.read_text())
-    assert set(found) == {"machine", "mutations", "images", "transport", "relay", "pairs", "summary"}
+    found: dict[str, Any] = json.loads(file.read_text())
     assert found["machine"]["cores"] >= 1
+    assert set(found) == {"machine", *(words[i + 1] for i, word in enumerate(words) if word == "--only")}
+    return found, done.stdout
+
+
+#: Parts whose figures mean something only when nothing else runs.
+ALONE = ("transport", "relay")
+
+
+def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a drive of half as many points; the generated one that it has by default is looked at above."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench
+
+    parts = [word for part in bench.PARTS if part not in ALONE for word in ("--only", part)]
+    drive = sparse_drive(tmp_path / "drive", 2, seed=5)
+    words = ("--bag", str(drive), "--bundles", "1", "--rounds", "1", "--stack", "reference_detector")
+    found, said = measured(tmp_path, *parts, *words, "--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0
     assert found["mutations"]["points"] < 60_000, "the clouds of the bag that was given"
     assert set(found["mutations"]["by_name"] | found["images"]["by_name"]) == {
@@ -259,7 +258,6 @@ def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     assert fog["with_clouds"]["p50_ms"] > 0 and noise["p50_ms"] > 0 and noise["with_clouds"] is None
     assert {page.name for page in tmp_path.glob("*.md")} == {"performance.md", "performance_images.md"}
     assert "| `fog` |" in (tmp_path / "performance_images.md").read_text(encoding="utf-8")
-    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
     assert len(found["pairs"]) == 2
     for name, run in found["pairs"].items():
         assert (run["pairs"], run["followups"]) == (9, 5), name
@@ -269,4 +267,12 @@ def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
             "beside_ms_per_pair"
         ]
         assert over_topics == (run["transport"] == "ros"), name
-    assert "goal 1.25" in done.stdout and "read" in done.stdout
+    assert "read" in said
+
+
+@pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
+def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
+    parts = [word for part in ALONE for word in ("--only", part)]
+    found, said = measured(tmp_path, *parts, "--repeats", "1", "--rounds", "2")
+    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
+    assert "goal 1.25" in said

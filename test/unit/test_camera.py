@@ -19,7 +19,7 @@ from mt_nodes.data.messages import CameraInfo, Image
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
-from mt_nodes.world.camera import measures
+from mt_nodes.world.camera import depth, measures
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.light import colour_of_temperature, light_of, mapped_by_table, table, values_of
 from mt_nodes.world.camera.model import CameraModel, rectified
@@ -299,6 +299,22 @@ def test_fog_says_where_the_depth_that_it_goes_by_is_not_known() -> None:
         NotApplicable, match=r"do not tell how far away \d+% of it is well enough; expected 33% at most"
     ):
         fog.draw(np.random.default_rng(0), blind, None)
+
+
+def test_a_network_s_depth_counts_above_the_beams_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = street()
+    image, camera = replace(bundle.images[0]), View.of(bundle, bundle.images[0]).camera()
+    without = depth_of(bundle, bundle.images[0], camera)
+    says = (np.full_like(without.range_m, 33.0), 0.1)
+    monkeypatch.setattr(depth, "monocular_m", lambda *_: says)
+    found = depth_of(bundle, image, camera)
+    row = np.arange(len(found.range_m))[:, None]
+    above = (row < np.where(found.measured.any(axis=0), found.measured.argmax(axis=0), 0)) & np.isfinite(found.range_m)
+    told = above & (found.range_m == 33.0)
+    assert told.sum() > 0.9 * above.sum() > 100
+    np.testing.assert_allclose(found.least_m[told], 29.7, rtol=1e-5)
+    np.testing.assert_allclose(found.most_m[told], 36.3, rtol=1e-5)
+    assert (found.through_m[found.measured] == without.through_m[found.measured]).all()
 
 
 def test_a_view_finds_its_calibration_or_says_what_there_is() -> None:

@@ -263,3 +263,12 @@ def test_a_wall_above_the_topmost_beam_is_no_sky(wall: float, goes_on: bool, see
     assert sky[:3].all()
     assert (sky[6:11, 12:18] == seen_as_sky).all()
     assert sky[6:11, :8].all(), "the sky beside it is as bright as itself"
+
+
+@pytest.mark.parametrize(("colour", "seen_as_sky"), [((0.6, 0.8, 0.9), True), ((0.55, 0.8, 0.3), False)])
+def test_leaves_as_bright_as_the_sky_are_none(colour: tuple[float, ...], seen_as_sky: bool) -> None:
+    light = np.ones((20, 30, 3), np.float32)
+    light[4:, 10:20] = colour
+    above = np.arange(20)[:, None] < np.full((1, 30), 12)
+    sky = _sky(light, above, np.full((1, 30), 12), np.zeros((1, 30), bool))
+    assert (sky[6:11, 12:18] == seen_as_sky).all() and sky[:3].all()

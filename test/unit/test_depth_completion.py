@@ -16,6 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import NetworkFile, TensorPort
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.world.camera.above_beams import above_beams
+from mt_nodes.world.camera.depth import _cornered
 from mt_nodes.world.camera.depth_bounds import bounds_of
 from mt_nodes.world.camera.depth_completion import between_beams
 from mt_nodes.world.camera.depth_network import monocular_m
@@ -130,7 +131,7 @@ def followed(cells: np.ndarray, picture: Picture, least_step: float = 0.04) -> n
 def test_an_edge_within_cells_is_where_the_picture_has_it() -> None:
     cells, picture = edge(80, 20)
     share = followed(cells, picture)
-    assert (share[4:-4, :78] < 0.22).all() and (share[4:-4, 82:] > 0.88).all()
+    assert (share[4:-4, :80] < 0.25).all() and (share[4:-4, 80:] > 0.85).all()
     interpolated = cv2.resize(cells, (4 * COLUMNS, 4 * ROWS))
     assert np.abs(interpolated[10, 78:80] - 0.2).max() > 0.2, "between the centres of cells it is soft without"
 
@@ -225,5 +226,20 @@ def test_a_tiny_onnx_file_gives_depth_above_the_beams(monkeypatch: pytest.Monkey
     found = monocular_m(picture, true_m, measured, np.ones_like(true_m))
     assert found is not None and np.abs(found[0] / true_m - 1.0)[:8].max() < 0.1
     monkeypatch.setenv("MT_DEPTH_NETWORK", str(tmp_path / "none.onnx"))
-    with pytest.raises(UsageError, match="no file"):
+    with pytest.raises(UsageError, match="which is no file; expected the path of an ONNX"):
         monocular_m(picture, true_m, measured, np.ones_like(true_m))
+
+
+@pytest.mark.parametrize(("is_car", "found_m"), [(True, 8.0), (False, 40.0)])
+def test_a_corner_of_a_near_object_that_gives_no_return_is_filled_if_the_picture_shows_it(
+    is_car: bool, found_m: float
+) -> None:
+    """A dark pillar: the beams see past it, or through glass."""
+    range_m = np.full((ROWS, COLUMNS), 40.0, np.float32)
+    range_m[10:22, 8:30], range_m[4:10, 14:24] = 8.0, 8.0
+    light = np.full((ROWS, COLUMNS, 3), 0.8, np.float32)
+    light[range_m < 20.0] = 0.1
+    light[6:10, 11:14] = 0.1 if is_car else 0.8
+    found = _cornered(range_m, light, SKY_FREE, 0.005)
+    assert np.median(found[8:10, 11:14]) == found_m and (found[range_m < 20.0] == 8.0).all()
+    assert (found[:, 32:] == 40.0).all() and (found[:3] == 40.0).all()

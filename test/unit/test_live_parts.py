@@ -263,7 +263,7 @@ def test_the_line_has_a_thread_of_its_own_and_tells_what_ended_it() -> None:
     line = DelayLine()
     line.start()
     line.put("sensors", slot(Arm("followup"), 0.0))
-    assert sent.wait(30.0)
+    assert sent.wait(150.0)
     line.close()
     assert isinstance(line.failure, RuntimeError)
 
@@ -422,7 +422,7 @@ def test_who_waits_is_told_when_the_answer_comes() -> None:
     thread = threading.Thread(target=lambda: got.append(arrivals.wait(ticket, ticket.sent_s + 60.0)))
     thread.start()
     arrivals.put("detections", 7, "boxes")
-    thread.join(30.0)
+    thread.join(150.0)
     assert got == [True]
 
 

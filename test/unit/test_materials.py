@@ -122,7 +122,8 @@ def test_paint_changes_both_sensors_and_vehicles_alone() -> None:
     assert PAINTS.keys() == PAINT_COLOURS.keys()
     shine = {p: np.median(look_at(wall(60.0), body_of("car", p), at(14.0)).hits.brightness) for p in PAINTS}
     assert shine["white"] > shine["grey"] > shine["black"] > 0.0
-    assert ObjectAdded(kind="car", paint="white").figure is not ObjectAdded(kind="car", paint="black").figure
+    white, black = (ObjectAdded(kind="car", paint=paint).figure_in({}) for paint in ("white", "black"))
+    assert white is not black
     with pytest.raises(UsageError, match="is not painted"):
         ObjectAdded(kind="adult", paint="white")
 
@@ -149,6 +150,6 @@ def test_an_added_car_is_as_incomplete_as_recorded_ones() -> None:
     new = mutation.apply(street(), draw).first.cloud()
     pose = np.linalg.inv(street().transforms.lookup("base_link", cloud.frame_id)) @ draw[f"{cloud.topic}|pose"]
     local = (new.xyz.astype(float) - pose[:3, 3]) @ pose[:3, :3]
-    body = mutation.body
+    body = mutation.body_in({"variant": draw[f"{cloud.topic}|variant"]})
     near = ((local > body.low_m - 0.1) & (local < body.high_m + 0.1)).all(axis=1) & (local[:, 2] > 0.3)
     assert 0.6 < completeness(new, np.flatnonzero(near)).share < 0.92

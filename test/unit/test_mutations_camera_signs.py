@@ -71,7 +71,8 @@ def test_rays_hit_the_plate_where_the_sign_is_and_nowhere_else(sign: str) -> Non
     y, z = np.meshgrid(np.arange(-0.8, 0.8, 0.02), np.arange(low_m - 0.05, low_m + 1.2, 0.02))
     rays = np.zeros((y.size, 6), np.float32)
     rays[:, 0], rays[:, 1], rays[:, 2], rays[:, 3] = -8.0, y.ravel(), z.ravel(), 1.0
-    range_m, place, normal, _ = sign_figure(sign, 0).cast(rays)
+    range_m, hits = sign_figure(sign, 0).cast(rays, 0.01)
+    place, normal = hits.xyz_m, hits.normal
     plate = place[:, 0] < -0.05
     x, up = np.array(SIGNS[sign].outline).T
     area = abs(np.dot(x, np.roll(up, 1)) - np.dot(up, np.roll(x, 1))) / 2.0

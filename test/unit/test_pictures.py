@@ -165,5 +165,5 @@ def test_a_page_has_its_pictures_in_it_and_says_what_is_missing() -> None:
 def test_libraries_that_are_not_there_are_named() -> None:
     from picture_peers import described, installed, peers_of
 
-    assert described({}) == "no albumentations, no imagecorruptions"
+    assert described({}) == "albumentations (not installed), imagecorruptions (not installed)"
     assert set(peers_of("fog")) == set(installed())

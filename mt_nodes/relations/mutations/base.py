@@ -102,8 +102,8 @@ class Mutation(ABC):
     def ended(self, state: Any, bundle: Bundle) -> bool:
         """Whether what ``begin`` returned is over at a bundle, such as an object that the ego has passed.
 
-        Then ``begin`` is called again. It is a function of its arguments alone, and reads no more of the bundle than
-        its stamp, its transforms and its motion.
+        Then ``begin`` is called again. It is a function of its arguments alone; the bundle is the source's, before any
+        mutation.
         """
         return False
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ def _run_of(place: Path) -> Run | str:
         return f"the run cannot be made again: {error}"
 
 
-def _made_again(run: Run, place: Path) -> Iterator[tuple[str, Mapping[str, Any], DerivedFollowup | str]]:
+def _made_again(run: Run, place: Path) -> Iterator[tuple[str, dict[str, Any], DerivedFollowup | str]]:
     """Yield each recorded pair, its line, and the follow-up made again, or why it cannot be."""
     recorded = {offer.relation.id: RecordedDraws(place, offer.relation) for offer in run.offers}
     reduced = reducing(run.request)
@@ -182,5 +182,5 @@ def _made_again(run: Run, place: Path) -> Iterator[tuple[str, Mapping[str, Any],
 
 
 def _hashes(derived: DerivedFollowup) -> tuple[str, str | None]:
-    baseline = derived.baseline
-    return sha256_of_followup(derived.followup), baseline and sha256_of_followup(baseline.followup)
+    milder = derived.baseline
+    return sha256_of_followup(derived.followup), None if milder is None else sha256_of_followup(milder.followup)

@@ -16,7 +16,7 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams
+from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import coarse_light, grey
@@ -41,6 +41,8 @@ _HORIZON_M = 300.0
 _JUMP = np.float32(1.5)
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: Leaves that the sun shines through are greener than this, relative to blue light; no sky is (assumed).
+_LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
 
@@ -96,13 +98,16 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     """Return the depth of an image; cached per image.
 
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
-    below lie on (:func:`~mt_nodes.world.camera.depth_completion.between_beams`), and small gaps within near objects are
-    closed. Above the topmost return of a column is sky if the picture looks like it; else the surface that
-    the topmost beams hit continues upward, and cells that no beam hit are as far away as the cloud reaches. Below the
-    lowest return is flat ground, if the transforms give the camera's height.
+    below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
+    closed, and corners are where the picture joins them to the object. Above the topmost return of a column is sky if
+    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
+    (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
+    camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
 
     Raises:
         NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
+        UsageError: a network is named, and cannot be used.
     """
     if (known := _known.get(image)) is None:
         known = _known[image] = _measure(bundle, image, camera)
@@ -133,13 +138,13 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     farthest = np.minimum(ground, _behind(filled, top))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
     filled = above_beams(filled, top, continues, sky, light, farthest)
-    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2])
+    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
     far_m = np.where(measured, np.maximum(far_m, filled), filled)
-    glazed = _glazed(filled, cell_rad)
+    glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     bounds = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
@@ -171,14 +176,33 @@ def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Sin
         return np.asarray(np.float32(1.0) / glazed, np.float32)
 
 
+def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: float) -> Singles:
+    """Return ranges with notches in the corners of near objects filled where the picture joins them to the object."""
+    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    standing = np.where(range_m < ON_GROUND * ground_m, nearness, np.float32(0.0))
+    standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
+    for size in _PANE_CELLS:
+        near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
+        for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
+            nearest = cv2.dilate(near, line)
+            closed = cv2.erode(nearest, line)
+            np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
+    doubtful = notch > _JUMP * nearness
+    if not doubtful.any():
+        return range_m
+    seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
+    found = range_m.reshape(-1)[flooded(light, seeds.astype(np.int32)) - 1]
+    return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
+
+
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
     """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
     near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
-    return np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8)))
+    return np.asarray(np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8))))
 
 
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
-    """Return which cells above all returns look like sky: as bright as its brightest part, not red.
+    """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
     A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
     sky: a picture cannot tell; white walls above the sensor's view count as sky.
@@ -193,7 +217,8 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
         return above
     bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
-    like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    red, green, blue = (light[..., i] for i in range(3))
+    like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     # One cell lower, because the topmost may show the edge.
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
@@ -230,4 +255,4 @@ def _behind(range_m: Singles, top: Grid) -> Singles:
     """Return the range (1, w) of what is farthest around, at the topmost returns; smooth."""
     reached = np.take_along_axis(range_m, top, axis=0)
     width = 2 * (reached.shape[1] // _AROUND) + 1
-    return cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1))
+    return np.asarray(cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from functools import lru_cache
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -62,6 +63,10 @@ def monocular_m(picture: Picture, range_m: Singles, measured: Mask, ahead: Singl
 
 @lru_cache(maxsize=2)
 def _network(path: str) -> NetworkFile:
+    if not Path(path).is_file():
+        raise UsageError(
+            f"{VARIABLE}: got '{path}', which is no file; expected the path of an ONNX network, or nothing"
+        )
     network = load_network(path, "onnx")
     shapes = [port.shape for port in network.inputs]
     if len(shapes) != 1 or len(shapes[0]) != 4 or shapes[0][1] not in (3, None):

@@ -85,7 +85,7 @@ def _tiles_with_edges(cells: Singles, side: int, least_step: float) -> Iterator[
     steps = (cv2.dilate(cells, near) - cv2.erode(cells, near) >= least_step).astype(np.uint8)
     height, width = cells.shape
     padded = np.pad(steps, ((0, -height % side), (0, -width % side)))
-    has = padded.reshape(len(padded) // side, side, -1, side).any(axis=(1, 3))
+    has = np.asarray(padded.reshape(len(padded) // side, side, -1, side).any(axis=(1, 3)))
     for row, tiles in enumerate(has):
         changes = np.flatnonzero(np.diff(np.pad(tiles.astype(np.int8), 1)))
         for first, last in changes.reshape(-1, 2).tolist():

@@ -8,7 +8,8 @@ picture's ground is the sun's, if it agrees much better than most; else the sky 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import cv2
 import numpy as np
@@ -23,12 +24,19 @@ _CELL_M, _AHEAD_M, _ASIDE_M = 0.25, 35.0, 16.0
 _FLAT_M, _STANDS_M, _TALLEST_M = 0.18, 0.35, 9.0
 _AZIMUTHS, _ELEVATIONS_DEG = 36, (25.0, 32.0, 40.0, 48.0, 56.0)
 #: Ground up to this far is compared: farther away its light changes with the angle to the sun.
-_NEARER_M = 18.0
+NEAREST_M, _NEARER_M = 4.0, 18.0
 #: Fewest places of the ground, of each predicted light and shade; least correlation, and how far above that of the
 #: best direction that is _RIVALS azimuths or more away.
 _PLACES, _FEWEST, _CORRELATION, _ABOVE, _RIVALS = 400, 40, 0.3, 0.02, 7
+#: Ground in the sun is at least so many times as bright as in the shade.
+_CONTRAST = 1.5
 #: Light in the shade, at least, as a share of that in the sun.
-_DARKEST_SHADE = 0.08
+_DARKEST_SHADE = 0.02
+#: Share of the sky in the light of level ground in the sun, at least: 10 to 15 % under a clear sky (ASHRAE Handbook of
+#: Fundamentals, clear-sky model). Ground between cars sees less of the sky than what stands there.
+SKY_SHARE = 0.1
+#: Of ground that no return shades, so much is darker: shades of what was not measured. Steepest growth, 1/m.
+_BRIGHT, _STEEPEST = 0.7, 0.2
 _GAMMA = 2.2
 
 
@@ -38,31 +46,45 @@ class SunLight:
 
     Attributes:
         to_sun: (3,) unit, towards it.
-        lit, shade: light of the ground in the sun and in the shade, in shares of full scale.
+        lit: light of the ground in the sun, in shares of full scale, at the range NEAREST_M: asphalt scatters forwards,
+            so that it grows with the range against the sun. growth: of its logarithm, in 1/m.
+        shade: light of the ground in the shade.
     """
 
     to_sun: Floats
     lit: float
+    growth: float
     shade: float
 
-    def share(self, light: npt.NDArray[np.floating] | float) -> npt.NDArray[np.floating] | float:
-        """Return the share of the sun in the light of ground of the same albedo that gives ``light``."""
-        sunny = np.clip((np.asarray(light) - self.shade) / (self.lit - self.shade), 0.0, 1.0) * (self.lit - self.shade)
-        found = sunny / (self.shade + sunny)
-        return float(found) if np.ndim(found) == 0 else found
+    def share(self, light: npt.ArrayLike, range_m: npt.ArrayLike, least: float = 0.0) -> Floats:
+        """Return the share of the sun in the light of ground that gives ``light`` (…) at ranges (…) from the camera.
+
+        Args:
+            least: of the light in the sun, so much at least is the sky's.
+        """
+        lit = self.lit_at(range_m)
+        shade = np.clip(self.shade, least * lit, lit / _CONTRAST)
+        sunny = np.clip((np.asarray(light) - shade) / (lit - shade), 0.0, 1.0) * (lit - shade)
+        return np.asarray(sunny / (shade + sunny))
+
+    def lit_at(self, range_m: npt.ArrayLike) -> Floats:
+        """Return the light of the ground in the sun at ranges (…), as far as it was seen."""
+        away = np.clip(range_m, NEAREST_M, _NEARER_M) - NEAREST_M
+        return np.asarray(np.minimum(self.lit * np.exp(self.growth * away), 1.0))
 
     def turned(self, turn: Floats) -> SunLight:
         """Return it in another frame, by the rotation (3, 3) into that."""
-        return SunLight(turn @ self.to_sun, self.lit, self.shade)
+        return replace(self, to_sun=turn @ self.to_sun)
 
     def numbers(self) -> Floats:
-        """Return it as (5,) numbers: its direction, and the light in the sun and in the shade."""
-        return np.array([*self.to_sun, self.lit, self.shade])
+        """Return it as (6,) numbers: its direction, and the light in the sun, its growth, and in the shade."""
+        return np.array([*self.to_sun, self.lit, self.growth, self.shade])
 
     @classmethod
     def of_numbers(cls, numbers: Floats) -> SunLight:
         """Return the sun of :meth:`numbers`."""
-        return cls(np.asarray(numbers[:3], np.float64), float(numbers[3]), float(numbers[4]))
+        lit, growth, shade = (float(v) for v in numbers[3:])
+        return cls(np.asarray(numbers[:3], np.float64), lit, growth, shade)
 
 
 def sun_of(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_scale: float) -> SunLight | None:
@@ -85,17 +107,39 @@ def sun_of(xyz_m: Floats, pixels: Floats, luma: npt.NDArray[np.integer], full_sc
             if min(shade.sum(), (~shade).sum()) >= _FEWEST:
                 scores[i, j] = -np.corrcoef(shade, np.sqrt(light))[0, 1]
     around = (np.roll(scores, 1, axis=0) + 2.0 * scores + np.roll(scores, -1, axis=0)) / 4.0
-    i, j = np.unravel_index(int(around.argmax()), scores.shape)
+    i, j = divmod(int(around.argmax()), len(_ELEVATIONS_DEG))
     turned = np.abs((np.arange(_AZIMUTHS) - i + _AZIMUTHS // 2) % _AZIMUTHS - _AZIMUTHS // 2)
     if around[i, j] < max(_CORRELATION, float(around[turned >= _RIVALS].max()) + _ABOVE):
         return None
-    shade = shades[int(i), int(j)]
+    shade = shades[i, j]
     azimuth, elevation = i * 2.0 * np.pi / _AZIMUTHS, np.radians(_ELEVATIONS_DEG[j])
-    lit, dark = float(np.quantile(light[~shade], 0.6)), float(np.quantile(light[shade], 0.35))
-    if lit < 1.5 * dark:
+    lit, growth = _light_by_range(ground[~shade], light[~shade])
+    dark = float(np.quantile(light[shade], 0.35))
+    if lit * np.exp(growth * (_NEARER_M - NEAREST_M) / 2.0) < _CONTRAST * dark:
         return None
     to_sun = np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
-    return SunLight(to_sun, lit, max(dark, _DARKEST_SHADE * lit))
+    return SunLight(to_sun, lit, growth, max(dark, _DARKEST_SHADE * lit))
+
+
+def _light_by_range(ground: Floats, light: Floats) -> tuple[float, float]:
+    """Return the light of places (n, 3) at the nearest range, and the growth of its logarithm with the range, 1/m.
+
+    The median of slopes between ranges (H. Theil, P. K. Sen, 1950 and 1968) is not misled by a few in the shade.
+    """
+    range_m = np.linalg.norm(ground[:, :2], axis=1)
+    edges = np.linspace(NEAREST_M, _NEARER_M, 8)
+    middles, levels = [], []
+    for low, high in pairwise(edges.tolist()):
+        if np.count_nonzero(own := (range_m >= low) & (range_m < high)) >= 10:
+            middles.append((low + high) / 2.0)
+            levels.append(np.log(max(float(np.quantile(light[own], _BRIGHT)), 1e-4)))
+    if len(levels) < 3:
+        return float(np.quantile(light, _BRIGHT)), 0.0
+    away, level = np.array(middles) - NEAREST_M, np.array(levels)
+    first, second = np.triu_indices(len(away), 1)
+    slopes = (level[second] - level[first]) / (away[second] - away[first])
+    growth = float(np.clip(np.median(slopes), 0.0, _STEEPEST))
+    return float(np.exp(np.median(level - growth * away))), growth
 
 
 def _cells(x: Floats, y: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -152,10 +152,9 @@ def tube(
 ) -> Shell:
     """Return a round tube along points (n, 3), with caps; ``flat`` squeezes it across y."""
     p = np.array(points_m, np.float64)
-    along = np.gradient(p, axis=0)
     closed = len(p) > 3 and np.allclose(p[0], p[-1])
-    if closed:
-        along[0] = along[-1] = p[1] - p[-2]
+    p = p[:-1] if closed else p
+    along = np.roll(p, -1, axis=0) - np.roll(p, 1, axis=0) if closed else np.gradient(p, axis=0)
     along /= np.linalg.norm(along, axis=1, keepdims=True)
     reference = np.array([0.0, 1.0, 0.0]) if np.abs(along[:, 1]).max() < 0.9 else np.array([1.0, 0.0, 0.0])
     u = np.cross(along, reference)
@@ -165,9 +164,10 @@ def tube(
     normals = np.cos(angle)[None, :, None] * u[:, None] + np.sin(angle)[None, :, None] * v[:, None]
     stretch = np.array([1.0, 1.0, 1.0]) if flat == 1.0 else np.array([flat, 1.6, flat])
     vertices = p[:, None] + radius_m * normals * stretch
-    i, j = np.meshgrid(np.arange(len(p) - 1), np.arange(sides), indexing="ij")
-    a, b = (i * sides + j).ravel(), (i * sides + (j + 1) % sides).ravel()
-    triangles = [np.column_stack([a, b, b + sides]), np.column_stack([a, b + sides, a + sides])]
+    i, j = np.meshgrid(np.arange(len(p) - (not closed)), np.arange(sides), indexing="ij")
+    below, above = i * sides, (i + 1) % len(p) * sides
+    a, b, c, d = ((ring + (j + k) % sides).ravel() for ring in (below, above) for k in (0, 1))
+    triangles = [np.column_stack([a, b, d]), np.column_stack([a, d, c])]
     vertices, normals = vertices.reshape(-1, 3), normals.reshape(-1, 3)
     if not closed:
         ends = np.concatenate([p[:1], p[-1:]])

@@ -113,7 +113,7 @@ def in_arch(shape: CarShape, places: Singles) -> Flags:
     inside = np.zeros(len(places), bool)
     for axle in shape.axles:
         away = np.hypot(places[:, 0] - axle * shape.length_m / 2.0, places[:, 2] - shape.wheel_m)
-        inside |= (away < shape.wheel_m + 0.05) & (places[:, 2] < 2.0 * shape.wheel_m + 0.06)
+        inside |= (away < shape.wheel_m + 0.07) & (places[:, 2] < 2.0 * shape.wheel_m + 0.08)
     return inside
 
 

@@ -98,8 +98,8 @@ def _spline(ring: Floats) -> Floats:
         p0, p1, p2, p3 = (ring[(i + j) % len(ring)] for j in (-1, 0, 1, 2))
         t = np.linspace(0, 1, 12, endpoint=False)[:, None]
         m1, m2 = 0.3 * (p2 - p0), 0.3 * (p3 - p1)
-        limit = 0.9 * np.linalg.norm(p2 - p1)
-        m1, m2 = (m * min(1.0, limit / max(np.linalg.norm(m), 1e-9)) for m in (m1, m2))
+        limit = 0.9 * float(np.linalg.norm(p2 - p1))
+        m1, m2 = (m * min(1.0, limit / max(float(np.linalg.norm(m)), 1e-9)) for m in (m1, m2))
         dense.append(
             (2 * t**3 - 3 * t**2 + 1) * p1
             + (t**3 - 2 * t**2 + t) * m1

@@ -44,7 +44,8 @@ class Decal:
         rows, columns = self.pixels.shape[:2]
         x = self.low_m[0] + (np.arange(columns, dtype=np.float32) + 0.5) * np.float32(self.step_m)
         z = self.high_m[1] - (np.arange(rows, dtype=np.float32) + 0.5) * np.float32(self.step_m)
-        return np.meshgrid(x, z)  # type: ignore[return-value]
+        right, up = np.meshgrid(x, z)
+        return right, up
 
     def fill(
         self, mask: npt.NDArray[np.bool_], colour: Rgb, mirror: float = 0.0, glass: float = 0.0, retro: float = 0.0

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.modelling.fields import Net, SolidField, Vector
+from mt_nodes.world.modelling.fields import Distance, Net, SolidField, Vector
 from mt_nodes.world.modelling.gait import Joints, beside
 from mt_nodes.world.modelling.shading import Shell
 from mt_nodes.world.modelling.wardrobe import BARE, HAIR, Dress
@@ -26,7 +26,7 @@ def head_shell(dress: Dress, joints: Joints) -> Shell:
     """Return head, neck and hair."""
     c, k = joints.head, dress.stature_m / 1.75
     k = k**0.55  # heads of the short are relatively large
-    field = SolidField(tuple(c - 0.26), tuple(beside(c, 0.2, 0.2, 0.2)), _STEP_M)  # type: ignore[arg-type]
+    field = SolidField(*ends_of(c - 0.26, beside(c, 0.2, 0.2, 0.2)), _STEP_M)
 
     def at(x: float, y: float, z: float) -> Vector:
         return float(c[0] + x * k), float(c[1] + y * k), float(c[2] + z * k)
@@ -40,13 +40,17 @@ def head_shell(dress: Dress, joints: Joints) -> Shell:
     for side in (1.0, -1.0):
         field.ellipsoid(BARE, at(-0.008, side * 0.08, -0.008), (0.018 * k, 0.01 * k, 0.03 * k), 0.006)
         eye = np.array(at(0.092, side * 0.032, 0.008), np.float32)
-        field.carve(lambda p, e=eye: np.linalg.norm((p - e) / (1.0, 1.4, 0.9), axis=-1) - 0.014, eye - 0.03, eye + 0.03)
+        field.carve(_socket(eye), eye - 0.03, eye + 0.03)
     _hair(field, dress, at, k)
     rng = np.random.default_rng(3)
     if dress.hair_kind not in ("cap", "helmet"):
         field.displace(_strands)
     net = field.net()
     return Shell(net, _face_colours(dress, net, c, k, rng), np.zeros(len(net.vertices_m), np.float32), shine_of(net))
+
+
+def _socket(eye: Singles) -> Distance:
+    return lambda p: np.asarray(np.linalg.norm((p - eye) / (1.0, 1.4, 0.9), axis=-1) - 0.014)
 
 
 def _strands(places: Singles, part: npt.NDArray[np.int16]) -> Singles:

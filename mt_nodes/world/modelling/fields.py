@@ -73,7 +73,9 @@ class SolidField:
 
     def net(self) -> Net:
         """Return the surface."""
-        vertices, triangles, cells = surface_net(self._distance)
+        # A border outside the solid closes what reaches the end of the grid.
+        vertices, triangles, cells = surface_net(np.pad(self._distance, 1, constant_values=_FAR_M))
+        vertices, cells = vertices - np.float32(1.0), np.clip(cells - 1, 0, np.array(self._shape) - 2)
         part = self._part[tuple((cells + 1).T)]
         low = self._part[tuple(cells.T)]
         part = np.where(part < 0, low, part)
@@ -134,7 +136,8 @@ class SolidField:
             p = (places - center) @ turn.T
             k0 = np.linalg.norm(p / radii, axis=-1)
             k1 = np.linalg.norm(p / (radii * radii), axis=-1)
-            return np.asarray(k0 * (k0 - 1.0) / np.maximum(k1, 1e-6))
+            # In the very middle both vanish: it is as deep as the shortest radius.
+            return np.asarray(np.where(k0 < 1e-3, -radii.min(), k0 * (k0 - 1.0) / np.maximum(k1, 1e-6)))
 
         reach = np.full(3, radii.max(), np.float32) if pitch_rad else radii
         self.add(part, distance, center - reach, center + reach, blend_m)

@@ -51,9 +51,8 @@ def walking(stature_m: float, phase: float, vigour: float = 1.0, lean_rad: float
     """Return the joints of a walker at a phase of the stride, 0 to 1; ``vigour`` 0 is standing still."""
     h = stature_m
     legs = tuple(_leg(h, side, (phase + (0.0 if side > 0 else 0.5)) % 1.0, vigour) for side in (1.0, -1.0))
-    sole = min(min(leg[2][2] - _ANKLE * h, leg[3][2] - 0.018 * h) for leg in legs)
-    lift = np.array([0.0, 0.0, -sole])
-    legs = tuple(tuple(joint + lift for joint in leg) for leg in legs)
+    lift = np.array([0.0, 0.0, _ANKLE * h - min(leg[2][2] for leg in legs)])
+    legs = tuple(_on_ground(tuple(joint + lift for joint in leg), 0.018 * h) for leg in legs)
     pelvis = beside(lift, 0.0, 0.0, _HIP_Z * h)
     spine = np.array([np.sin(lean_rad), 0.0, np.cos(lean_rad)])
     chest, neck = pelvis + 0.2 * h * spine, pelvis + 0.315 * h * spine
@@ -63,6 +62,17 @@ def walking(stature_m: float, phase: float, vigour: float = 1.0, lean_rad: float
         _arm(h, side, shoulder, (phase + (0.5 if side > 0 else 0.0)) % 1.0, vigour, wide) for side in (1.0, -1.0)
     )
     return Joints(legs, arms, pelvis, chest, neck, head)  # type: ignore[arg-type]
+
+
+def _on_ground(leg: tuple[Floats, ...], least_m: float) -> tuple[Floats, ...]:
+    """Return a leg whose toes do not sink into the ground: the foot turns about the ankle until they stand on it."""
+    ankle, toe = leg[2], leg[3].copy()
+    if toe[2] < least_m:
+        reach = float(np.linalg.norm(toe - ankle))
+        level = np.sqrt(max(reach**2 - (ankle[2] - least_m) ** 2, 0.0))
+        toe[:2] = ankle[:2] + (toe - ankle)[:2] * level / max(float(np.linalg.norm((toe - ankle)[:2])), 1e-9)
+        toe[2] = least_m
+    return (*leg[:3], toe)
 
 
 def _leg(h: float, side: float, phase: float, vigour: float) -> tuple[Floats, ...]:

@@ -8,6 +8,7 @@ on it is projected from four sides (:mod:`.car_livery`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from mt_nodes.world.modelling.car_livery import BLACK, COAT_F0, Livery, in_arch, livery
 from mt_nodes.world.modelling.car_shapes import OUTLINE_M, CarShape, half_width, outline
-from mt_nodes.world.modelling.fields import Net, SolidField, relaxed
+from mt_nodes.world.modelling.fields import Distance, Net, SolidField, relaxed
 from mt_nodes.world.modelling.shading import DetailedMesh, Shell, detailed
 from mt_nodes.world.scene.meshes import GLASS, RETRO, TYRE
 
@@ -51,13 +52,7 @@ def body_net(shape: CarShape) -> Net:
         for sign in (1.0, -1.0):
             x, r = axle * half, shape.wheel_m + 0.055
             middle = np.array([x, sign * width, shape.wheel_m], np.float32)
-            field.carve(
-                lambda p, m=middle, r=r: np.maximum(
-                    np.hypot(p[..., 0] - m[0], p[..., 2] - m[2]) - r, np.abs(p[..., 1] - m[1]) - 0.26
-                ),
-                middle - r - 0.1,
-                middle + r + 0.1,
-            )
+            field.carve(_drum(middle, r, 0.26), middle - r - 0.1, middle + r + 0.1)
     for sign in (1.0, -1.0):
         at = (0.36 * half + 0.02, sign * (width + 0.055), shape.belt * height + 0.06)
         field.block(1, at, (0.05, 0.1, 0.065), 0.045, 0.02)
@@ -68,6 +63,16 @@ def body_net(shape: CarShape) -> Net:
             )
     field.displace(lambda p, part: _bumpers(shape, p))
     return relaxed(field.net(), 4)
+
+
+def _drum(middle_m: Singles, radius_m: float, half_m: float) -> Distance:
+    """Return the distance from a drum with its axis along y."""
+
+    def distance(p: Singles) -> Singles:
+        away = np.hypot(p[..., 0] - middle_m[0], p[..., 2] - middle_m[2]) - radius_m
+        return np.asarray(np.maximum(away, np.abs(p[..., 1] - middle_m[1]) - half_m))
+
+    return distance
 
 
 def _bumpers(shape: CarShape, p: Singles) -> Singles:
@@ -120,7 +125,7 @@ def moved(shell: Shell, offset_m: tuple[float, float, float]) -> Shell:
     """Return a shell elsewhere."""
     net = shell.net
     return Shell(
-        Net(net.vertices_m + np.float32(offset_m), net.triangles, net.normals, net.part),
+        Net(net.vertices_m + np.array(offset_m, np.float32), net.triangles, net.normals, net.part),
         shell.albedo,
         shell.mirror,
         shell.reflectivity,
@@ -133,16 +138,28 @@ def motorcar(shape: CarShape, paint: Rgb, plate: str, reflectivity: float) -> tu
     Args:
         reflectivity: of its paint for LiDARs.
     """
-    half, width = shape.length_m / 2.0, shape.width_m / 2.0
-    drawn, net = livery(shape, paint, plate), body_net(shape)
+    mesh, net = _grey(shape)
+    drawn = replace(livery(shape, paint, plate), body_vertices=len(net.vertices_m))
+    body = _painted_body(shape, net, drawn, reflectivity)
+    albedo, mirror, shine = mesh.albedo.copy(), mesh.mirror.copy(), mesh.reflectivity.copy()
+    albedo[: len(body.albedo)], mirror[: len(body.mirror)] = body.albedo, body.mirror
+    shine[: len(net.triangles)] = body.reflectivity[net.triangles[:, 0]]
+    return replace(mesh, albedo=albedo, mirror=mirror, reflectivity=shine), drawn
+
+
+@lru_cache(maxsize=8)
+def _grey(shape: CarShape) -> tuple[DetailedMesh, Net]:
+    """Return a car without its paint, and its body, the first of its parts."""
+    half, width, net = shape.length_m / 2.0, shape.width_m / 2.0, body_net(shape)
+    count = len(net.vertices_m)
+    body = Shell(net, np.zeros((count, 3), np.float32), np.zeros(count, np.float32), np.ones(count, np.float32))
     of_side = {side: wheel(shape.wheel_m, shape.spokes, side) for side in (1.0, -1.0)}
     wheels = [
         moved(of_side[side], (axle * half, side * (width - 0.115), shape.wheel_m))
         for axle in shape.axles
         for side in (1.0, -1.0)
     ]
-    drawn = replace(drawn, body_vertices=len(net.vertices_m))
-    return detailed([_painted_body(shape, net, drawn, reflectivity), *wheels, _interior(shape)]), drawn
+    return detailed([body, *wheels, _interior(shape)]), net
 
 
 def _interior(shape: CarShape) -> Shell:

@@ -32,7 +32,7 @@ def body_shells(dress: Dress, joints: Joints) -> list[Shell]:
     low, high = everything.min(axis=0) - 0.24, everything.max(axis=0) + 0.24
     low[2] = max(low[2], -0.05)
     low[0] -= 0.2 if dress.bag_kind == "backpack" else 0.0
-    field = SolidField(tuple(low), tuple(high), _STEP_M)  # type: ignore[arg-type]
+    field = SolidField(*ends_of(low, high), _STEP_M)
     scale, wide = dress.stature_m / 1.75, dress.girth
     if dress.legs == "skirt" or dress.top_kind == "coat":
         _skirt(field, dress, joints, scale, wide)
@@ -43,9 +43,8 @@ def body_shells(dress: Dress, joints: Joints) -> list[Shell]:
         _arm(field, dress, arm, scale, wide)
     if dress.stick:
         hand = joints.arms[1][3]
-        field.round_cone(
-            BAG, ends_of(beside(hand, 0, 0, 0.06), (float(hand[0]) + 0.1, float(hand[1]) - 0.02, 0.01)), (0.013, 0.011)
-        )
+        foot = np.array([hand[0] + 0.1, hand[1] - 0.02, 0.01])
+        field.round_cone(BAG, ends_of(beside(hand, 0, 0, 0.06), foot), (0.013, 0.011))
     if dress.bag_kind != "none":
         _bag(field, dress, joints, scale)
     field.displace(_folds(dress))

@@ -240,7 +240,7 @@ def _fur(b: Beast, net: Net, skull: Floats) -> Singles:
     for side in (1.0, -1.0):
         eye = skull + 0.12 * b.head_m * nose + np.array([0.0, side * 0.17 * b.head_m, 0.06 * b.head_m])
         albedo[np.linalg.norm(net.vertices_m - eye, axis=1) < 0.07 * b.head_m] = (0.008, 0.007, 0.006)
-    return np.clip(albedo, 0.004, 0.85).astype(np.float32)
+    return np.asarray(np.clip(albedo, 0.004, 0.85), np.float32)
 
 
 def _patches(b: Beast, net: Net, white: Singles, black: Singles, skull: Floats) -> Singles:

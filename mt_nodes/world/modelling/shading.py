@@ -74,6 +74,14 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
     )
 
 
+def interpolated(table: Singles, corners: npt.NDArray[np.int64], share: Singles) -> Singles:
+    """Return rows of a table (V, k) between three corners (n, 3) each, with shares (n, 3): (n, k)."""
+    found = table[corners[:, 0]] * share[:, :1]
+    for i in (1, 2):
+        found += table[corners[:, i]] * share[:, i : i + 1]
+    return np.asarray(found, np.float32)
+
+
 def irradiance(
     scene: Any, vertices_m: Singles, normals: Singles, directions: int = _DIRECTIONS
 ) -> tuple[Singles, Singles]:
@@ -98,7 +106,7 @@ def irradiance(
 
 def _frames(normals: Singles) -> Singles:
     """Return two tangents and the normal (V, 3, 3) at each place."""
-    across = np.where(np.abs(normals[:, 2:]) < 0.9, np.float32([[0.0, 0.0, 1.0]]), np.float32([[1.0, 0.0, 0.0]]))
+    across = np.where(np.abs(normals[:, 2:]) < 0.9, np.array([[0.0, 0.0, 1.0]]), np.array([[1.0, 0.0, 0.0]]))
     tangent = np.cross(normals, across)
     tangent /= np.maximum(np.linalg.norm(tangent, axis=1, keepdims=True), 1e-9)
     return np.stack([tangent, np.cross(normals, tangent), normals], axis=1).astype(np.float32)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.open3d_late import open3d, tensor
-from mt_nodes.world.modelling.catalogue import detailed_object, is_detailed
-from mt_nodes.world.modelling.shading import DetailedMesh, irradiance
+from mt_nodes.world.modelling.model_variants import detailed_object, is_detailed
+from mt_nodes.world.modelling.shading import DetailedMesh, interpolated, irradiance
 from mt_nodes.world.scene.appearance import Paint, Surface, paint_of
 from mt_nodes.world.scene.lamps import OFF
 from mt_nodes.world.scene.meshes import GLASS, Mesh
@@ -78,19 +78,19 @@ class Figure:
         return np.asarray(self.mesh.vertices_m[ConvexHull(self.mesh.vertices_m).vertices])
 
     @cached_property
-    def _corner_light(self) -> tuple[Singles, Singles]:
-        """Normals (T, 3, 3), and the light (2, T, 3, 2) of sky and ground on both sides of each triangle's corners.
+    def _of_corners(self) -> tuple[npt.NDArray[np.int64], Singles]:
+        """Rows (T, 3) of the corners of triangles in a table (V, 7): normal, and light of sky and ground on both sides.
 
-        The first side is the normal's. Triangles of plain meshes may be wound either way.
+        The first side is the normal's. Triangles of plain meshes may be wound either way, and share no corners.
         """
         if isinstance(self.mesh, DetailedMesh):
-            corners = self.mesh.triangles
-            light = np.stack([self.mesh.sky, self.mesh.ground], axis=-1)[corners]
-            return self.mesh.normals[corners], np.stack([light, light])
-        normals = smooth_normals(self.mesh)
-        flat, facing = self.mesh.vertices_m[self.mesh.triangles].astype(np.float32), normals.reshape(-1, 3)
-        sides = (np.stack(irradiance(self._scene, flat.reshape(-1, 3), side * facing), -1) for side in (1.0, -1.0))
-        return normals, np.stack([side.reshape(-1, 3, 2) for side in sides])
+            light = np.column_stack([self.mesh.sky, self.mesh.ground])
+            table = np.column_stack([self.mesh.normals, light, light])
+            return self.mesh.triangles.astype(np.int64), table.astype(np.float32)
+        normals = smooth_normals(self.mesh).reshape(-1, 3)
+        places = self.mesh.vertices_m[self.mesh.triangles].reshape(-1, 3).astype(np.float32)
+        sides = [np.column_stack(irradiance(self._scene, places, side * normals)) for side in (1.0, -1.0)]
+        return np.arange(len(places)).reshape(-1, 3), np.column_stack([normals, *sides]).astype(np.float32)
 
     def cast(self, rays: Singles, pixel_m: float) -> tuple[Singles, Places]:
         """Cast rays (N, 6) in the object's frame; ``pixel_m`` is the width of a pixel there.
@@ -104,24 +104,18 @@ class Figure:
         triangle, along = answer["primitive_ids"].numpy()[hit].astype(np.int64), rays[hit, 3:]
         u, v = answer["primitive_uvs"].numpy()[hit].T
         share = np.stack([1.0 - u - v, u, v], axis=1)
-        normals, sides = self._corner_light
-        normal = np.einsum("nk,nkj->nj", share, normals[triangle])
         flat = answer["primitive_normals"].numpy()[hit]
         flat *= np.where(np.einsum("ij,ij->i", flat, along) > 0.0, np.float32(-1.0), np.float32(1.0))[:, None]
-        normal /= np.maximum(np.sqrt(np.einsum("ij,ij->i", normal, normal)), 1e-6)[:, None]
-        away = np.einsum("ij,ij->i", normal, flat) < 0.0
-        # At the rim of a smooth surface the interpolated normal may look away: the triangle's own then holds.
-        wound = np.einsum("nkj,nj->n", normals[triangle], flat) < 0.0
-        normal[away] = np.where(wound[away, None], -normal[away], flat[away])
+        corners, table = self._of_corners
+        normal, sky, ground = _smooth(table, corners[triangle], share, flat)
         xyz = rays[hit, :3] + along * range_m[hit, None]
-        light = np.einsum("nk,nkc->cn", share, sides[wound.astype(np.int64), triangle])
         colours = self.paint(Surface(xyz, self._reflectivity[triangle], pixel_m, triangle, share, normal))
-        glass = np.abs(self._reflectivity[triangle] - GLASS) < _GLASS_TOLERANCE
-        mirror = np.zeros(len(hit), np.float32) if colours.mirror is None else colours.mirror
-        if colours.glass is not None:
-            glass = colours.glass
-        places = Places(hit, range_m[hit], xyz, normal, colours.albedo, mirror, *light, colours.glow, glass)
-        return range_m, places
+        glass, mirror = colours.glass, colours.mirror
+        if glass is None:
+            glass = np.abs(self._reflectivity[triangle] - GLASS) < _GLASS_TOLERANCE
+        if mirror is None:
+            mirror = np.zeros(len(hit), np.float32)
+        return range_m, Places(hit, range_m[hit], xyz, normal, colours.albedo, mirror, sky, ground, colours.glow, glass)
 
     def behind_glass(self, places: Places, along: Singles) -> tuple[npt.NDArray[np.int64], Singles, Singles]:
         """Return which places (k,) are glass of a hollow body, the albedo (k, 3) behind it, and the share that is free.
@@ -166,6 +160,24 @@ class Figure:
     def cell_m(self) -> float:
         """Width of the cells of ``open_sky``."""
         return _CELL_M
+
+
+def _smooth(
+    table: Singles, corners: npt.NDArray[np.int64], share: Singles, flat: Singles
+) -> tuple[Singles, Singles, Singles]:
+    """Return unit normals (n, 3), and light of sky and ground (n,), between corners (n, 3) with shares (n, 3).
+
+    Args:
+        flat: (n, 3) normals of the triangles, on the side that is seen.
+    """
+    between = interpolated(table, corners, share)
+    normal = between[:, :3] / np.maximum(np.linalg.norm(between[:, :3], axis=1), 1e-6)[:, None]
+    # At the rim of a smooth surface the interpolated normal may look away: the triangle's own then holds.
+    wound = np.einsum("nj,nj->n", table[corners[:, 0], :3], flat) < 0.0
+    away = np.flatnonzero(np.einsum("ij,ij->i", normal, flat) < 0.0)
+    normal[away] = np.where(wound[away, None], -normal[away], flat[away])
+    sky, ground = np.where(wound, between[:, 5:7].T, between[:, 3:5].T)
+    return normal, sky, ground
 
 
 @lru_cache(maxsize=64)

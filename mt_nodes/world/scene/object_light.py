@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -43,16 +43,12 @@ class Surroundings:
         rows, columns = self.light.shape[:2]
         row = np.clip((self.high_rad - up) / (self.high_rad - self.low_rad), 0.0, 1.0) * (rows - 1)
         column = (inside * 0.5 + 0.5) * (columns - 1)
-        parts = [
-            cv2.remap(
-                self.light,
-                *(np.ascontiguousarray(v[i : i + 30_000, None], np.float32) for v in (column, row)),
-                cv2.INTER_LINEAR,
-            )[:, 0]
-            for i in range(0, len(x), 30_000)
-        ]
+        at = np.stack([column, row], axis=-1).astype(np.float32)[:, None]
+        # cv2.remap takes at most 32,767 rows.
+        pieces = (at[i : i + 30_000] for i in range(0, len(at), 30_000))
+        parts = [cv2.remap(self.light, piece, None, cv2.INTER_LINEAR)[:, 0] for piece in pieces]
         found = np.concatenate(parts) if parts else np.zeros((0, 3), np.float32)
-        return found * np.where(z > 0.0, 1.0, np.float32(_BEHIND))[:, None]
+        return np.asarray(found * np.where(z > 0.0, 1.0, np.float32(_BEHIND))[:, None], np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +103,4 @@ OVERCAST = ObjectLight()
 
 
 def _some(places: Places, at: npt.NDArray[np.int64]) -> Places:
-    from dataclasses import replace
-
     return replace(places, xyz_m=places.xyz_m[at], normal=places.normal[at])

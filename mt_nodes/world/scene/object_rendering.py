@@ -22,12 +22,13 @@ from mt_nodes.world.scene.object_light import OVERCAST, ObjectLight
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 Window = tuple[slice, slice]
 
-#: Up to so many pixels of a window, all are cast on the finer grid, of at most so many rays on an axis.
-_SMALL_PX, _FINEST, _RAYS, _EDGE_RAYS = 9_000, 5, 90_000, 3
-#: Above so many pixels of a window, rays are cast for every second one on each axis first.
-_MANY_PX = 120_000
+#: Up to so many pixels of a window, all of the object are cast on the finer grid, of at most so many rays on an axis.
+_SMALL_PX, _FINEST, _RAYS, _EDGE_RAYS = 9_000, 4, 30_000, 3
+#: Above so many pixels of a window, rays are cast for every second, or third, one on each axis first.
+_LARGE_PX, _MANY_PX = 30_000, (70_000, 250_000)
 _RAY_STEP_PX = 8
 
 
@@ -130,40 +131,39 @@ def _sampled(view: _Eye, direction: Singles) -> tuple[Singles, Singles, Singles]
     """Return layers (h, w, 9), cover and range (h, w) of all pixels of a window with directions (h, w, 3)."""
     size = direction.shape[:2]
     count = size[0] * size[1]
-    if count <= _SMALL_PX:
-        finer = int(np.clip(np.sqrt(_RAYS / max(count, 1)), 2, _FINEST))
-        everywhere = np.ones(size, bool)
-        return _refined(view, direction, everywhere, finer, None)
-    step = 2 if count > _MANY_PX else 1
+    step = 1 + sum(count > many for many in _MANY_PX)
     coarse = np.ascontiguousarray(direction[::step, ::step])
-    hit, cover, range_m, layers = (
-        part.reshape(*coarse.shape[:2], *part.shape[1:]) for part in view.look(coarse.reshape(-1, 3), 1)
-    )
-    seen = hit.astype(np.uint8)
-    kernel = np.ones((3, 3), np.uint8) if step > 1 else cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
-    edge = cv2.dilate(seen, kernel) != cv2.erode(seen, kernel)
+    hit, cover, range_m, layers = view.look(coarse.reshape(-1, 3), 1)
+    shape = coarse.shape[:2]
+    hit, cover, range_m = hit.reshape(shape), cover.reshape(shape), range_m.reshape(shape)
+    layers, seen = layers.reshape(*shape, -1), hit.astype(np.uint8)
+    if count <= _SMALL_PX:
+        fine = cv2.dilate(seen, np.ones((3, 3), np.uint8)) > 0
+        finer = int(np.clip(np.sqrt(_RAYS / max(1, np.count_nonzero(fine))), 2, _FINEST))
+        return _refined(view, direction, fine, finer, (layers, cover, range_m))
+    if step > 1:  # between a ray that hits and one that does not
+        fine = np.abs(enlarged(hit.astype(np.float32), size, step) - np.float32(0.5)) < 0.499
+    else:
+        kernel = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
+        fine = cv2.dilate(seen, kernel) != cv2.erode(seen, kernel)
     layers, range_m = _spread(np.concatenate([layers, range_m[..., None]], axis=-1), hit)
-    found = _enlarged(layers, size, step), _enlarged(cover, size, step), _enlarged(range_m, size, step)
-    fine = np.repeat(np.repeat(edge, step, axis=0), step, axis=1)[: size[0], : size[1]] if step > 1 else edge
-    return _refined(view, direction, fine, _EDGE_RAYS, found)
+    found = enlarged(layers, size, step), enlarged(cover, size, step), enlarged(range_m, size, step)
+    return _refined(view, direction, fine, _EDGE_RAYS if count <= _LARGE_PX else 2, found)
 
 
 def _refined(
-    view: _Eye, direction: Singles, fine: Flags, finer: int, found: tuple[Singles, Singles, Singles] | None
+    view: _Eye, direction: Singles, fine: Flags, finer: int, found: tuple[Singles, Singles, Singles]
 ) -> tuple[Singles, Singles, Singles]:
     """Cast ``finer`` x ``finer`` rays for each pixel of a mask (h, w), and average what they meet."""
-    size = fine.shape
-    if found is None:
-        found = np.zeros((*size, 9), np.float32), np.zeros(size, np.float32), np.full(size, np.inf, np.float32)
     layers, cover, range_m = found
     rows, columns = np.nonzero(fine)
     if not len(rows):
         return found
-    right, down = (np.gradient(direction, axis=axis) if size[axis] > 1 else np.zeros_like(direction) for axis in (1, 0))
+    right, down = (_slope(direction, rows, columns, axis) for axis in (1, 0))
     offsets = (np.arange(finer, dtype=np.float32) + 0.5) / finer - 0.5
     x, y = (o.ravel() for o in np.meshgrid(offsets, offsets))
     at = direction[rows, columns][:, None]
-    rays = at + x[:, None] * right[rows, columns][:, None] + y[:, None] * down[rows, columns][:, None]
+    rays = at + x[:, None] * right[:, None] + y[:, None] * down[:, None]
     hit, part, away, some = view.look(rays.reshape(-1, 3).astype(np.float32), finer)
     hits = hit.reshape(-1, finer * finer)
     number = np.maximum(hits.sum(axis=1), 1)
@@ -182,6 +182,16 @@ def _refined(
         return found
     layers, range_m = _spread(np.concatenate([layers, range_m[..., None]], axis=-1), known)
     return layers, cover, range_m
+
+
+def _slope(direction: Singles, rows: Indices, columns: Indices, axis: int) -> Singles:
+    """Return how directions (h, w, 3) change from a pixel (n,) to the next one along an axis (n, 3)."""
+    last = direction.shape[axis] - 1
+    at = [rows, columns]
+    low, high = (at.copy() for _ in range(2))
+    low[axis], high[axis] = np.maximum(at[axis] - 1, 0), np.minimum(at[axis] + 1, last)
+    width = np.maximum(high[axis] - low[axis], 1)[:, None]
+    return np.asarray((direction[high[0], high[1]] - direction[low[0], low[1]]) / width, np.float32)
 
 
 def _place_of(figure: Figure, pose: Matrix, camera: CameraModel) -> tuple[Window, float, Floats] | None:
@@ -225,7 +235,7 @@ def into(pose: Matrix, direction: npt.NDArray[Any]) -> Singles:
     return rays
 
 
-def _enlarged(layer: Singles, size: tuple[int, ...], step: int) -> Singles:
+def enlarged(layer: Singles, size: tuple[int, ...], step: int) -> Singles:
     """Return a layer (r, c, …) of every ``step``-th pixel for every pixel of a window."""
     if step == 1:
         return layer

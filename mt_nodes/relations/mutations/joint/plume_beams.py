@@ -91,28 +91,35 @@ def reflectivity_of(extinction_per_m: Singles | Floats) -> npt.NDArray[Any]:
     return np.minimum(np.pi * _PULSE_M / _LIDAR_RATIO_SR * extinction_per_m, 1.0)
 
 
-def strongest_echoes(beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Singles, Singles]:
+def strongest_echoes(
+    beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles, focus_m: float
+) -> tuple[Singles, Singles]:
     """Return the strongest echo of a plume on each beam (n,), as a reflectivity of 0 to 1, and its range (n,).
 
-    ``chance``: a number of 0 to 1 for every point of the cloud, by which places on its beam are shifted.
+    Args:
+        chance: a number of 0 to 1 for every point of the cloud, by which places on its beam are shifted.
+        focus_m: nearer echoes are not stronger.
     """
-    found = [_strongest_of(part, plume, origin, chance[part.rows]) for part in beams.parts()]
+    found = [_strongest_of(part, plume, origin, chance[part.rows], np.float32(focus_m)) for part in beams.parts()]
     soft, soft_m = (np.concatenate(column) for column in zip(*found, strict=True))
     return soft, soft_m
 
 
-def _strongest_of(beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Singles, Singles]:
+def _strongest_of(
+    beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles, focus_m: np.float32
+) -> tuple[Singles, Singles]:
     way, step_m = plume.along(origin, beams.direction), (beams.leave_m - beams.enter_m) / _PLACES
     at_m = beams.enter_m + step_m * (np.float32(0.05) + np.float32(0.9) * chance)
     before, best, best_m = np.zeros_like(at_m), np.zeros_like(at_m), at_m.copy()
     for _ in range(_PLACES):
         mean = way.mean_per_m(at_m)
-        power = reflectivity_of(mean * way.patchiness(at_m)) * np.exp((before + mean) * -step_m) / np.square(at_m)
+        power = reflectivity_of(mean * way.patchiness(at_m)) * np.exp((before + mean) * -step_m)
+        power /= np.square(np.maximum(at_m, focus_m))
         np.copyto(best_m, at_m, where=power > best)
         np.maximum(best, power, out=best)
         before += 2 * mean
         at_m += step_m
-    return best * np.square(best_m), best_m
+    return best * np.square(np.maximum(best_m, focus_m)), best_m
 
 
 def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:

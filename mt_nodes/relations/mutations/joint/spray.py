@@ -85,7 +85,8 @@ class Spray(WeakenedReturns, SprayInPictures):
     pulse of 10 ns), weakened likewise. The strongest echo of a beam, in the receiver's noise, is reported where it
     exceeds the detection threshold and what is left of the return behind, as in bad air; without it, a return is lost
     by chance (:class:`~mt_nodes.relations.mutations.joint.reception.WeakenedReturns`). Assumptions, for want of
-    published numbers: share and shape of the plume, and the patches. One cloud does not tell whether a vehicle moves:
+    published numbers: share and shape of the plume, the patches, and that echo and return of a beam share their noise,
+    so that more spray brings no return back. One cloud does not tell whether a vehicle moves:
     the nearest thing of a vehicle's size within ``aside_m`` of the ego's straight path is taken for one that does,
     which with the default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes
     are 3 to 3.75 m wide). Without ``speed_mps`` it is taken to drive as fast as the ego does, and 20 m/s where nobody
@@ -192,11 +193,11 @@ class Spray(WeakenedReturns, SprayInPictures):
                 f"{plume.vehicle.rear_x_m:.1f} m ahead loses {1.0 - _NOTICED:.1%} of its power"
             )
         # One number for every point: with another plume the same beams draw the same ones.
-        soft, soft_m = strongest_echoes(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
-        draw |= self.draw_reception(rng, cloud)
+        draw, chance = draw | self.draw_reception(rng, cloud), rng.random(len(cloud), dtype=np.float32)
         receiver, values = with_sensor(self, draw["sensor"]).receiver, (reflectivity(cloud, beams.rows), beams.own_m)
-        left, chance = self.received(cloud, beams.rows, (*values, passed), draw)
-        peak = receiver.signal(soft, soft_m) + gaussian(chance[:, 2]) * np.float32(receiver.noise)
+        soft, soft_m = strongest_echoes(beams, plume, to_ego[:3, 3], chance, receiver.focus_m)
+        left, numbers = self.received(cloud, beams.rows, (*values, passed), draw)
+        peak = receiver.signal(soft, soft_m) + gaussian(numbers[:, 1]) * np.float32(receiver.noise)
         least, last = np.maximum(left, np.float32(1.0)), is_last_of_several(cloud, beams.rows)
         if last is not None:
             least[last & (left >= 1.0)] = np.inf
@@ -249,7 +250,7 @@ class Spray(WeakenedReturns, SprayInPictures):
         if (draw["intensity"] < np.minimum(threshold, 1.0) * (1.0 - 1e-3)).any():
             return "a false return is weaker than the sensor detects"
         number = shares_at(draw["noise_key"], firing_of(old, slice(0), echoes.moved))
-        noise = np.maximum(special.ndtri(number[:, 2]) / own.receiver.threshold_to_noise, 0.0)
+        noise = np.maximum(special.ndtri(number[:, 1]) / own.receiver.threshold_to_noise, 0.0)
         # A place on the edge of a patch may be rounded into its neighbour: few are.
         brightest = 1.01 * densest + noise * threshold
         if stronger_than(whole, echoes.moved, brightest, range_m).sum() > 2 + 0.001 * len(brightest):

@@ -32,19 +32,20 @@ _NEAR_M, _FAR_M, _GRID = 0.15, 1.6, 40
 _FEWEST = 30
 #: What hides the sky gives this share back (:data:`mt_nodes.world.modelling.shading`); darkest light under a body.
 _BACK, _DARKEST_SKY = 0.25, 0.05
-#: Farthest shadow on the ground, from the object, in metres, and pixels of it that are cast one by one.
-_LONGEST_M, _MANY_PX = 12.0, 40_000
+#: Farthest shadow on the ground, from the object, in metres; above so many pixels every second, or third, is cast.
+_LONGEST_M, _MANY_PX = 12.0, (15_000, 60_000)
 _SMALL = (48, 24)
 
 
 @dataclass(frozen=True, eq=False)
 class GroundShade:
-    """Ground of a window: share of the light (h, w) that the object leaves it, directions (h, w, 3), range (h, w)."""
+    """Every ``step_px``-th pixel of a window of ground: light (r, c), direction (r, c, 3), range (r, c)."""
 
     window: Window
     light: Singles
     direction: Singles
     range_m: Singles
+    step_px: int
 
 
 def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: Matrix) -> Floats:
@@ -68,20 +69,24 @@ def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: M
     return np.asarray(_rgb(level, picture) ** _GAMMA, np.float64)
 
 
-def white_level(picture: Picture, ground: Floats) -> Singles:
+def white_level(picture: Picture, ground: Floats, least: float) -> Singles:
     """Return the light (3,) of white level ground where ground of a mean albedo gives ``ground`` (3,).
 
+    ``least`` is the light of such ground under the open sky alone, which what stands there gets in the shade, too.
     Bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
     """
     bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
-    lit = float(np.clip(float(ground.mean()) / _GROUND_ALBEDO, _DARKEST * bright**_GAMMA, _BRIGHTEST))
+    lit = max(float(ground.mean()), least) / _GROUND_ALBEDO
+    lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
     balance = np.clip(ground / max(float(ground.mean()), 1e-6), 0.8, 1.25)
     return (lit * balance).astype(np.float32)
 
 
 def surroundings_of(picture: Picture, camera: CameraModel) -> Surroundings:
     """Return what smooth surfaces mirror: the picture, small."""
-    small = cv2.resize(picture.pixels, _SMALL, interpolation=cv2.INTER_AREA).astype(np.float32) / picture.full_scale
+    stride = max(1, picture.size[1] // 400)
+    few = np.ascontiguousarray(picture.pixels[::stride, ::stride])
+    small = cv2.resize(few, _SMALL, interpolation=cv2.INTER_AREA).astype(np.float32) / picture.full_scale
     small = small if small.ndim == 3 else np.repeat(small[..., None], 3, axis=2)
     if picture.order != "mono":
         small = small[..., [picture.channel(c) for c in "rgb"]]
@@ -101,7 +106,9 @@ def ground_shadow(
     window = _window_of(camera, figure, pose, sun)
     if window is None:
         return None
-    direction = directions(camera, window)
+    rows, columns = (s.stop - s.start for s in window)
+    step = 1 + sum(rows * columns > many for many in _MANY_PX)
+    direction = np.ascontiguousarray(directions(camera, window)[::step, ::step])
     range_m = _ground_range(pose, direction)
     ground = np.isfinite(range_m)
     turn, eye = pose[:3, :3].astype(np.float32), np.linalg.inv(pose)[:3, 3].astype(np.float32)
@@ -109,11 +116,12 @@ def ground_shadow(
     sky = _open_sky(figure, places)
     light = sky
     if sun is not None:
-        luma = cv2.GaussianBlur(picture.luma()[window].astype(np.float32) / picture.full_scale, (0, 0), 2.0)
-        share = sun.share(luma**_GAMMA)
+        luma = cv2.blur(picture.pixels[window], (5, 5))[::step, ::step].astype(np.float32) / picture.full_scale
+        luma = luma if luma.ndim == 2 else luma.mean(axis=2)
+        share = sun.share(luma**_GAMMA, range_m)
         shadow = _cast(figure, places, ground, sun)
-        light = share * (1.0 - shadow) + (1.0 - share) * sky
-    return GroundShade(window, np.where(ground, light, 1.0).astype(np.float32), direction, range_m)
+        light = np.asarray(share * (1.0 - shadow) + (1.0 - share) * sky, np.float32)
+    return GroundShade(window, np.where(ground, light, 1.0).astype(np.float32), direction, range_m, step)
 
 
 def sun_over(bundle: Bundle, ego_frame_id: str) -> SunLight | None:
@@ -149,13 +157,9 @@ def _fade(shape: tuple[int, ...]) -> Singles:
 
 def _cast(figure: Figure, places: Singles, ground: npt.NDArray[np.bool_], sun: SunLight) -> Singles:
     """Return how much (h, w) of the sun the object hides from places (h, w, 2) of the ground."""
-    step = 2 if ground.size > _MANY_PX else 1
-    few, here = places[::step, ::step], ground[::step, ::step]
-    shadow = np.zeros(here.shape, np.float32)
-    shadow[here] = figure.hides_sun(few[here], sun.to_sun)
-    if step > 1:
-        shadow = cv2.resize(shadow, ground.shape[::-1], interpolation=cv2.INTER_LINEAR)
-    return np.asarray(cv2.GaussianBlur(shadow, (0, 0), 1.0 * step))
+    shadow = np.zeros(ground.shape, np.float32)
+    shadow[ground] = figure.hides_sun(places[ground], sun.to_sun)
+    return np.asarray(cv2.GaussianBlur(shadow, (0, 0), 1.0))
 
 
 def _window_of(camera: CameraModel, figure: Figure, pose: Matrix, sun: SunLight | None) -> Window | None:

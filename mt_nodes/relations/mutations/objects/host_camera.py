@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ Singles = npt.NDArray[np.float32]
 #: How far around a window the picture is looked at, in pixels; the widest fringe, and the least trust in it.
 _AROUND_PX, _FRINGE_PX, _TRUST = 40, 0.8, 0.25
 #: Width of the grain in pixels: demosaicing mixes neighbours (assumed).
-_GRAIN_PX = 0.55
+_GRAIN_PX, _TILE_PX = 0.55, 512
 _NOISE = np.array([[1.0, -2.0, 1.0], [-2.0, 4.0, -2.0], [1.0, -2.0, 1.0]], np.float32)
 
 
@@ -52,9 +54,17 @@ def noise_level(picture: Picture, window: Window) -> float:
 
 def grain(size: tuple[int, int], sigma: float, seed: int) -> Singles:
     """Return noise (h, w) of a standard deviation, as wide as the camera's grain; the same for the same seed."""
-    white = np.random.Generator(np.random.SFC64(seed)).standard_normal(size, dtype=np.float32)
-    soft = cv2.GaussianBlur(white, (0, 0), _GRAIN_PX)
-    return np.asarray(soft * np.float32(sigma / max(float(soft.std()), 1e-6)))
+    top, left = (int(v) for v in np.random.Generator(np.random.SFC64(seed % 2**63)).integers(0, _TILE_PX, 2))
+    rows, columns = (np.arange(first, first + n) % _TILE_PX for first, n in zip((top, left), size, strict=True))
+    return np.asarray(_tile()[rows[:, None], columns] * np.float32(sigma))
+
+
+@lru_cache
+def _tile() -> Singles:
+    """A tile of noise of mean 0 and standard deviation 1."""
+    white = np.random.Generator(np.random.SFC64(0)).standard_normal((_TILE_PX, _TILE_PX), dtype=np.float32)
+    soft = cv2.GaussianBlur(np.tile(white, (2, 2)), (0, 0), _GRAIN_PX)[8 : _TILE_PX + 8, 8 : _TILE_PX + 8]
+    return np.asarray((soft - soft.mean()) / soft.std())
 
 
 def fringe_px(picture: Picture, window: Window) -> npt.NDArray[np.float64]:

@@ -31,11 +31,11 @@ from mt_nodes.relations.mutations.objects.ground_shadow import (
 from mt_nodes.relations.mutations.objects.host_camera import blur_px, fringe_px, grain, noise_level
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.sun_direction import SunLight
+from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
 from mt_nodes.world.scene.figures import Figure
 from mt_nodes.world.scene.materials import PANE
 from mt_nodes.world.scene.object_light import ObjectLight
-from mt_nodes.world.scene.object_rendering import Rendering, Singles, Window, render
+from mt_nodes.world.scene.object_rendering import Rendering, Singles, Window, enlarged, render
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,8 +98,9 @@ def _shot(
     view: View, figure: Figure, pose: Matrix, label: str, ego_frame_id: str, sun: SunLight | None
 ) -> ObjectImage | None:
     camera, pose = view.camera(), camera_from(view, ego_frame_id) @ pose
+    away_m = float(np.linalg.norm(pose[:3, 3]))
     ground = ground_around(view.picture, camera, figure, pose)
-    share = 0.0 if sun is None else sun.share(float(ground.mean()))
+    share = 0.0 if sun is None else float(sun.share(ground.mean(), away_m, SKY_SHARE))
     light = ObjectLight(None if sun is None else sun.to_sun, share, surroundings_of(view.picture, camera))
     rendering = render(figure, pose, camera, light)
     if rendering is None:
@@ -111,34 +112,48 @@ def _shot(
     sight[at := _within(rendering.window, window)] = rendering.cover * clear
     shadow = np.ones(_size(window), np.float32)
     if shade is not None:
-        open_view = _clear(view, camera, pose, shade.window, shade.direction, shade.range_m)
-        shadow[_within(shade.window, window)] = 1.0 - (1.0 - shade.light) * open_view
+        open_view = _clear(view, camera, pose, shade.window, shade.direction, shade.range_m, shade.step_px)
+        few = 1.0 - (1.0 - shade.light) * open_view
+        shadow[_within(shade.window, window)] = enlarged(few, _size(shade.window), shade.step_px)
+    level = white_level(view.picture, ground, 0.0 if sun is None else SKY_SHARE * float(sun.lit_at(away_m)))
     total = float(rendering.cover.sum())
     visible = rendering.inside * min(1.0, float(sight.sum()) / total) if total > 0.0 else 0.0
     box = ImageBox(view.image.topic, rendering.box_px, visible, label)
-    return ObjectImage(window, sight, shadow, rendering, at, white_level(view.picture, ground), box)
+    return ObjectImage(window, sight, shadow, rendering, at, level, box)
 
 
 def with_object(view: View, shot: ObjectImage) -> Pixels:
     """Return the picture's pixels with the object in it: its shadow first, then itself as the host camera sees it."""
-    pixels = view.picture.pixels.copy()
-    piece, full = pixels[shot.window], float(view.picture.full_scale)
-    blur = blur_px(view.picture, shot.window)
-    kept = _deep(cv2.pow(_blurred(shot.shadow, max(blur, 0.8)), 1.0 / _GAMMA), piece.ndim)
-    seen = np.asarray(piece, np.float32)
-    # Dark ground has less noise: what is darkened keeps its grain in proportion.
-    behind = np.where(kept < 0.998, seen * kept, seen)
-    colour = _painted(view.picture, shot) * full
-    sight = shot.sight
-    over = _blurred(colour * _deep(sight, colour.ndim), blur)
-    over = _fringed(over, fringe_px(view.picture, shot.window), view.picture)
-    sight = _blurred(sight, blur)
+    picture = view.picture
+    pixels = picture.pixels.copy()
+    piece, full = pixels[shot.window], float(picture.full_scale)
+    blur = blur_px(picture, shot.window)
+    _shade(piece, _blurred(shot.shadow, max(blur, 0.8)))
+    sight = _blurred(shot.sight[shot.at], blur)
     sight[sight < 0.5 / full] = 0.0
-    share = _deep(sight, piece.ndim)
-    noise = grain(sight.shape, noise_level(view.picture, shot.window), view.image.stamp_ns % 2**63)
-    mixed = behind * (1.0 - share) + np.where(share > 0.0, over + _deep(noise, piece.ndim) * share, 0.0)
-    piece[...] = np.where((share > 0.0) | (kept < 0.998), np.rint(np.clip(mixed, 0.0, full)), seen).astype(piece.dtype)
+    colour = _blurred(_painted(picture, shot.rendering, shot.level), blur) * np.float32(full)
+    colour = _fringed(colour, fringe_px(picture, shot.window), picture)
+    noise = grain(sight.shape, noise_level(picture, shot.window), view.image.stamp_ns)
+    colour += _deep(noise, colour.ndim)
+    samples = np.clip(colour, 0.0, full)
+    samples = cv2.convertScaleAbs(samples) if full < 256 else np.rint(samples).astype(piece.dtype)
+    piece[shot.at] = _blended(samples, piece[shot.at], sight)
     return pixels
+
+
+def _shade(piece: Pixels, kept: Singles) -> None:
+    """Darken ground (h, w[, 3]) in place to a share of its light (h, w); where nothing is taken, it stays as it is."""
+    rows, columns = np.nonzero(kept < 0.998)
+    left = kept[rows, columns] ** np.float32(1.0 / _GAMMA)
+    piece[rows, columns] = np.rint(piece[rows, columns] * _deep(left, piece.ndim - 1)).astype(piece.dtype)
+
+
+def _blended(some: Pixels, others: Pixels, share: Singles) -> Pixels:
+    """Return pixels with ``share`` (h, w) of each from ``some``, the rest from ``others``, unchanged at share 0."""
+    if some.dtype == np.uint8:
+        return np.asarray(cv2.blendLinear(some, np.ascontiguousarray(others), share, 1.0 - share))
+    share = _deep(share, some.ndim)
+    return np.asarray(np.rint(some * share + others * (1.0 - share)), some.dtype)
 
 
 def _fringed(layer: Singles, shifts_px: Floats, picture: Picture) -> Singles:
@@ -153,22 +168,19 @@ def _fringed(layer: Singles, shifts_px: Floats, picture: Picture) -> Singles:
     return layer
 
 
-def _painted(picture: Picture, shot: ObjectImage) -> Singles:
+def _painted(picture: Picture, rendering: Rendering, level: Singles) -> Singles:
     """Return the object's colours (h, w[, 3]) in the scene's light, in shares of full scale, in the picture's order."""
-    rendering = shot.rendering
-    lit = np.minimum(rendering.light * shot.level + rendering.mirrored, np.float32(1.0))
+    lit = np.minimum(rendering.light * level + rendering.mirrored, np.float32(1.0))
     cv2.pow(lit, 1.0 / _GAMMA, lit)
     if rendering.glow is not None:
         np.maximum(lit, rendering.glow, out=lit)
     if picture.order != "rgb":
         lit = np.asarray(cv2.cvtColor(lit, cv2.COLOR_RGB2GRAY if picture.order == "mono" else cv2.COLOR_RGB2BGR))
-    whole = np.zeros((*shot.sight.shape, *lit.shape[2:]), np.float32)
-    whole[shot.at] = lit
-    return whole
+    return np.asarray(lit, np.float32)
 
 
 def _deep(layer: npt.NDArray[Any], dimensions: int) -> npt.NDArray[Any]:
-    return np.asarray(layer)[..., None] if dimensions == 3 else np.asarray(layer)
+    return layer[..., None] if dimensions > layer.ndim else layer
 
 
 def camera_from(view: View, ego_frame_id: str) -> Matrix:
@@ -190,6 +202,7 @@ def _clear(
     window: Window,
     direction: Singles,
     range_m: Singles,
+    step_px: int = 1,
 ) -> Singles:
     """Return the unoccluded share of each pixel (r, c) that looks at something ``range_m`` away.
 
@@ -198,7 +211,7 @@ def _clear(
     cars let a share of the light through, and edges between cells are soft.
     """
     depth = depth_of(view.bundle, view.image, camera)
-    rows, columns = (np.arange(s.start, s.stop) // depth.step_px for s in window)
+    rows, columns = (np.arange(s.start, s.stop, step_px) // depth.step_px for s in window)
     nearest_m = depth.pane_m[rows[:, None], columns]
     if not (nearest_m < range_m - np.float32(_BEFORE_M)).any():
         return np.ones(nearest_m.shape, np.float32)
@@ -213,7 +226,7 @@ def _clear(
     panes, through, far = (hidden(a[rows[:, None], columns]) for a in (depth.pane_m, depth.through_m, depth.far_m))
     solid = np.float32(0.5) * (through + far)
     clear = np.float32(1.0) - np.maximum(solid, np.float32(1.0 - TWO_PANES) * panes)
-    soft = cv2.blur(clear, (depth.step_px,) * 2, borderType=cv2.BORDER_REPLICATE)
+    soft = cv2.blur(clear, (-(-depth.step_px // step_px),) * 2, borderType=cv2.BORDER_REPLICATE)
     return np.asarray(np.clip(soft, 0.0, 1.0), np.float32)
 
 

@@ -139,7 +139,7 @@ class CloudAndPictureChange(EverySensor):
         return Effects(image_boxes=tuple(shot.box for shot in shots if shot is not None))
 
     def affected(self, view: View, draw: Draw) -> Mask:
-        """Return where the object, and the dark spot under it, may be visible."""
+        """Return where the object, and its shadow, may be visible."""
         return np.zeros(view.picture.size, np.uint8) if "pose" not in draw else self._sight(view, draw).may
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:

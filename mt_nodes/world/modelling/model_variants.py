@@ -15,7 +15,7 @@ from mt_nodes.world.modelling.car_shapes import ESTATE, HATCHBACK, SALOON, SMALL
 from mt_nodes.world.modelling.motorcar import motorcar
 from mt_nodes.world.modelling.person import dressed
 from mt_nodes.world.modelling.quadrupeds import Beast, animal
-from mt_nodes.world.modelling.shading import DetailedMesh
+from mt_nodes.world.modelling.shading import DetailedMesh, interpolated
 from mt_nodes.world.modelling.wardrobe import ADULTS, BRUNETTE, GREY
 from mt_nodes.world.scene.appearance import PAINT_COLOURS, Paint, Surface, SurfaceColours
 from mt_nodes.world.scene.lamps import OFF
@@ -125,11 +125,13 @@ def detailed_object(kind: str, variant: int, lamps: str = OFF, paint: str = "") 
 
 
 def _paint(mesh: DetailedMesh, livery: Livery | None, lamps: str) -> Paint:
+    table = np.column_stack([mesh.albedo, mesh.mirror]).astype(np.float32)
+
     def colours(surface: Surface) -> SurfaceColours:
         assert surface.triangle is not None and surface.share is not None and surface.normal is not None
-        corners = mesh.triangles[surface.triangle]
-        albedo = np.einsum("nk,nkj->nj", surface.share, mesh.albedo[corners])
-        mirror = np.einsum("nk,nk->n", surface.share, mesh.mirror[corners])
+        corners = mesh.triangles[surface.triangle].astype(np.int64)
+        between = interpolated(table, corners, surface.share)
+        albedo, mirror = between[:, :3], between[:, 3]
         if livery is None:
             return SurfaceColours(albedo, None, mirror)
         return livery.colours(surface.xyz_m, surface.normal, surface.pixel_m, corners[:, 0], albedo, mirror, lamps)
@@ -149,12 +151,21 @@ def _adult(number: int, paint: str) -> Made:
 def _child(number: int, paint: str) -> Made:
     """Return a child of about seven in the colours of one of the adults, more vivid."""
     of = ADULTS[(number + 3) % len(ADULTS)]
-    top = tuple(min(0.7, 1.5 * v + 0.02) for v in of.top)
+    red, green, blue = (min(0.7, 1.5 * v + 0.02) for v in of.top)
     kind = "hoodie" if of.top_kind == "coat" else of.top_kind
     hair = "long" if of.hair_kind in ("bun", "long") else "short"
     grown = BRUNETTE if of.hair == GREY else of.hair
     return dressed(
-        replace(of, stature_m=1.21, girth=0.95, top=top, top_kind=kind, hair_kind=hair, hair=grown, phase=0.1 * number)
+        replace(
+            of,
+            stature_m=1.21,
+            girth=0.95,
+            top=(red, green, blue),
+            top_kind=kind,
+            hair_kind=hair,
+            hair=grown,
+            phase=0.1 * number,
+        )
     ), None
 
 
@@ -163,11 +174,11 @@ def _elderly(number: int, paint: str) -> Made:
     """Return an elderly person, bent, with a walking stick."""
     of = ADULTS[(number + 4) % len(ADULTS)]
     legs, top = ("trousers" if of.legs == "shorts" else of.legs), ("jacket" if of.top_kind == "hoodie" else of.top_kind)
-    grey = tuple(0.5 * v + 0.1 for v in of.top)
+    red, green, blue = (0.5 * v + 0.1 for v in of.top)
     hair = "cap" if of.hair_kind == "cap" else "bun" if of.hair_kind in ("bun", "long") else "short"
     return dressed(
         replace(of, stature_m=1.68, girth=1.05, bend_rad=0.3, vigour=0.5, hair=GREY, hair_kind=hair, legs=legs,
-                top=grey, top_kind=top, bag_kind="none", stripe=None, stick=True, bag=(0.06, 0.035, 0.02),
+                top=(red, green, blue), top_kind=top, bag_kind="none", stripe=None, stick=True, bag=(0.06, 0.035, 0.02),
                 phase=0.1 * number)
     ), None  # fmt: skip
 
@@ -193,9 +204,10 @@ def _cyclist(number: int, paint: str) -> Made:
     of = ADULTS[(number + 2) % len(ADULTS)]
     lean = (0.42, 0.25, 0.6, 0.35, 0.5)[number % 5]
     kind = "hoodie" if of.top_kind == "coat" else of.top_kind
-    helmet = {"hair_kind": "helmet", "bag": ((0.03, 0.03, 0.03), (0.5, 0.5, 0.5), (0.4, 0.03, 0.03))[number % 3]}
+    helmet = ((0.03, 0.03, 0.03), (0.5, 0.5, 0.5), (0.4, 0.03, 0.03))[number % 3]
     legs = "trousers" if of.legs == "skirt" else of.legs
-    rider = replace(of, top_kind=kind, legs=legs, bend_rad=lean, bag_kind="none", **(helmet if number % 2 else {}))
+    rider = replace(of, top_kind=kind, legs=legs, bend_rad=lean, bag_kind="none")
+    rider = replace(rider, hair_kind="helmet", bag=helmet) if number % 2 else rider
     return cyclist_on(Cycle(rider, _FRAMES[number % 5], lean, 0.1 * number, basket=number % 4 == 1)), None
 
 
