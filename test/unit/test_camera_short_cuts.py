@@ -22,7 +22,7 @@ from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSh
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
 from mt_nodes.world.camera import depth, relight, sparse_depth
-from mt_nodes.world.camera.depth import _sky
+from mt_nodes.world.camera.depth import _like_hit, _sky
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.relight import blended, relit
 
@@ -272,3 +272,12 @@ def test_leaves_as_bright_as_the_sky_are_none(colour: tuple[float, ...], seen_as
     above = np.arange(20)[:, None] < np.full((1, 30), 12)
     sky = _sky(light, above, np.full((1, 30), 12), np.zeros((1, 30), bool))
     assert (sky[6:11, 12:18] == seen_as_sky).all() and sky[:3].all()
+
+
+def test_what_looks_like_the_wall_below_it_may_be_that_wall() -> None:
+    light = np.ones((20, 30, 3), np.float32)
+    light[:, 10:20] = 0.5
+    alike = _like_hit(light, np.full((1, 30), 12))
+    assert alike.all()
+    light[:6, 10:20] = 0.9
+    assert not _like_hit(light, np.full((1, 30), 12))[:6, 10:20].any()

@@ -147,7 +147,9 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
-    bounds = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    # A wall as bright as the sky may be one: a picture cannot tell.
+    bounds = np.where(sky & continues & _like_hit(light, top), np.minimum(least, hit), least), most
     if by_network is not None:
         bounds = within(bounds, above & np.isfinite(glazed), *by_network)
     return DepthMap(glazed, measured, step, filled, far_m, panes_m(filled, cell_rad), *bounds)
@@ -191,7 +193,8 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
     if not doubtful.any():
         return range_m
     seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
-    found = range_m.reshape(-1)[flooded(light, seeds.astype(np.int32)) - 1]
+    label = flooded(light, seeds.astype(np.int32))
+    found = np.where(label > 0, range_m.reshape(-1)[label - 1], range_m)
     return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
 
 
@@ -219,12 +222,21 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
     red, green, blue = (light[..., i] for i in range(3))
     like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
-    # One cell lower, because the topmost may show the edge.
-    row = np.minimum(top + 1, light.shape[0] - 1)
-    hit = np.take_along_axis(light, row[..., None], axis=0)
-    similar = np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1)
-    like_sky &= ~(continues & (np.take_along_axis(bright, row, axis=0) < _DIMMER * reference) & similar)
+    like_sky &= ~(continues & (grey(_of_hit(light, top)) < _DIMMER * reference) & _like_hit(light, top))
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
+
+
+def _of_hit(light: Singles, top: Grid) -> Singles:
+    """Return the light (1, w, 3) of what each column's topmost return hit: one cell lower, as the topmost may show the
+    edge.
+    """
+    return np.take_along_axis(light, np.minimum(top + 1, light.shape[0] - 1)[..., None], axis=0)
+
+
+def _like_hit(light: Singles, top: Grid) -> Cells:
+    """Return which cells (h, w) have the colour of what their column's topmost return hit."""
+    hit = _of_hit(light, top)
+    return np.asarray(np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1))
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:

@@ -49,7 +49,10 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
 
 
 def flooded(light: Singles, seeds: Labels) -> Labels:
-    """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges."""
+    """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges.
+
+    A cell where many meet may have none: 0, or less.
+    """
     colours = np.clip(255.0 * np.sqrt(light), 0.0, 255.0).astype(np.uint8)
     # OpenCV leaves the edge of the picture and the lines between two labels without one.
     image, labels = (cv2.copyMakeBorder(a, 1, 1, 1, 1, cv2.BORDER_REPLICATE) for a in (colours, seeds))
