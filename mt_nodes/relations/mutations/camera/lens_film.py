@@ -75,7 +75,7 @@ class LensFilm(OnEachCamera):
 
     def rms_px(self, draw: Draw) -> float:
         """Return the root mean square of the deflection in pixels, along each axis."""
-        return float(draw["focal_px"]) * (self.index - 1.0) * self.slope_mrad * 1e-3 * 0.5**0.5
+        return float(np.sqrt(0.5) * draw["focal_px"] * (self.index - 1.0) * self.slope_mrad * 1e-3)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare with the darkest and the brightest pixel within reach."""
