@@ -69,7 +69,6 @@ TELL = {
     "bright_is_clear": (
         "exposure_half_stop_up_keeps_speed",
         "lens_flare_not_faster",
-        "rain_camera_not_faster",
         "sun_glare_camera_not_faster",
         "lens_frost_not_faster",
     ),
@@ -92,6 +91,7 @@ TELL = {
         "image_blanked_not_faster",
         "fog_camera_not_faster",
         "image_occluded_not_faster",
+        "rain_camera_not_faster",
         "smoke_camera_not_faster",
         "snow_camera_not_faster",
     ),

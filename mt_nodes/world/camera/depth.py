@@ -45,6 +45,8 @@ _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
 _LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
+#: Columns to each side whose topmost hits belong to the same wall (assumed).
+_BESIDE_CELLS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +211,9 @@ def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
-    A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
-    sky: a picture cannot tell; white walls above the sensor's view count as sky.
+    A cell with the colour of the surface that the column's topmost beams hit, or most of those beside it (a wall with
+    windows), is no sky, unless that is as bright as the sky: a picture cannot tell; white walls above the sensor's view
+    count as sky.
 
     Args:
         light: (h, w, 3) of the cells, red, green, blue.
@@ -225,6 +228,8 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     red, green, blue = (light[..., i] for i in range(3))
     like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     like_sky &= ~(continues & (grey(_of_hit(light, top)) < _DIMMER * reference) & _like_hit(light, top))
+    wall = _around(_of_hit(light, top))
+    like_sky &= ~(continues & (grey(wall) < _DIMMER * reference) & _alike(light, wall))
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
 
 
@@ -237,8 +242,19 @@ def _of_hit(light: Singles, top: Grid) -> Singles:
 
 def _like_hit(light: Singles, top: Grid) -> Cells:
     """Return which cells (h, w) have the colour of what their column's topmost return hit."""
-    hit = _of_hit(light, top)
+    return _alike(light, _of_hit(light, top))
+
+
+def _alike(light: Singles, hit: Singles) -> Cells:
+    """Return which cells (h, w) have the colour (1, w, 3) of a surface in their column."""
     return np.asarray(np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1))
+
+
+def _around(hit: Singles) -> Singles:
+    """Return the median (1, w, 3) over neighbouring columns: that of a wall where a column's own hit is a window."""
+    wide = np.pad(hit[0], ((_BESIDE_CELLS, _BESIDE_CELLS), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * _BESIDE_CELLS + 1, axis=0)
+    return np.asarray(np.median(windows, axis=-1), np.float32)[None]
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:

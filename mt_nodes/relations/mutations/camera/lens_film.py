@@ -75,7 +75,7 @@ class LensFilm(OnEachCamera):
 
     def rms_px(self, draw: Draw) -> float:
         """Return the root mean square of the deflection in pixels, along each axis."""
-        return float(draw["focal_px"]) * (self.index - 1.0) * self.slope_mrad * 1e-3 / np.sqrt(2.0)
+        return float(np.sqrt(0.5) * draw["focal_px"] * (self.index - 1.0) * self.slope_mrad * 1e-3)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare with the darkest and the brightest pixel within reach."""
@@ -135,7 +135,8 @@ def _film(key: int, size: tuple[int, int], patch_px: float, rms_px: float) -> tu
     noise = np.random.default_rng(key).standard_normal(shape, dtype=np.float32)
     sigma = patch_px / step / 2.0
     height = cv2.GaussianBlur(noise, (0, 0), sigma) if sigma > 0.4 else noise
-    slopes = np.stack(np.gradient(height)[::-1], axis=-1).astype(np.float32)
+    down, right = np.gradient(height)
+    slopes = np.stack([right, down], axis=-1).astype(np.float32)
     slopes *= np.float32(1.0 / np.sqrt((slopes**2).mean()))
     slopes = np.clip(slopes, -_MOST_RMS, _MOST_RMS) * np.float32(rms_px)
     rows, columns = (round(n * step) for n in shape)

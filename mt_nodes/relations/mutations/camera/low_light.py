@@ -144,9 +144,9 @@ _LEFT, _BOUNDS = (0.1, 0.6), (0.02, 7.0)
 _LEVEL, _RAISED = 0.16, 2.5
 #: How much more light a camera gathers by night than by day (assumed).
 _EXPOSED = 2.6
-#: The proof looks at the road ahead up to this range, if it shows so many cells: headlamps give it this light at least,
-#: four times what is left of the day in a night of 5 stops.
-_LIT_TO_M, _CELLS, _ROAD_LIGHT = 15.0, 60, 0.05
+#: The proof looks at the road from here ahead of ``base_link`` up to this range, if it shows so many cells: headlamps
+#: give it this light at least, four times what is left of the day in a night of 5 stops.
+_LIT_FROM_M, _LIT_TO_M, _CELLS, _ROAD_LIGHT = 5.0, 15.0, 60, 0.05
 #: Reflections of the sun are brighter than any surface in diffuse light, this light at most.
 _WHITEST = 0.35
 
@@ -200,7 +200,8 @@ class Night(LowLight):
         sky = high & (before > 0.5)
         if np.count_nonzero(sky) >= _CELLS and light[sky].mean() > 0.1 + _HORIZON * 2.0 ** (6.0 - self.stops):
             return f"the sky has {light[sky].mean():.3f} of light: it was to be dark"
-        road = around.ground & (np.abs(around.points()[..., 1]) < 2.0) & (around.range_m < _LIT_TO_M)
+        ahead_m, aside_m, _ = np.moveaxis(around.points(), -1, 0)
+        road = around.ground & (ahead_m > _LIT_FROM_M) & (np.abs(aside_m) < 2.0) & (around.range_m < _LIT_TO_M)
         lit = self.headlights >= 0.5 and self.stops >= 5.0 and np.count_nonzero(road) >= _CELLS
         if lit and before[road].mean() > 0.05 and light[road].mean() < _ROAD_LIGHT:
             return f"the road ahead has {light[road].mean():.3f} of light, by headlamps {_ROAD_LIGHT:g} or more"
