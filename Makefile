@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-extras lint bench faults kills fuzz physics soak docs site gallery dist clean
+.PHONY: help demo check test test-extras lint bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -58,6 +58,15 @@ fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files
 
 physics: .venv/demo.stamp ## Hold figures of changed clouds and pictures to their goals, on a recorded drive: ARGS=BAG
 	$(BIN)/python scripts/physics.py $(ARGS)
+
+pictures: .venv/demo.stamp ## Make a page of forty pictures before and after a change, beside other libraries: ARGS=BAG
+	$(BIN)/python scripts/picture_pairs.py $(ARGS)
+
+picture-figures: .venv/demo.stamp ## Measure how well changed pictures pass for recorded ones: ARGS=BAG
+	$(BIN)/python scripts/picture_measure.py $(ARGS)
+
+fog-agreement: .venv/demo.stamp ## Compare a detector's verdicts in our fog with those in plain Koschmieder fog: ARGS=BAG
+	$(BIN)/python scripts/fog_agreement.py $(ARGS)
 
 soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)

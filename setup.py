@@ -78,6 +78,7 @@ setup(
         "opencv-python-headless>=4.13,<5",
         "scikit-learn>=1.5",
         "cloudpickle>=3",
+        "stringzilla>=5",
     ],
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
@@ -87,6 +88,8 @@ setup(
         "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
         "search": ["optuna>=4"],
+        # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
+        "speed": ["stringzilla>=5"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],

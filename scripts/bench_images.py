@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import cv2
 import numpy as np
+from picture_peers import LIBRARIES, described, installed, peers_of
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.plugins import catalogue
@@ -22,6 +25,7 @@ from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 
 Row = dict[str, Any]
+NONE_BESIDE: Mapping[str, Callable[[], Any]] = MappingProxyType({})
 #: Width and height of a picture.
 Size = tuple[int, int]
 SIZES: tuple[Size, ...] = ((1920, 1280), (640, 480))
@@ -59,7 +63,9 @@ def measured() -> dict[str, Mutation]:
 
 
 def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
-    """Return the figures of every mutation that changes images, and of albumentations if it is there.
+    """Return the figures of every mutation that changes images, and of the peers that are installed.
+
+    A peer takes its turn after each round of the mutation that it is nearest to, so that both meet the same machine.
 
     Args:
         rounds: frames to time; one more warms up.
@@ -68,23 +74,24 @@ def measure(rounds: int, sizes: Sequence[Size] = SIZES) -> Row:
     cv2.setNumThreads(1)
     mutations = measured()
     found: Row = {name: {"goal_ms": _goal(name, type(mutation)), "sizes": []} for name, mutation in mutations.items()}
-    peers: dict[str, list[float]] = {}
+    peers: dict[str, dict[str, list[float]]] = {library: {} for library in LIBRARIES}
     for width, height in sizes:
         frames = list(generate_drive(2, camera=CameraSensor(width, height)))
         beside = [replace(frame, clouds=(), extra_clouds=frame.clouds) for frame in frames]
+        pixels = np.ascontiguousarray(np.asarray(frames[-1].images[0].pixels)[..., ::-1])
         for name, mutation in mutations.items():
             joint = "lidar" in mutation.sensors
-            row = _of(mutation, beside, rounds)
+            others = {library: partial(run, pixels) for library, (_, run) in peers_of(name).items()}
+            row = _of(mutation, beside, rounds, others)
+            for library, took_ms in row.pop("peers_ms", {}).items():
+                peers[library].setdefault(name, []).append(took_ms)
             found[name]["sizes"].append(row | {"with_clouds": _of(mutation, frames, rounds) if joint else None})
-        pixels = np.ascontiguousarray(np.asarray(frames[-1].images[0].pixels)[..., ::-1])
-        for name, run in _albumentations().items():
-            peers.setdefault(name, []).append(_median(run, pixels, rounds))
     return {
         "rounds": rounds,
         "sizes": [list(size) for size in sizes],
         "points": len(frames[-1].cloud()),
         "by_name": found,
-        "albumentations": peers,
+        **peers,
     }
 
 
@@ -96,9 +103,11 @@ def _goal(name: str, cls: type) -> float | None:
     return GOALS_MS_OF.get(name, GOALS_MS.get(_package(cls)))  # none for a user's own
 
 
-def _of(mutation: Mutation, frames: list[Bundle], rounds: int) -> Row:
+def _of(
+    mutation: Mutation, frames: list[Bundle], rounds: int, others: Mapping[str, Callable[[], Any]] = NONE_BESIDE
+) -> Row:
     pipeline = MutationPipeline([mutation], 0, "bench")
-    times = []
+    times: list[tuple[int, ...]] = []
     try:
         for bundle in frames[:-1]:
             pipeline.derive_unproven(bundle)
@@ -110,38 +119,18 @@ def _of(mutation: Mutation, frames: list[Bundle], rounds: int) -> Row:
             made = time.process_time_ns()
             if broken := proof():
                 raise SystemExit(f"bench: guarantee broken: {broken}")
-            times.append((made - start, time.process_time_ns() - made))
+            proved = time.process_time_ns()
+            times.append((made - start, proved - made, *(_took_ns(run) for run in others.values())))
     except NotApplicable as reason:
         return {"not applicable": str(reason)}
-    p50, proof_p50 = (np.median(np.array(times[1:]), axis=0) * 1e-6).round(2).tolist()
-    return {"p50_ms": p50, "proof_p50_ms": proof_p50}
+    p50, proof_p50, *peers = (np.median(np.array(times[1:]), axis=0) * 1e-6).round(2).tolist()
+    return {"p50_ms": p50, "proof_p50_ms": proof_p50, "peers_ms": dict(zip(others, peers, strict=True))}
 
 
-def _median(run: Callable[[Any], Any], pixels: Any, rounds: int) -> float:
-    times = []
-    for _ in range(rounds + 1):
-        start = time.process_time_ns()
-        run(pixels)
-        times.append((time.process_time_ns() - start) * 1e-6)
-    return round(float(np.median(times[1:])), 2)
-
-
-def _albumentations() -> dict[str, Callable[[Any], Any]]:
-    """Return the common operations of albumentations 2, by the mutation that they are nearest to; none if not there."""
-    try:
-        import albumentations as peer
-    except ImportError:
-        return {}
-    made = {
-        "brightness_changed": peer.RandomBrightnessContrast((0.15, 0.15), (0.0, 0.0), p=1),
-        "image_defocused": peer.Blur((5, 5), p=1),
-        "image_motion_blurred": peer.MotionBlur((21, 21), p=1),
-        "jpeg_compressed": peer.ImageCompression(quality_range=(20, 20), p=1),
-        "fog": peer.RandomFog(p=1),
-        "rain": peer.RandomRain(p=1),
-        "snow": peer.RandomSnow(p=1),
-    }
-    return {name: (lambda pixels, change=change: change(image=pixels)) for name, change in made.items()}  # type: ignore[misc]
+def _took_ns(run: Callable[[], Any]) -> int:
+    start = time.process_time_ns()
+    run()
+    return time.process_time_ns() - start
 
 
 def columns(part: Row) -> tuple[str, ...]:
@@ -154,11 +143,20 @@ def columns(part: Row) -> tuple[str, ...]:
 def cells(part: Row) -> Iterator[tuple[str, ...]]:
     """Yield a row of texts, as :func:`columns` names them, for each mutation."""
     for name, row in part["by_name"].items():
-        here = "/".join(f"{figure:g}" for figure in part["albumentations"].get(name, ()))
-        elsewhere = "; ".join(filter(None, (here and f"albumentations here {here}", PEERS.get(name))))
+        here = (_beside(library, part.get(library, {}).get(name, ()), row["sizes"]) for library in LIBRARIES)
+        elsewhere = "; ".join(filter(None, (*here, PEERS.get(name))))
         shown = (text for size in row["sizes"] for text in _figures(size))
         reasons = (size["not applicable"] for size in row["sizes"] if "not applicable" in size)
         yield name, *shown, *_met(row, part["sizes"]), next(reasons, elsewhere)
+
+
+def _beside(library: str, peer_ms: Sequence[float], sizes: Sequence[Row]) -> str:
+    """Return what a peer took at each size, and how many times as long as the mutation."""
+    if not peer_ms:
+        return ""
+    ours = [size.get("p50_ms") for size in sizes]
+    times = "/".join(f"{took / own:.2g}" if own else "?" for took, own in zip(peer_ms, ours, strict=True))
+    return f"{library} here {'/'.join(f'{took:g}' for took in peer_ms)}: {times} times ours"
 
 
 def _figures(row: Row) -> Iterator[str]:
@@ -181,13 +179,15 @@ def write_docs(path: Path, machine: Row, part: Row) -> None:
         "# Performance: images",
         "This page gives the time that each image mutation needs per frame. For point clouds, see "
         '[performance](performance.md). `OMP_NUM_THREADS=1 make bench ARGS="--only images --docs docs"` measures and '
-        "writes this page, with albumentations for comparison if it is installed.",
+        "writes this page, with albumentations and imagecorruptions for comparison if they are installed "
+        "([how](pictures.md#other-libraries)): each takes its turn after each round of the mutation.",
         "Times are CPU time of draw and apply on one core, including decoding and encoding of the raw `bgr8` image and "
         "the depth of its cloud, and separately of the proof of the guarantee, for each mutation with its defaults "
         "(for sun glare, with the sun in the image). *With clouds* is the time of image and cloud together, if a "
         "mutation changes both.",
         f"{date.today().isoformat()}, {machine['cpu']}, {machine['cores']} cores shared with other work (load "
-        f"{machine['load_1min']}), Python {machine['python']}, OpenCV {cv2.__version__}; images and clouds of "
+        f"{machine['load_1min']}), Python {machine['python']}, OpenCV {cv2.__version__}, "
+        f"{described(installed())}; images and clouds of "
         f"{part['points']:,} points of a generated street, {part['rounds']} rounds.",
         f"Goals of the images at {SIZES[0][0]} x {SIZES[0][1]}: "
         f"{', '.join(f'{name} {goal:g} ms' for name, goal in GOALS_MS.items())}; weather and "

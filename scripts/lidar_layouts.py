@@ -121,14 +121,19 @@ def lidar_mutations() -> dict[str, Mutation]:
 
     Added objects go along with the ego, whose motion nothing tells here, and stand in the view ahead.
     """
-    made = {name: cls() for name, cls in catalogue("mutations").items() if "lidar" in cls.sensors}
+    found = {name: cls() for name, cls in catalogue("mutations").items() if "lidar" in cls.sensors}  # type: ignore[attr-defined]
+    return with_other_places(found)
+
+
+def with_other_places(found: dict[str, Mutation]) -> dict[str, Mutation]:
+    """Return mutations whose added objects go along with the ego and stand in the view ahead."""
     along = {"frame_id": "base_link"}
     other = {
         "object_added": {"where": "bearing", "bearing_rad": (-0.25, 0.25), **along},
         "light_added": along,
         "sign_added": along,
     }
-    return {name: replace(m, **other.get(name, {})) for name, m in made.items()}  # type: ignore[type-var]
+    return {name: replace(m, **other.get(name, {})) for name, m in found.items()}  # type: ignore[type-var]
 
 
 def outcome(mutation: Mutation, bundles: list[Bundle]) -> str:
@@ -171,19 +176,20 @@ def page() -> str:
         "Where a mutation needs lines, it takes the rings of the cloud. A scan without rings is cut into bands of "
         "elevation as high as its returns are apart. Lasers come from a field that numbers them (`ring`, `channel`, "
         "`line`, `laser_id`).",
-        _table(("sensor", "pattern and fields"), ((name, layout.about) for name, layout in LAYOUTS.items())),
+        table(("sensor", "pattern and fields"), ((name, layout.about) for name, layout in LAYOUTS.items())),
         "## Mutation by sensor",
-        _table(
+        table(
             ("mutation", *LAYOUTS),
             ((f"`{n}`", *("yes" if text == APPLIES else "no" for text in row.values())) for n, row in found.items()),
         ),
         "## Why not",
-        _table(("mutation", "sensor", "NOT_APPLICABLE because"), ((f"`{n}`", s, why) for n, s, why in refusals)),
+        table(("mutation", "sensor", "NOT_APPLICABLE because"), ((f"`{n}`", s, why) for n, s, why in refusals)),
     ]
     return "\n\n".join(lines) + "\n"
 
 
-def _table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+def table(columns: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
     cells = (columns, ("---",) * len(columns), *rows)
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import grimp
 from peer_page import peer_page
+from picture_page import picture_page
 from python_reference import reference as python_reference
 from rooms_picture import svg
 
@@ -339,6 +340,7 @@ def main() -> int:
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
     wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery(), docs / "rooms.svg": rooms_svg()}
     wanted[docs / "peer_operators.md"] = peer_page(ROOT, table)
+    wanted[docs / "pictures.md"] = picture_page(ROOT, table)
     scenarios = ROOT / "config" / "scenarios"
     wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,17 @@ class Browser:
         ]
         inner_reads, self._writes = os.pipe()
         self._reads, inner_writes = os.pipe()
+        #: What it leaves behind when it is killed; a socket in it must have a short path.
+        self._place = tempfile.TemporaryDirectory(prefix="mt_browser_", ignore_cleanup_errors=True)
         # The shell takes the pipes to where the browser looks for them.
         take = f'exec "$0" "$@" {_READS}<&{inner_reads} {_WRITES}>&{inner_writes}'
         command = ["bash", "-c", take, name, *options, f"--window-size={width},{height}", "about:blank"]
         self._process = subprocess.Popen(
-            command, pass_fds=(inner_reads, inner_writes), stderr=subprocess.DEVNULL, start_new_session=True
+            command,
+            pass_fds=(inner_reads, inner_writes),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "TMPDIR": self._place.name},
         )
         os.close(inner_reads)
         os.close(inner_writes)
@@ -56,6 +63,7 @@ class Browser:
     def __exit__(self, *_: object) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._place.cleanup()
         os.close(self._reads)
         os.close(self._writes)
 

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,12 +35,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_plugins() -> Iterator[None]:
-    """Plugins that the command lines of a module add end with it: the next one lists what is shipped."""
+    """Plugins that a module adds, or imports from a directory that it names for a while, end with it.
+
+    The next one lists what is shipped.
+    """
     before = plugins.directories()
     yield
-    if plugins.directories() != before:
+    imported = [name for name in sys.modules if name.startswith("mt_plugins_")]
+    for name in imported:
+        del sys.modules[name]
+    if imported or plugins.directories() != before:
         plugins._directories[:] = before
         plugins.catalogue.cache_clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_process_state() -> Iterator[None]:
+    """Environment, directory and search path end with a module: Dask, for one, sets variables for its workers here."""
+    environment, directory, path = dict(os.environ), Path.cwd(), list(sys.path)
+    yield
+    os.chdir(directory)
+    sys.path[:] = path
+    for name in os.environ.keys() - environment.keys() - {"PYTEST_CURRENT_TEST"}:
+        del os.environ[name]
+    os.environ.update({name: value for name, value in environment.items() if name != "PYTEST_CURRENT_TEST"})
 
 
 @pytest.fixture(scope="module")

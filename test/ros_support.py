@@ -22,7 +22,7 @@ from mt_nodes.nodes.message_classes import message_class
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 
 #: Longest wait for what must come; a busy machine may take its time, a wrong program takes this long to fail.
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 
 
 def until(happened: Callable[[], Any], what: str = "") -> None:

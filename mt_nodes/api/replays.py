@@ -133,7 +133,8 @@ def load(directory: AnyPath) -> Result:
         UsageError: there are none.
         InfrastructureError: they are damaged.
     """
-    from mt_nodes.report.run_files import read_summary, summary_of_a_killed_run
+    from mt_nodes.engine.finish import read_summary
+    from mt_nodes.report.run_files import summary_of_a_killed_run
 
     place = Path(directory)
     if not (place / "result.jsonl").is_file():

@@ -7,6 +7,7 @@ import datetime
 import errno
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,6 +55,28 @@ def staged_directory(path: Path) -> Iterator[Path]:
         staged.mkdir()
         yield staged
         staged.replace(path)
+
+
+def cache_dir() -> Path:
+    """Return where this package remembers things for all runs of this user; it may not exist yet."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes"
+
+
+def own_temporary_directory(name: str) -> Path:
+    """Return a directory of this user alone below the temporary one, where others may write, too; make it if needed.
+
+    Raises:
+        InfrastructureError: somebody else made it, or others may write to it.
+    """
+    path = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    about = path.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InfrastructureError(
+            f"{path}: belongs to another user, or others may write to it; remove it, or set TMPDIR to a directory of "
+            "your own"
+        )
+    return path
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -11,12 +11,12 @@ import random
 import re
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
+from mt_nodes.base.directories import own_temporary_directory
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.resources import config_dir
 
@@ -130,7 +130,7 @@ def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
         InfrastructureError: fewer are free.
     """
     avoid = {*exclude, user_domain(os.environ)}
-    directory = _lock_directory()
+    directory = own_temporary_directory("mt_nodes")
     locks: dict[int, int] = {}
     # In random order, so that a run seldom gets the domain that another has just left.
     for domain in random.SystemRandom().sample(DOMAINS, len(DOMAINS)):
@@ -197,16 +197,6 @@ def _from_bootstrapper(entry: str) -> bool:
     library, path = Path(sys.prefix) / "lib", Path(entry).resolve()
     packages = (library / version / "site-packages").resolve()
     return path == library.resolve() or (path.parent == packages and path.match("ros_*.libs"))
-
-
-def _lock_directory() -> Path:
-    path = Path(tempfile.gettempdir()) / f"mt_nodes-{os.getuid()}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    if path.is_symlink() or path.stat().st_uid != os.getuid():
-        raise InfrastructureError(
-            f"{path} belongs to another user; remove it, or set TMPDIR to a directory of your own"
-        )
-    return path
 
 
 def _locked(path: Path, flags: int = 0) -> int | None:

@@ -175,6 +175,8 @@ def _hints(cls: type) -> Mapping[str, Any]:
 
 
 def _type_name(hint: Any) -> str:
+    if get_origin(hint) in (dict, Mapping):
+        return "a mapping of keys to values"
     return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from mt_nodes.base import subreaper
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.base.process_limits import ProcessLimits
 from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, children_of, descendants_of, signal_all
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
@@ -30,12 +31,13 @@ _LIBC = ctypes.CDLL(None)
 
 @dataclass(frozen=True)
 class Process:
-    """A command to run: program and arguments, the whole environment, and the log file."""
+    """A command to run: program and arguments, the whole environment, the log file, and what it may take at most."""
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
     log: Path
+    limits: ProcessLimits | None = None
 
 
 class Child:
@@ -54,7 +56,7 @@ class Child:
         with process.log.open("ab") as log:
             self._offset = log.tell()
             self._popen = subprocess.Popen(
-                [*_SUPERVISOR, str(os.getpid()), *process.argv],
+                [*_SUPERVISOR, str(os.getpid()), process.limits.as_json() if process.limits else "", *process.argv],
                 env=dict(process.env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -147,6 +149,23 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
         for late in came:
             signal.raise_signal(late)
+
+
+@contextlib.contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt in the block at SIGTERM, where nobody handles that: what is begun is brought to an end.
+
+    Does nothing outside the main thread, where no handler runs.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def wait_until(ready: Callable[[], bool], timeout_s: float, every_s: float = 0.02) -> bool:

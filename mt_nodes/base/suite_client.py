@@ -19,6 +19,7 @@ from typing import Any
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
+from mt_nodes.base.result_files import read_result
 
 TAIL_LINES = 15
 CHECK_EVERY_S = 0.5
@@ -59,8 +60,7 @@ def in_suite(
         if suite.signals:  # before it knew what to do with a signal
             raise KeyboardInterrupt
         raise InfrastructureError(f"the suite process {how_it_ended(code)}. {so_far}; {_tail(process.log)}")
-    summary: Summary = json.loads(summary_file.read_text())
-    return summary
+    return read_result(summary_file)
 
 
 def _watch(events: FileIO, suite: _Suite, show: Callable[[Summary], None]) -> dict[str, Any] | None:

@@ -18,6 +18,8 @@ LARGEST_BYTES = 4_000_000
 DEEPEST = 250
 #: Most values, those of aliases counted each time: a few lines can stand for billions.
 MOST_VALUES = 200_000
+#: What PyYAML lets its constructors raise of values that do not fit their tag: ``!!timestamp foo``, ``!!int``.
+_MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError)
 #: So many characters of a line are quoted.
 _QUOTED = 80
 #: What to do about the mistakes that people make most, by words of PyYAML's.
@@ -67,19 +69,31 @@ def read(path: Path) -> Any:
         UsageError: it cannot be read as UTF-8, is too large, is not YAML, has a key twice, or aliases that repeat
             more values than :data:`MOST_VALUES`.
     """
-    text = read_text(path)
+    return parse(read_text(path), str(path))
+
+
+def parse(text: str, where: str) -> Any:
+    """Return what a YAML text says, None for an empty one; ``where`` it is from begins the errors.
+
+    Raises:
+        UsageError: as :func:`read` does.
+    """
     try:
         try:
             _refuse_depth(text)
-            return _constructed(_FastLoader(text), path)
+            return _constructed(_FastLoader(text), where)
         except yaml.YAMLError:  # told by the loader that shows the line
-            return _constructed(_Loader(text), path)
+            return _constructed(_Loader(text), where)
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: not valid YAML{yaml_problem(error)}") from error
+        raise UsageError(f"{where}: not valid YAML{yaml_problem(error)}") from error
     except RecursionError as error:
-        raise UsageError(f"{path}: not valid YAML: lists or mappings inside each other too deeply") from error
+        raise UsageError(f"{where}: not valid YAML: lists or mappings inside each other too deeply") from error
     except ValueError as error:  # such as a date with month 13
-        raise UsageError(f"{path}: not valid YAML: {error}; quote what is meant as a text") from error
+        raise UsageError(f"{where}: not valid YAML: {error}; quote what is meant as a text") from error
+    except _MISFITS as error:
+        raise UsageError(
+            f"{where}: not valid YAML: a value does not fit the tag (!!…) before it; write plain values only"
+        ) from error
 
 
 def yaml_problem(error: yaml.YAMLError) -> str:
@@ -134,6 +148,17 @@ def refuse_unknown(data: Mapping[str, Any], known: Iterable[str], where: str) ->
             raise UsageError(f"{where}: unknown key '{key}'{suggest(str(key), names)}")
 
 
+def read_identifier(value: Any, where: str) -> str:
+    """Return a value that names something in files, command lines and pairs.
+
+    Raises:
+        UsageError: it is no text, or has characters that none of these takes.
+    """
+    if isinstance(value, str) and value and value.isprintable() and not set(value) & set("/@ ,"):
+        return value
+    raise UsageError(f"{where}: id: got {value!r}, expected a text without '/', '@', ',' and spaces")
+
+
 def named_items(value: Any, where: str) -> list[tuple[str, dict[str, Any]]]:
     """Read ``[{name: {parameter: value}}, name]`` as (name, parameters) rows; a single mapping is a list of one."""
     rows = value if isinstance(value, list) else [value]
@@ -175,10 +200,10 @@ class _FastLoader(_EachKeyOnce, getattr(yaml, "CSafeLoader", yaml.SafeLoader)): 
     """The same with libyaml, if available: eight times as fast, but its errors do not show the line."""
 
 
-def _constructed(loader: Any, path: Path) -> Any:
+def _constructed(loader: Any, where: str) -> Any:
     try:
         node = loader.get_single_node()
-        _refuse_bombs(node, path)
+        _refuse_bombs(node, where)
         return None if node is None else loader.construct_document(node)
     finally:
         loader.dispose()
@@ -196,23 +221,23 @@ def _refuse_depth(text: str) -> None:
             raise RecursionError
 
 
-def _refuse_bombs(node: yaml.Node | None, path: Path) -> None:
-    if node is not None and _values(node, {}, path) > MOST_VALUES:
+def _refuse_bombs(node: yaml.Node | None, where: str) -> None:
+    if node is not None and _values(node, {}, where) > MOST_VALUES:
         raise UsageError(
-            f"{path}: its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
+            f"{where}: its aliases (*name) stand for more than {MOST_VALUES:,} values; write out what is meant"
         )
 
 
-def _values(node: yaml.Node, known: dict[yaml.Node, int], path: Path) -> int:
+def _values(node: yaml.Node, known: dict[yaml.Node, int], where: str) -> int:
     """Count the values below a node, those of aliases each time; every node is visited once."""
     if node in known:
         if not known[node]:
-            raise UsageError(f"{path}: an alias (*name) stands for what it is part of; write out what is meant")
+            raise UsageError(f"{where}: an alias (*name) stands for what it is part of; write out what is meant")
         return known[node]
     known[node] = 0  # while it is being counted
     parts = node.value if isinstance(node, yaml.CollectionNode) else ()
     inside = (part for row in parts for part in (row if isinstance(row, tuple) else (row,)))
-    known[node] = 1 + sum(_values(part, known, path) for part in inside)
+    known[node] = 1 + sum(_values(part, known, where) for part in inside)
     return known[node]
 
 

@@ -120,11 +120,12 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
 
 def _print_next(out: Path) -> None:
     """Print what the worst cell comes to, and what to type next; resuming, where the campaign did not end."""
+    from mt_nodes.base.result_files import read_result
     from mt_nodes.cli.outcome import print_next
     from mt_nodes.engine.results_dirs import cells_of
 
     summaries = {place: path for place in cells_of(out).values() if (path := place / "summary.json").is_file()}
-    cells = [(place, json.loads(path.read_text(encoding="utf-8"))) for place, path in summaries.items()]
+    cells = [(place, read_result(path)) for place, path in summaries.items()]
     if cells:
         print_next(*max(cells, key=lambda cell: worst_rate(cell[1])))
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import io
 import os
@@ -48,6 +49,7 @@ GROUPS = {
     },
     "maintain": {
         "reproduce": "make one pair of a run again, bit for bit, and judge it",
+        "verify": "check that results are as they were written, follow-ups made again",
         "shrink": "reduce a violated pair to the smallest change that still fails",
         "search": "search for the smallest change that violates a relation",
         "review": "have people rate cases blind, and measure their agreement",
@@ -105,9 +107,23 @@ def _run(argv: Sequence[str]) -> int:
             return int(ExitCode.INFRASTRUCTURE)
         # `mt list … | head`: there is nobody to print to. Never 0: the outcome of a run may not have been printed.
         return 128 + signal.SIGPIPE
-    except Exception:  # noqa: BLE001 - the traceback is the message; the exit code must not be that of a FAIL
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - the traceback is the message; the exit code is not that of a FAIL
+        if shortage := _shortage(error):
+            print(f"mt: {shortage}", file=sys.stderr)
+        else:
+            traceback.print_exc()
         return int(ExitCode.INFRASTRUCTURE)
+
+
+def _shortage(error: Exception) -> str:
+    """Return what the machine is short of, and what to do about it; empty if the error is another one."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in (errno.EMFILE, errno.ENFILE):
+        return f"too few open files are allowed: {error}; `ulimit -n` shows how many, 1024 are enough"
+    # The loader of shared libraries says it in words only.
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or "failed to map segment" in str(error):
+        return f"out of memory: {str(error) or type(error).__name__}; free some, or allow more (`ulimit -v`)"
+    return ""
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
-import json
 import os
 import typing
 from collections.abc import Callable, Mapping
@@ -211,8 +210,11 @@ def resumed_directory(args: argparse.Namespace, declare: Declare) -> Path:
 
 def enter_start_directory(out: Path) -> None:
     """Go to the directory in which a run was started: paths in its request are relative to it."""
-    with contextlib.suppress(OSError, ValueError, KeyError):  # a damaged run.json is reported when the run is loaded
-        os.chdir(json.loads((out / "run.json").read_text(encoding="utf-8"))["directory"])
+    from mt_nodes.base.errors import InfrastructureError
+    from mt_nodes.base.result_files import read_result
+
+    with contextlib.suppress(OSError, InfrastructureError, KeyError):  # reported when the run is loaded
+        os.chdir(read_result(out / "run.json")["directory"])
 
 
 def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
@@ -221,19 +223,14 @@ def settings(given: list[str], where: str = "--set") -> dict[str, Any]:
     Raises:
         UsageError: a word has another form.
     """
-    import yaml
-
-    from mt_nodes.base.yaml_files import yaml_problem
+    from mt_nodes.base.yaml_files import parse
 
     settings: dict[str, Any] = {}
     for word in given:
         name, separator, value = word.partition("=")
         if not (separator and name):
             raise UsageError(f"{where}: got '{word}', expected PARAMETER=VALUE such as points=100")
-        try:
-            settings[name] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise UsageError(f"{where} {name}: got '{value}', expected a YAML value{yaml_problem(error)}") from error
+        settings[name] = parse(value, f"{where} {name}: '{value:.80}'")
     return settings
 
 

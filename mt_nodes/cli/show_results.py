@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.engine.results_dirs import results_of
 
 Summary = dict[str, Any]
@@ -44,7 +45,7 @@ def show_results(directory: Path, *, as_json: bool) -> int:
         if as_json:
             raise UsageError(f"mt show --json: {path} is not there yet: the run has not ended; `mt watch {directory}`")
         return _show_progress(directory)
-    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary = read_result(path)
     if as_json:
         print(json.dumps(summary, indent=2))
     else:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.options import at_least_one
 from mt_nodes.engine.plan import TRANSPORTS
 
@@ -84,7 +85,7 @@ def _execute(shrinking: ShrinkRun) -> dict[str, Any]:
 
         resume = "type the same command again with another --out"
         in_suite(suite_process(run.out, os.environ), suite_stop_s(run.stack), show, resume)
-    result: dict[str, Any] = json.loads((run.out / RESULT_FILE).read_text(encoding="utf-8"))
+    result: dict[str, Any] = read_result(run.out / RESULT_FILE)
     return result
 
 

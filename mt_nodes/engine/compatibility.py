@@ -44,12 +44,26 @@ def incompatibility(
                 f"relation '{relation.id}' requires a stack that is {need}; '{stack.name}' is not, "
                 f"or its file lacks {need}: true"
             )
-    if reason := _without_transforms(relation, stack, over_topics) or _without_wires(relation, stack):
+    if (
+        reason := _contradicting_sensors(relation, stack)
+        or _without_transforms(relation, stack, over_topics)
+        or _without_wires(relation, stack)
+    ):
         return reason
     outputs = {*stack.answers, *({DIAGNOSTICS} & set(stack.outputs))}
     lacking = [n for n in (relation.check.needs if relation.check else ()) if n not in outputs]
     return (
         f"relation '{relation.id}' judges {', '.join(lacking)}; stack '{stack.name}' says no such" if lacking else None
+    )
+
+
+def _contradicting_sensors(relation: Relation, stack: Stack) -> str:
+    """Say which of a stack's sensors would contradict the change: no follow-up would be honest."""
+    sync_s = stack.sync_s if stack.callable else float("inf")
+    found = (mutation.contradiction(stack.inputs, sync_s) for mutation in (*relation.mutate, *relation.baseline))
+    reason = next(filter(None, found), "")
+    return reason and (
+        f"relation '{relation.id}' does not fit stack '{stack.name}', which takes {', '.join(stack.inputs)}: {reason}"
     )
 
 

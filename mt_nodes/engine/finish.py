@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from mt_nodes.base.directories import write_whole
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.score_file import read_scores
@@ -76,7 +76,22 @@ def finish(out: Path, relations: Sequence[RelationInfo], *, tables: Tables | Non
 
 def write_summary(out: Path, summary: Mapping[str, Any]) -> None:
     """Write ``summary.json`` of a results directory."""
-    write_whole(out / "summary.json", json.dumps(summary, indent=2) + "\n")
+    write_result(out / "summary.json", summary)
+
+
+def read_summary(out: Path) -> Summary:
+    """Return the ``summary.json`` of a results directory.
+
+    Raises:
+        InfrastructureError: it is missing, damaged or no summary.
+    """
+    path = out / "summary.json"
+    data = read_result(
+        path, f"expected a results directory of a run; without that file, `mt report {out}` makes it from the journal"
+    )
+    if "relations" not in data:
+        raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
+    return data
 
 
 def _noting_violated(lines: Iterable[Line], violated: list[Line]) -> Iterator[Line]:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command
@@ -93,10 +92,7 @@ def _request(results_dir: Path) -> Mapping[str, Any]:
     path = results_dir / FILE
     if not path.is_file():
         return {}
-    try:
-        request: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("request", {})
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(f"{path}: cannot be read: {error}; expected the record of a run") from error
+    request: Mapping[str, Any] = read_result(path).get("request", {})
     return request
 
 

@@ -177,11 +177,11 @@ def stack_process(
     name = f"stack '{stack.name}' ({arm.name} arm)"
     if stack.callable:
         argv = (*_hosted(out), "--prefix", arm.prefix, *(["--report-errors"] if report_errors else []))
-        return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log)
+        return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log, stack.limits)
     remap = [word for topic in _topics(stack) for word in ("-r", f"{topic}:={arm.topic(topic)}")] if arm.prefix else []
     values = {"arm": [arm.name], "domain": [str(domain)], "remap": remap}
     env = {**user_environment(base_env), "ROS_DOMAIN_ID": str(domain), **stack.env}
-    return Process(name, filled(stack.command, values), env, log)
+    return Process(name, filled(stack.command, values), env, log, stack.limits)
 
 
 def suite_process(out: Path, base_env: Mapping[str, str], node: str = "suite") -> Process:

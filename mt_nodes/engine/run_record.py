@@ -16,11 +16,13 @@ from typing import Any, Protocol, TypeVar
 import yaml
 
 from mt_nodes import __version__
-from mt_nodes.base.directories import cannot_write, new_directory, write_whole
+from mt_nodes.base.directories import cannot_write, new_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.stacks.stack import Stack
 
 FILE, STACK_FILE = "run.json", "stack.yaml"
@@ -89,26 +91,23 @@ def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> No
             "host": platform.node(),
         },
     }
-    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+    write_result(out / FILE, record)
 
 
 def read_record(out: Path) -> Record:
     """Return the record of a results directory.
 
     Raises:
-        UsageError: there is none, or it is none.
+        UsageError: there is none.
+        InfrastructureError: it is damaged.
     """
     path = out / FILE
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    if not path.is_file():
         if cells := sorted(p.parent for p in out.glob(f"cells/*/{FILE}")):
-            raise UsageError(
-                f"{out}: holds a campaign, expected one of its cells: {', '.join(map(str, cells))}"
-            ) from error
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path}: cannot be read: {why}; expected a results directory of `mt replay`") from error
+            raise UsageError(f"{out}: holds a campaign, expected one of its cells: {', '.join(map(str, cells))}")
+        raise UsageError(f"{path}: there is no such file; expected a results directory of `mt replay`")
+    record = read_result(path, "start the run anew with another --out")
+    return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
 
 
 def request_of(out: Path, key: str, command: str) -> Record:
@@ -133,14 +132,14 @@ def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
     before = {r["id"]: r for r in record["relations"]}
     now = {r["id"]: r for r in _as_json([r.as_plain() for r in relations])}
     changed = [f"relation '{name}'" for name in {**before, **now} if before.get(name) != now.get(name)]
-    if _as_json(plain(stack)) != _as_json(yaml.safe_load((out / STACK_FILE).read_text(encoding="utf-8"))):
+    if _as_json(plain(stack)) != _as_json(read_mapping(out / STACK_FILE)):
         changed.append(f"stack '{stack.name}'")
     if changed:
         raise UsageError(
             f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
         )
     record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
-    write_whole(out / FILE, json.dumps(record, indent=2) + "\n")
+    write_result(out / FILE, record)
     # What was summed up before the run goes on is none of it any more.
     (out / "summary.json").unlink(missing_ok=True)
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-from mt_nodes.base.directories import write_whole
-from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.messages import Bundle
 
 FILE = "used_intensities.json"
@@ -33,7 +31,7 @@ class UsedIntensities:
         known = bundle.used_intensities | self._known
         if known != self._known:
             self._known = known
-            write_whole(self._directory / FILE, json.dumps(known, indent=2, sort_keys=True) + "\n")
+            write_result(self._directory / FILE, dict(sorted(known.items())))
 
 
 def read_used_intensities(directory: Path) -> dict[str, str]:
@@ -45,9 +43,4 @@ def read_used_intensities(directory: Path) -> dict[str, str]:
     path = directory / FILE
     if not path.is_file():
         return {}
-    try:
-        return {str(topic): str(text) for topic, text in json.loads(path.read_text(encoding="utf-8")).items()}
-    except (OSError, ValueError, AttributeError) as error:
-        raise InfrastructureError(
-            f"{path}: {error}; expected topics and what their intensities were taken for"
-        ) from error
+    return read_result(path)

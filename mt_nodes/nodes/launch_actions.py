@@ -37,6 +37,7 @@ from mt_nodes.base.environment import free_domains, ros_environment, user_domain
 from mt_nodes.base.errors import MtError, UsageError, suggest
 from mt_nodes.base.params import plain
 from mt_nodes.base.processes import Process
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.arguments import Argument, request_from_texts
 from mt_nodes.cli.options import settings
 from mt_nodes.data.transforms import dump_transforms
@@ -156,7 +157,7 @@ def _suite(suite: Process, out: Path, stop_s: float) -> list[Any]:
         file = out / "summary.json"
         if not file.exists():
             raise MtError(f"the suite ended with exit code {code} and without a summary; see {suite.log}")
-        summary = json.loads(file.read_text())
+        summary = read_result(file)
         print_summary(summary, out)
         return f"exit code {code}: {summary['exit_why']}"
 

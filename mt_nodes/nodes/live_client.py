@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import rclpy
-import yaml
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -21,6 +20,7 @@ from rclpy.utilities import try_shutdown
 from std_srvs.srv import Trigger
 
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.yaml_files import parse
 from mt_nodes.nodes.live_control import NAME, RELATIONS
 from mt_nodes.runs.live.commands import Reply
 
@@ -50,7 +50,7 @@ def command(node: Node, verb: str, words: Sequence[str]) -> Reply | None:
     if verb == "relations":
         return _set(node, RELATIONS, words[0].split(","))
     if verb == "set":
-        return _set(node, words[0], yaml.safe_load(words[1]))
+        return _set(node, words[0], parse(words[1], words[0]))
     response = _call(node, Trigger, f"/{NAME}/{verb}", Trigger.Request())
     return None if response is None else Reply(response.success, response.message)
 

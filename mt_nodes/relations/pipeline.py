@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import name_errors, name_of, refuse_return
-from mt_nodes.base.seeds import generator
+from mt_nodes.base.seeds import generator, generator_on_demand
 from mt_nodes.data.cdr.codec import SENSOR_OF
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
@@ -41,13 +42,12 @@ class MutationPipeline:
     """Applies mutations one after the other, each to every bundle that the previous one made; delays add up.
 
     The draw of a bundle depends on seed, relation, episode, bundle and draw number only, and on the result of ``begin``
-    for the first bundle of the episode, or of the segment that starts at bundle ``first``, or for the first one after
-    what had begun was over. Effects are those of the
-    first bundle, whose answer is judged. A mutation that looks back gets the source's earlier bundles, so all bundles
-    must be passed in order: to ``derive``, ``again`` or ``meet``. A ``baseline`` is made in parallel, by mutations that
-    draw from generators with the same seeds: of two that differ in one parameter, one goes further than the other at
-    the same places. ``requires`` names the sensors that the relation is about: where a change leaves all messages of
-    one of them untouched, there is no follow-up.
+    for the first bundle of the episode, or of the segment that starts at bundle ``first``, or for the one at which
+    what had begun was over. Effects are those of the first bundle, whose answer is judged. A mutation that looks back
+    gets the source's earlier bundles, so all bundles must be passed in order: to ``derive``, ``again`` or ``meet``. A
+    ``baseline`` is made in parallel, by mutations that draw from generators with the same seeds: of two that differ in
+    one parameter, one goes further than the other at the same places. ``requires`` names the sensors that the relation
+    is about: where a change leaves all messages of one of them untouched, there is no follow-up.
 
     Raises:
         UsageError: a mutation that looks back is not the first.
@@ -68,7 +68,8 @@ class MutationPipeline:
             with name_errors(mutation, "ready"):
                 mutation.ready()
         self._seed, self._relation, self._requires = seed, relation, tuple(requires)
-        self._states: dict[tuple[int, int | None, int], Any] = {}
+        #: What has begun, by episode, segment and step: at which bundle, and the state; each until the next.
+        self._states: dict[tuple[int, int | None, int], list[tuple[int, Any]]] = {}
         self._needs_history = max((m.needs_history for m in mutations), default=0)
         self._needs_motion = any(m.needs_motion for m in mutations)
         self._draw_history = mutations[0].draw_history if mutations else 0
@@ -120,7 +121,8 @@ class MutationPipeline:
             PluginError: a mutation raised an exception.
         """
         draws: list[Draw] = []
-        followup, broken = self._run(self.meet(bundle), self._drawing(draw_number, draws, first), self._proof)
+        met = self.meet(bundle)
+        followup, broken = self._run(met, self._drawing(draw_number, draws, first, met), self._proof)
         if broken is None:
             self._refuse_unmet(bundle, followup)
         if self._baseline is None:
@@ -141,8 +143,9 @@ class MutationPipeline:
         """
         draws: list[Draw] = []
         steps: list[tuple[int, Bundle, Followup, Draw]] = []
-        drawing = self._drawing(draw_number, draws, None)
-        followup, _ = self._run(self.meet(bundle), drawing, lambda *step: steps.append(step))
+        met = self.meet(bundle)
+        drawing = self._drawing(draw_number, draws, None, met)
+        followup, _ = self._run(met, drawing, lambda *step: steps.append(step))
         self._refuse_unmet(bundle, followup)
         return DerivedFollowup(followup, draws), lambda: next((b for step in steps if (b := self._proof(*step))), None)
 
@@ -178,12 +181,14 @@ class MutationPipeline:
         return followup
 
     def _drawing(
-        self, draw_number: str | int, draws: list[Draw], first: int | None
+        self, draw_number: str | int, draws: list[Draw], first: int | None, met: Bundle
     ) -> Callable[[int, int, Bundle], Draw]:
+        """Return what draws a step, of the bundle that the steps before made of the source's (``met``)."""
+
         def draw(step: int, part: int, source: Bundle) -> Draw:
             key = self._key(source.episode, source.index, draw_number, step, part)
-            rng = self._foreseen.pop(key, None) or generator(*key)
-            mutation, state = self.mutations[step], self._state(step, source, first)
+            mutation, state = self.mutations[step], self._state(step, source, first, met)
+            rng = self._foreseen.pop(key, None) or (generator if mutation.random else generator_on_demand)(*key)
             with name_errors(mutation, "draw"):
                 refuse_loose(mutation, source)
                 drawn = mutation.draw(rng, source, state)
@@ -237,22 +242,34 @@ class MutationPipeline:
         if followup.bundles and (why := unmet_need(bundle, followup.first, self._requires, reasons)):
             raise NotApplicable(why)
 
-    def _state(self, step: int, bundle: Bundle, first: int | None) -> Any:
-        key = (bundle.episode, first, step)
-        if not self._lasts(step, bundle, first):
-            again = f".{bundle.index}" if key in self._states else ""
+    def _state(self, step: int, bundle: Bundle, first: int | None, met: Bundle) -> Any:
+        if not self._lasts(step, met, first):
+            begun = self._states.setdefault((bundle.episode, first, step), [])
+            again = f".{bundle.index}" if begun else ""
             rng = generator(self._seed, self._relation, bundle.episode, first, f"begin.{step}{again}")
             with name_errors(self.mutations[step], "begin"):
-                self._states[key] = self.mutations[step].begin(rng, bundle)
-        return self._states[key]
+                state = self.mutations[step].begin(rng, bundle)
+            insort(begun, (bundle.index, state), key=lambda one: one[0])
+        return self._latest(step, met, first)[1]
 
-    def _lasts(self, step: int, bundle: Bundle, first: int | None) -> bool:
-        """Whether what a mutation has begun is not over at a bundle."""
-        key = (bundle.episode, first, step)
-        if key not in self._states:
-            return False
+    def _lasts(self, step: int, met: Bundle, first: int | None) -> bool:
+        """Whether what a mutation has begun is not over at a bundle of the source.
+
+        By the source, since what another mutation makes of it differs from draw to draw.
+        """
+        index, state = self._latest(step, met, first)
+        if index is None or index == met.index:
+            return index is not None
         with name_errors(self.mutations[step], "ended"):
-            return not self.mutations[step].ended(self._states[key], bundle)
+            return not self.mutations[step].ended(state, met)
+
+    def _latest(self, step: int, met: Bundle, first: int | None) -> tuple[int | None, Any]:
+        """Return the bundle at which the latest state up to a bundle has begun, and that state.
+
+        An episode may be passed several times, such as once a draw: each time with the same states.
+        """
+        begun = self._states.get((met.episode, first, step), [])
+        return next((state for state in reversed(begun) if state[0] <= met.index), (None, None))
 
     def _names(self) -> str:
         return " + ".join(name_of(type(m)) for m in self.mutations) or "no mutation"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -12,7 +13,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
 from mt_nodes.base.plugins import name_errors
-from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
+from mt_nodes.base.yaml_files import named_items, read_identifier, read_mapping, refuse_unknown
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.trace_check import TraceCheck
@@ -127,7 +128,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {' or '.join(KINDS)}")
     refuse_unknown(dict.fromkeys(_texts(data, "requires", path)), (*REQUIRABLE, *ALTERNATIVES), f"{path}: requires")
     relation = Relation(
-        id=_identifier(data["id"], path),
+        id=read_identifier(data["id"], str(path)),
         kind=data["kind"],
         because=str(data["because"]).strip(),
         mutate=_mutations(data.get("mutate") or [], f"{path}: mutate"),
@@ -238,9 +239,10 @@ def refuse_baseline(relation: Relation, owner: str) -> None:
         )
 
 
-def shipped_relations(folder: str = FOLDER) -> list[Relation]:
-    """Return every relation of the package: for bags and live input, or of :data:`LOOP_FOLDER`."""
-    return [load_relation(name) for name in resources.shipped(folder)]
+@cache
+def shipped_relations(folder: str = FOLDER) -> tuple[Relation, ...]:
+    """Return every relation of the package, read once: for bags and live input, or of :data:`LOOP_FOLDER`."""
+    return tuple(load_relation(name) for name in resources.shipped(folder))
 
 
 def _check(value: Any, path: Path) -> Check | None:
@@ -273,12 +275,6 @@ def _need(data: dict[str, Any], keys: Iterable[str], path: Path) -> None:
     missing = [k for k in keys if k not in data]
     if missing:
         raise UsageError(f"{path}: missing {', '.join(missing)}")
-
-
-def _identifier(value: Any, path: Path) -> str:
-    if isinstance(value, str) and value and not set(value) & set("/@ ,"):
-        return value
-    raise UsageError(f"{path}: id: got {value!r}, expected a text without '/', '@', ',' and spaces")
 
 
 def _texts(data: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import quote
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
@@ -136,10 +136,7 @@ def _summary(out: Path) -> Summary:
     """
     path = out / "summary.json"
     sum_up = f"`mt campaign --resume {out} --minutes 0` writes one"
-    try:
-        summary: Summary = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(f"{path}: cannot be read: {error}; {sum_up}") from error
+    summary: Summary = read_result(path, sum_up)
     if "cells" not in summary.get("campaign", {}):
         raise InfrastructureError(f"{path}: has no list of cells; {sum_up}")
     return summary

@@ -12,9 +12,9 @@ from typing import Any
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.stats.intervals import ALPHA, fisher_p, holm, sign_test_p
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, RelationOutcome
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.waivers import Waiver, apply_waivers
-from mt_nodes.report.run_files import read_summary
 
 FAIL, PASS = RelationOutcome.FAIL.value, RelationOutcome.PASS.value
 DECIDED = (PASS, FAIL)

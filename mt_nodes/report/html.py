@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
+from jinja2.bccache import Bucket
 
-from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
+from mt_nodes.base.directories import cache_dir, write_whole
+from mt_nodes.base.errors import MtError, UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.pair_view import evidence_file
 from mt_nodes.engine.recorded_pair import command
@@ -62,13 +65,13 @@ def write_report(
     Raises:
         MtError: the journal or the summary is missing or damaged, or there is no such pair.
     """
-    summary = _json(results_dir / "summary.json")
+    summary = read_summary(results_dir)
     run_file = results_dir / "run.json"
-    run = _json(run_file) if run_file.exists() else {}
+    run = read_result(run_file) if run_file.exists() else {}
     journal = journal or read_contents(results_dir)
     looped = (results_dir / FOLDER).is_dir()
     violated = sorted((row for row in journal.rows if row.outcome == Outcome.VIOLATED.value), key=worst_row)
-    shrunk = _json(results_dir / SHRUNK_FILE) if (results_dir / SHRUNK_FILE).is_file() else None
+    shrunk = read_result(results_dir / SHRUNK_FILE) if (results_dir / SHRUNK_FILE).is_file() else None
     found = _headline(summary, shrunk)
     driven = _driven(results_dir, journal.rows, violated if looped else (), frozenset(drives))
     worst = found.pair or next((row.pair for row in violated if row.judged_for == found.relation), "")
@@ -176,11 +179,34 @@ def _category_figure(rows: Rows) -> str:
     return figure_uri(rows)
 
 
+class _CompiledTemplates(jinja2.BytecodeCache):
+    """Compiled templates in the user's cache; where that cannot be read or written, they are compiled again.
+
+    Jinja2 compares the checksum of the source, and the versions of Python and of its own bytecode.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read a template."""
+        with suppress(OSError), self._file(bucket).open("rb") as file:
+            bucket.load_bytecode(file)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a template, whole or not at all."""
+        with suppress(OSError):
+            self._file(bucket).parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._file(bucket), bucket.bytecode_to_string())
+
+    @staticmethod
+    def _file(bucket: Bucket) -> Path:
+        return cache_dir() / "templates" / f"{bucket.key}.jinja"
+
+
 @lru_cache
 def environment() -> jinja2.Environment:
-    """Return the templates, compiled once: that takes longer than most reports."""
+    """Return the templates, compiled once a machine and user: that takes longer than most reports."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        bytecode_cache=_CompiledTemplates(),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -189,16 +215,6 @@ def environment() -> jinja2.Environment:
     environment.filters |= {"percent": _percent, "interval": _interval, "p": _p, "number": "{:g}".format}
     environment.filters |= {"place": place_of, "score_warnings": score_warnings, "score_falls": describe_score_drops}
     return environment
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(f"{path}: cannot be read: {error}; expected a results directory of a run") from error
-    if not isinstance(data, dict):
-        raise InfrastructureError(f"{path}: got {type(data).__name__}, expected a mapping")
-    return data
 
 
 def _driven(

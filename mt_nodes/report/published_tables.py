@@ -8,13 +8,13 @@ the table after it, from ``summary.json`` alone.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.stats.intervals import sign_test_p, wilson_interval
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.relation import load_relation
@@ -99,13 +99,12 @@ def read_experiment(directory: Path) -> Table | None:
     path = directory / FILE
     if not path.is_file():
         return None
-    found: Table = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return read_result(path)
 
 
 def write_experiment(directory: Path, table: Table) -> None:
     """Write ``experiment.json``."""
-    (directory / FILE).write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+    write_result(directory / FILE, table)
 
 
 def categories(rows: Sequence[Mapping[str, Any]]) -> list[str]:

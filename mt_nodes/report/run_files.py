@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.engine.finish import Line, Summary, sum_up, write_summary
+from mt_nodes.engine.finish import Line, Summary, read_summary, sum_up, write_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.engine.summary.summary import RelationInfo
@@ -110,22 +108,3 @@ def summary_of_a_killed_run(out: Path) -> Summary:
     waivers = record["request"].get("waivers")
     file = Path(record["directory"]) / waivers if waivers else None
     return sum_up(out, infos, waivers=file, infrastructure=cut_off)
-
-
-def read_summary(out: Path) -> Summary:
-    """Return the ``summary.json`` of a results directory.
-
-    Raises:
-        InfrastructureError: it is missing, damaged or no summary.
-    """
-    path = out / "summary.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(
-            f"{path}: cannot be read: {error}; expected a results directory of a run; of a killed run `mt report` "
-            "makes the summary"
-        ) from error
-    if not isinstance(data, dict) or "relations" not in data:
-        raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
-    return data

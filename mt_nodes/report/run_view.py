@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import LineTail
+from mt_nodes.base.result_files import read_result
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
@@ -74,8 +75,8 @@ class WatchedRun:
     def left_s(self) -> float | None:
         """Time that the verdicts to come take at this pace; None where pace or number is not known."""
         try:
-            total = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))["pairs"]
-        except (OSError, ValueError, KeyError):
+            total = read_result(self.directory / "run.json")["pairs"]
+        except (InfrastructureError, KeyError):
             return None
         pace = self.pairs_per_s
         return max(0, total - self.done) / pace if pace else None
@@ -102,15 +103,14 @@ class WatchedRun:
     def summary(self) -> Summary:
         """Return the run's summary; while it is in progress, one of the verdicts so far."""
         if self.finished:
-            summary: Summary = json.loads((self.directory / "summary.json").read_text(encoding="utf-8"))
-            return summary
+            return read_summary(self.directory)
         return summarise([*self._deaths, *self._verdicts], self._relations())
 
     def _relations(self) -> list[RelationInfo]:
         """Return the relations from ``run.json``; only their names where a journal was copied without it."""
         try:
-            rows = json.loads((self.directory / "run.json").read_text(encoding="utf-8"))["relations"]
-        except (OSError, ValueError, KeyError):
+            rows = read_result(self.directory / "run.json")["relations"]
+        except (InfrastructureError, KeyError):
             rows = []
         known = {row["id"]: row for row in rows}
         return [RelationInfo.of(known.get(name, {"id": name})) for name in self.condition.get("relations", ())]

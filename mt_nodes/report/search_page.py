@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
@@ -107,9 +106,4 @@ def _steps(out: Path, found: Line | None) -> list[NextStep]:
 
 
 def _summary(out: Path) -> dict[str, Any]:
-    path = out / "summary.json"
-    try:
-        summary: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(f"{path}: cannot be read: {error}; `mt search --resume {out}` writes it") from error
-    return summary
+    return read_result(out / "summary.json", f"`mt search --resume {out}` writes it")

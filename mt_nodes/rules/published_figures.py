@@ -37,10 +37,6 @@ class PublishedFigures:
     counts: Mapping[str, Mapping[str, tuple[int, ...]]]
     notes: tuple[str, ...]
 
-    def per_valid(self, region: str, method: str, stack: str) -> float:
-        """Return violations as a share of the valid cases, which the paper does not print: the quotient of both."""
-        return self.violation[region][method][stack] / self.validation[region][method]["overall"]
-
     def gain(self, region: str, stack: str, baseline: str) -> float:
         """Return by how much AutoMT's violation rate exceeds a baseline's."""
         return self.violation[region]["automt"][stack] - self.violation[region][baseline][stack]

@@ -105,17 +105,6 @@ def in_loop() -> Mapping[str, RuleStatement]:
     return {name: one for name, one in in_store().items() if not one.gap_in_world(ontology)}
 
 
-def loop_relations(region: str) -> tuple[Relation, ...]:
-    """Return the closed-loop relations from the rules of a region.
-
-    Raises:
-        UsageError: no rules of this region ship.
-    """
-    if region not in readings():
-        raise UsageError(f"no rules of '{region}' ship{suggest(region, readings())}")
-    return tuple(load_rule_relation(name, loop=True) for name, one in in_loop().items() if one.rules.region == region)
-
-
 def section_of(name: str) -> str:
     """Return the section of a relation's rule; empty for a relation without one."""
     return in_store()[name].rule.section if name in in_store() else ""

@@ -15,7 +15,7 @@ import yaml
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.yaml_files import read_mapping
+from mt_nodes.base.yaml_files import parse, read_mapping
 from mt_nodes.data.output_traits import DEFAULT_THRESHOLDS
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Verdict
@@ -129,6 +129,6 @@ def write_scores(name: str, proposal: Mapping[str, Mapping[str, float]]) -> Path
 
 def _read(text: str) -> dict[str, Any]:
     try:
-        return dict(yaml.safe_load(text))
-    except yaml.YAMLError:
+        return dict(parse(text, "the stack file"))
+    except (UsageError, TypeError, ValueError):
         return {}

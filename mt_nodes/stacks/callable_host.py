@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -55,7 +59,8 @@ class CallableHost:
     @classmethod
     def make(cls, stack: Stack) -> CallableHost:
         """Import and construct the stack's callable."""
-        function = load_callable(stack)
+        with refuse_fork(stack.name):
+            function = load_callable(stack)
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):  # of some functions in C
@@ -76,7 +81,8 @@ class CallableHost:
         data = self._by_role(sensor, transforms) if isinstance(sensor, Mapping) else self._data(sensor, transforms)
         extra: dict[str, int | None] = {"stamp_ns": lead.stamp_ns} if self.takes_stamp else {}
         extra |= {"now_ns": now_ns} if self.takes_now else {}
-        answer = self.function(data, **extra)
+        with refuse_fork(self.stack.name):
+            answer = self.function(data, **extra)
         self._refuse_none(answer)
         if self.stack.answers == ("control",):
             answer = as_command(answer)
@@ -156,6 +162,26 @@ class CallableHost:
         from mt_nodes.data.images.codecs import decode  # imports OpenCV
 
         return decode(sensor).rgb8()
+
+
+@contextmanager
+def refuse_fork(stack: str) -> Iterator[None]:
+    """End this process if the block forks and returns in the child: both would answer, and fork again at the next call.
+
+    The child kills its parent, so that whoever waits for an answer notices, and ends itself.
+    """
+    own = os.getpid()
+    yield
+    if os.getpid() != own:
+        print(
+            f"stack '{stack}': its callable forked and returned in the child, too; end such a child by os._exit, or "
+            "use multiprocessing or subprocess",
+            file=sys.stderr,
+            flush=True,
+        )
+        if os.getppid() == own:
+            os.kill(own, signal.SIGKILL)
+        os._exit(1)
 
 
 def as_points(cloud: Cloud, frame: str, transforms: TransformTree) -> npt.NDArray[np.float32]:

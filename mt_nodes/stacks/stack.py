@@ -11,6 +11,7 @@ from typing import Any
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
+from mt_nodes.base.process_limits import ProcessLimits, read_limits
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.output_traits import OutputTraits, Thresholds, read_classes, read_thresholds
@@ -140,6 +141,12 @@ class Stack:
         help="largest time between the inputs of one instant of a callable, and between the topics of one command",
     )
     clock_step_s: float = param(0.01, low=0.0001, high=1.0, unit="s", help="largest step of /clock")
+    limits: ProcessLimits = param(
+        ProcessLimits(),
+        convert=read_limits,
+        help="what all its processes together may take, in process those of both arms: processes, memory_mb, "
+        "open_files, log_mb, niceness; reaching one ends the run",
+    )
     nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed if it is external")
     allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")
 

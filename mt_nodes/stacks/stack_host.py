@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import os
 import sys
@@ -25,9 +24,6 @@ from mt_nodes.stacks.callable_host import CallableHost
 from mt_nodes.stacks.callables import describe_raise
 from mt_nodes.stacks.shared_channel import SharedChannel
 from mt_nodes.stacks.stack import Stack
-
-#: If memory runs out, the kernel kills the stack rather than the suite.
-_OOM_SCORE = "500"
 
 
 @dataclass(frozen=True)
@@ -133,8 +129,6 @@ def _set_up() -> None:
     faulthandler.enable()
     keep_freed_memory()
     np.random.seed()  # forks share the state, and two arms would draw the same noise
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
 
 def _enter(context: ProcessContext, stack: Stack) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from mt_nodes.base.errors import StackError
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.base.process_limits import ProcessLimits
 from mt_nodes.base.processes import Child, Process, how_it_ended, is_stopped, tail_of, uninterrupted
 from mt_nodes.stacks.shared_channel import SharedChannel, shared_memory
 from mt_nodes.stacks.stack import Stack
@@ -45,7 +46,7 @@ class StackProcess:
         to, from_ = shared_memory("to_stack"), shared_memory("from_stack")
         with theirs, log.open("ab") as output:
             module = stack.callable.partition(":")[0]
-            self._server = _server(log)
+            self._server = _server(log, stack.limits)
             self._pid, self._handle = self._server.fork(module, (theirs.fileno(), from_, to, output.fileno()))
         self._channel = SharedChannel(ours, to, from_, restricted=True)
         self._close = weakref.finalize(self, _close, self._channel, self._handle)
@@ -155,15 +156,15 @@ class StackProcess:
 class _Server:
     """The process that forks the processes of stacks; see :mod:`mt_nodes.stacks.stack_server`."""
 
-    def __init__(self, log: Path) -> None:
-        self.owner = os.getpid()
+    def __init__(self, log: Path, limits: ProcessLimits) -> None:
+        self.owner, self.limits = os.getpid(), limits
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             number = theirs.fileno()
             command = (sys.executable, "-m", "mt_nodes.stacks.stack_server", str(number))
             env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
             with uninterrupted():
-                self._child = Child(Process("the process that starts stacks", command, env, log), (number,))
+                self._child = Child(Process("the process that starts stacks", command, env, log, limits), (number,))
 
     @property
     def alive(self) -> bool:
@@ -196,15 +197,16 @@ class _Server:
         return json.loads(data), handles
 
 
-_servers: list[_Server] = []
+_servers: dict[ProcessLimits, _Server] = {}
 
 
-def _server(log: Path) -> _Server:
-    """Return the server of this process; start one if there is none alive."""
-    if not (_servers and _servers[0].alive):
-        _servers[:] = [_Server(log)]
-        atexit.register(_servers[0].close)
-    return _servers[0]
+def _server(log: Path, limits: ProcessLimits) -> _Server:
+    """Return the server of this process for these limits; start one if there is none alive."""
+    server = _servers.get(limits)
+    if server is None or not server.alive:
+        server = _servers[limits] = _Server(log, limits)
+        atexit.register(server.close)
+    return server
 
 
 def _close(channel: SharedChannel, handle: int) -> None:

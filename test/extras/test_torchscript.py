@@ -101,9 +101,9 @@ def test_a_camera_training_writes_a_network_that_is_a_stack(
 ) -> None:
     pytest.importorskip("onnx", reason="needs the extra 'models'")
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    from mt_nodes.base.network_file import load_network
     from mt_nodes.runs.models.picture_network import SmallDetector
     from mt_nodes.runs.models.picture_training import PictureTask
-    from mt_nodes.stacks.networks.network_file import load_network
 
     monkeypatch.setattr(PictureTask, "unseen", 2)
 

@@ -14,7 +14,8 @@ import pytest
 from fake_arms import relation
 from recordings import PERIOD_NS
 from ros_support import puppet_bundle, until
-from test_ros_arm import NOTHING, OwnStack, external_arm, puppet_arm
+from test_ros_arm import puppet_arm
+from test_ros_external_arm import NOTHING, OwnStack, external_arm
 
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.message_headers import stamp_of

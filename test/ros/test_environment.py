@@ -206,6 +206,13 @@ def test_a_lock_directory_of_somebody_else_is_refused(own_places: Path) -> None:
         environment.free_domains(1)
 
 
+def test_a_lock_directory_that_others_may_write_to_is_refused(own_places: Path) -> None:
+    (own_places / f"mt_nodes-{os.getuid()}").mkdir()
+    (own_places / f"mt_nodes-{os.getuid()}").chmod(0o777)
+    with pytest.raises(InfrastructureError, match="others may write to it"):
+        environment.free_domains(1)
+
+
 # --- shared memory
 
 

@@ -293,7 +293,7 @@ def test_a_replay(started: Any, bag: Path, tmp_path: Path) -> None:
     mine.write_text(f"{relation}\nmin_decided: 3\n")
     out = tmp_path / "out"
     launch = started("replay", f"bag:={bag}", f"relations:={mine}", "limit:=3", f"out:={out}")
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 0, said
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["exit_code"], summary["offered"]) == (0, 9), said
@@ -340,11 +340,11 @@ def test_a_node_that_ends_with_0_before_anybody_ends_it_is_an_error(name: str) -
 def test_an_interrupted_replay_is_summed_up_and_leaves_nothing(started: Any, bag: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     launch = started("replay", f"bag:={bag}", f"out:={out}")
-    assert wait_until((out / "stack_followup.log").exists, 60.0)
+    assert wait_until((out / "stack_followup.log").exists, 150.0)
     # A terminal signals the whole group, and launch signals the suite once more.
     for _ in range(3):
         os.killpg(launch.pid, signal.SIGINT)
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1, said
     assert json.loads((out / "summary.json").read_text())["exit_code"] == 130, said
     assert "exit code 130: interrupted" in said
@@ -361,7 +361,7 @@ def test_an_interrupted_replay_is_summed_up_and_leaves_nothing(started: Any, bag
 )
 def test_what_cannot_run_is_said(started: Any, words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     launch = started("replay", *words, f"out:={tmp_path / 'out'}")
-    said, _ = launch.communicate(timeout=60)
+    said, _ = launch.communicate(timeout=150)
     assert launch.returncode == 1 and message in said
     assert not (tmp_path / "out").exists()
 
@@ -375,9 +375,9 @@ def test_the_nodes_judge(started: Any, bag: Path, tmp_path: Path) -> None:
         launch = started("nodes", f"bag:={bag}", f"stack:={hasty}", "rate:=0.5", f"domain:={domain}")
         hear = [sys.executable, "-c", HEAR, domain, "3"]
         env = ros_environment(os.environ)
-        heard = subprocess.run(hear, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=True)
+        heard = subprocess.run(hear, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200, check=True)
         launch.send_signal(signal.SIGINT)
-        said, _ = launch.communicate(timeout=60)
+        said, _ = launch.communicate(timeout=150)
     assert "HOLDS" in heard.stdout.split(), heard.stdout + said
     assert "Traceback" not in said
     assert launch.returncode == 0, said
@@ -418,10 +418,10 @@ def test_the_nodes_go_into_a_namespace_with_remaps_parameters_and_the_time_of_th
         launch = started(file)
         hear = [sys.executable, "-c", HEAR, domain, "3", "/fleet/car_1/judged"]
         heard = subprocess.run(
-            hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=120, check=True
+            hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=200, check=True
         )
         launch.send_signal(signal.SIGINT)
-        said, _ = launch.communicate(timeout=60)
+        said, _ = launch.communicate(timeout=150)
     lines = [line.split(":") for line in heard.stdout.split()]
     assert "HOLDS" in {outcome for outcome, _ in lines}, heard.stdout + said
     assert {relation for _, relation in lines} == {"noise_outside_roi_1000"}, "control_every: 0 leaves no control"
@@ -436,9 +436,9 @@ def test_a_replay_goes_into_a_namespace_with_remaps(started: Any, bag: Path, tmp
     launch = started(file)
     hear = [sys.executable, "-c", HEAR, started.env["ROS_DOMAIN_ID"], "3", "/fleet/car_1/judged"]
     heard = subprocess.run(
-        hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=120, check=True
+        hear, env=ros_environment(os.environ), capture_output=True, text=True, timeout=200, check=True
     )
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert heard.stdout.split()[0] == "HOLDS:identity", said
     assert json.loads((out / "summary.json").read_text())["offered"] == 36 and nothing_left_of(launch, out)
 
@@ -490,7 +490,7 @@ def test_the_simulator_and_its_stack_are_two_processes_in_the_domain_of_the_shel
 @needs_launch
 def test_a_drive(started: Any, tmp_path: Path) -> None:
     launch = started("simulator", "scenario:=red_light", "silent_s:=20.0")
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 0, said
     assert "episode 0, red_light: target" in said and nothing_left_of(launch, tmp_path)
     assert re.search(r"\[simulator-\d+\]: process has finished cleanly", said), said
@@ -501,7 +501,7 @@ def test_a_live_run_beside_nothing_waits_and_is_summed_up(started: Any, tmp_path
     config, out = tmp_path / "live.yaml", tmp_path / "out"
     config.write_text("relations: [noise_outside_roi_10]\n")
     launch = started("live", f"config:={config}", "set:=duration_s=2 autostart=true", f"out:={out}")
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1 and "exit code 3:" in said, said
     assert json.loads((out / "summary.json").read_text())["offered"] == 0
     assert nothing_left_of(launch, out)
@@ -516,11 +516,11 @@ def test_a_suite_joins_a_live_stack_that_has_a_launch_file_of_its_own_and_leaves
         said, out = join_and_leave(started, tmp_path)
         # It goes on as if nothing had been.
         hear = [sys.executable, "-c", AWAIT, "/perception/obstacles", "5"]
-        subprocess.run(hear, cwd=ROOT, env=ros_environment(started.env), timeout=60, check=True)
+        subprocess.run(hear, cwd=ROOT, env=ros_environment(started.env), timeout=150, check=True)
         assert stack.poll() is None
     finally:
         stack.send_signal(signal.SIGINT)
-        stack.communicate(timeout=60)
+        stack.communicate(timeout=150)
     summary = json.loads((out / "summary.json").read_text())
     assert summary["offered"] > 0 and sum(summary["outcomes"].values()) == summary["offered"], said
     assert not set(summary["outcomes"]) & {"ERROR", "INVALID"}, said
@@ -540,9 +540,9 @@ def join_and_leave(started: Any, place: Path) -> tuple[str, Path]:
 def test_an_inline_run_that_is_interrupted_is_summed_up_and_leaves_nothing(started: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     launch = started("inline", f"config:={EXAMPLE / 'inline.yaml'}", f"out:={out}")
-    assert wait_until((out / "offered.jsonl").exists, 60.0)
+    assert wait_until((out / "offered.jsonl").exists, 150.0)
     launch.send_signal(signal.SIGINT)
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 0, said
     assert "forwarding only: not armed" in said and "no publisher for /lidar/points_raw" in said
     assert json.loads((out / "summary.json").read_text())["armed"] is False
@@ -562,7 +562,7 @@ def test_what_is_not_safe_or_not_understood_is_not_launched(
     started: Any, words: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     launch = started(*words, f"out:={tmp_path / 'out'}")
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1 and message in said, said
     assert not (tmp_path / "out").exists()
 
@@ -574,7 +574,7 @@ def _no_namespaces() -> str:
         return "no program unshare (util-linux) here to ask what the system allows"
     own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
     asked = [program, *own_user, "--net", "--mount", "--ipc", "--pid", "--fork", "--mount-proc", "true"]
-    return subprocess.run(asked, check=False, capture_output=True, text=True, timeout=60).stderr.strip()
+    return subprocess.run(asked, check=False, capture_output=True, text=True, timeout=150).stderr.strip()
 
 
 @needs_launch
@@ -583,8 +583,8 @@ def test_a_run_on_a_vehicle_begins_where_all_is_well(started: Any, tmp_path: Pat
         pytest.skip(f"this system allows no box: {why}")
     out = tmp_path / "out"
     launch = started("vehicle", f"config:={EXAMPLE / 'vehicle.yaml'}", f"out:={out}")
-    assert wait_until(lambda: b"ROS domains: live" in _read(out / "console.log"), 60.0)
+    assert wait_until(lambda: b"ROS domains: live" in _read(out / "console.log"), 150.0)
     launch.send_signal(signal.SIGINT)
-    said, _ = launch.communicate(timeout=120)
+    said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1 and "exit code 130: interrupted" in said, said
     assert nothing_left_of(launch, out)

@@ -18,7 +18,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.processes import Child, Process, filled, is_stopped, uninterrupted, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 30.0
+LIMIT_S = 100.0
 
 
 @pytest.fixture

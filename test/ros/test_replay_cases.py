@@ -488,7 +488,7 @@ def test_who_was_killed_goes_on_as_if_nothing_had_been(place: Path, tmp_path: Pa
     run = [sys.executable, "-m", "mt_nodes.cli.main", *words, str(killed)]
     with subprocess.Popen(run, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         journal = killed / "result.jsonl"
-        assert wait_until(lambda: journal.is_file() and journal.read_bytes().count(b"\n") > 5, 120.0)
+        assert wait_until(lambda: journal.is_file() and journal.read_bytes().count(b"\n") > 5, 200.0)
         process.kill()
     assert process.returncode == -signal.SIGKILL, "it was over before it was killed"
     assert 0 < len(outcomes(killed)) < 66 and not (killed / "summary.json").exists()

@@ -26,6 +26,7 @@ from made_runs import in_process, short_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.jsonl import seal
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
@@ -182,7 +183,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         journal.condition({"seed": 7, "bags": ["drive"], "stack": "reference_detector"})
         for row in rows:
             journal.verdict(row)
-    (run / "summary.json").write_text(json.dumps(summarise((row.as_plain() for row in rows), RELATIONS)))
+    write_result(run / "summary.json", summarise((row.as_plain() for row in rows), RELATIONS))
     (run / "evidence").mkdir()
     for bundle, more in ((60, {}), (61, picture())):
         np.savez(evidence_file(run, Pair(0, bundle, "noise")), **arrays(**more))
@@ -555,7 +556,7 @@ def test_a_hundred_thousand_pairs_are_reported_and_shown_quickly(tmp_path: Path,
         {"id": f"relation_{i}", "kind": "expected", "min_decided": 20, "because": "", "requirement": []}
         for i in range(10)
     ]
-    (run / "run.json").write_text(json.dumps({"request": {}, "relations": infos, "directory": str(tmp_path)}))
+    write_result(run / "run.json", {"request": {}, "relations": infos, "directory": str(tmp_path)})
     # Summed up from the journal, too, as at the end of a run; one thread, so that its seconds of a processor are those
     # that it takes when nothing else runs.
     told = subprocess.run(

@@ -20,6 +20,7 @@ from browser import Browser
 from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.cli.replay_execution import replay
@@ -77,7 +78,7 @@ def asked(
     server: ReviewServer, path: str, body: bytes | None = None, method: str = "", **headers: str
 ) -> tuple[int, bytes, dict[str, str]]:
     """Ask as anybody may, with the secret put in where ``path`` has TOKEN."""
-    to = http.client.HTTPConnection(*server.server_address[:2], timeout=60)  # type: ignore[arg-type]
+    to = http.client.HTTPConnection(*server.server_address[:2], timeout=150)  # type: ignore[arg-type]
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     to.request(method or ("POST" if body is not None else "GET"), path.replace("TOKEN", server.token), body, given)
     answer = to.getresponse()
@@ -179,7 +180,7 @@ def test_a_bag_that_is_gone_leaves_what_was_kept(
     run = Path(shutil.copytree(made, tmp_path / "run", ignore=shutil.ignore_patterns(FOLDER)))
     record = json.loads((run / "run.json").read_text())
     record["request"]["bags"] = ["nowhere"]
-    (run / "run.json").write_text(json.dumps(record))
+    write_result(run / "run.json", record)
     assert main(["review", str(run), "--cases", "5", "--page", str(tmp_path / "page.html")]) == 0
     assert {case.stratum for case in sampled(run).cases} == {VIOLATED}
     assert "the run's bag nowhere is not there" in capsys.readouterr().out
@@ -287,12 +288,12 @@ def test_the_command_serves_until_it_is_interrupted(number: int, reviewed: Path)
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         host, _, token = url.removeprefix("http://").rstrip("/").partition("/")
-        to = http.client.HTTPConnection(host, timeout=60)
+        to = http.client.HTTPConnection(host, timeout=150)
         row = {"case": sampled(reviewed).cases[0].id, "rater": "Ada", "realistic": None, "wrong": None}
         to.request("POST", f"/{token}/ratings", json.dumps(row), {"Content-Type": "application/json"})
         assert to.getresponse().status == 200
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=60)
+        rest, _ = process.communicate(timeout=150)
     assert process.returncode == 0 and "1 ratings are stored" in rest
     assert len(read_ratings(reviewed / FOLDER / FILE)) == 1
 

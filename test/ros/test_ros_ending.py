@@ -43,7 +43,7 @@ def ended(domain: int, tick: str, destroy: str = "pass") -> subprocess.Completed
     code = NODE.format(tick=tick, destroy=destroy)
     env = ros_environment(os.environ, domain)
     return subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=150, check=False
     )
 
 

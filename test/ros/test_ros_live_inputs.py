@@ -45,7 +45,7 @@ def test_what_was_taken_for_clouds_is_tapped_as_what_it_is_also_while_the_execut
     first = sensor.tap
     assert first is not None and first.msg_type is PointCloud2
     sensor_node.create_publisher(Image, TOPIC, 1)
-    assert wait_until(lambda: bool(node.get_publishers_info_by_topic(TOPIC)), 30.0)
+    assert wait_until(lambda: bool(node.get_publishers_info_by_topic(TOPIC)), 150.0)
     with ExitStack() as executor:
         executor.enter_context(first.handle)  # as while it waits: what is destroyed meanwhile goes when it lets go
         assert inputs.look() is False

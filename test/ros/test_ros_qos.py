@@ -11,7 +11,7 @@ import pytest
 from rclpy.duration import Duration
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of
-from test_ros_arm import NOTHING, OwnStack, boxes_of
+from test_ros_external_arm import NOTHING, OwnStack, boxes_of
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.engine.judging import AnswerStatus

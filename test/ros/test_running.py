@@ -15,6 +15,7 @@ import pytest
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import Process, wait_until
+from mt_nodes.base.result_files import write_result
 from mt_nodes.base.suite_client import in_suite
 
 #: A suite that loses the first signal, as one that is importing may, and says that it is there.
@@ -52,7 +53,7 @@ def test_a_signal_that_the_suite_lost_is_handed_on_again(tmp_path: Path) -> None
 
 def test_a_suite_that_ends_with_0_and_said_nothing_has_no_summary(tmp_path: Path) -> None:
     """Not even where one of an earlier part of the run lies there; all suites, of whatever kind of run, are run so."""
-    (tmp_path / "summary.json").write_text('{"exit_code": 0}')
+    write_result(tmp_path / "summary.json", {"exit_code": 0})
     argv = (sys.executable, "-c", "import ctypes; ctypes.CDLL(None)._exit(0)")
     process = Process("suite", argv, dict(os.environ), tmp_path / "console.log")
     with pytest.raises(InfrastructureError, match="the suite process ended with exit code 0"):
@@ -84,13 +85,13 @@ def test_a_lock_is_held_until_the_suite_has_ended_though_its_starter_was_killed(
     lock, there = tmp_path / "lock", tmp_path / "there"
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(lock), SLOW_TO_END, str(there)])
     try:
-        assert wait_until(lambda: there.exists() and there.read_text() != "", 60.0)
+        assert wait_until(lambda: there.exists() and there.read_text() != "", 150.0)
         holder.kill()
         holder.wait()
         assert not locked(lock), "the suite is still there"
     finally:
         there.unlink(missing_ok=True)
-    assert wait_until(lambda: locked(lock), 60.0)
+    assert wait_until(lambda: locked(lock), 150.0)
 
 
 def locked(path: Path) -> bool:
@@ -108,7 +109,7 @@ def test_a_suite_whose_starter_has_ended_before_it_was_there_does_nothing(tmp_pa
     reading, writing = os.pipe()
     os.close(reading)
     words = [sys.executable, "-m", "mt_nodes.nodes.suite", "--run", str(tmp_path / "no_run"), "--events", str(writing)]
-    told = subprocess.run(words, pass_fds=[writing], timeout=120, check=False, capture_output=True)
+    told = subprocess.run(words, pass_fds=[writing], timeout=200, check=False, capture_output=True)
     os.close(writing)
     assert told.returncode == 130, "a directory without a run is not even looked at (2)"
 

@@ -17,6 +17,7 @@ from live_simulation import PERIOD_S, Simulation, arriving, virtual_time
 from made_runs import no_pages
 from recordings import bundles
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections, Output
@@ -111,7 +112,7 @@ def as_run(run: Path, **asked: Any) -> Path:
     """Have a run say that something else was asked of it."""
     record = json.loads((run / "run.json").read_text())
     record["request"] |= asked
-    (run / "run.json").write_text(json.dumps(record))
+    write_result(run / "run.json", record)
     return run
 
 

@@ -74,6 +74,28 @@ def test_a_death_ends_the_run_and_is_named(
     assert summary["outcomes"].get("ERROR", 0) == (0 if at == "import" else 1) and offered < 9
 
 
+HOG = "os.fork() or (time.sleep(3600), os._exit(0))"
+
+
+@pytest.mark.parametrize(
+    ("way", "limits", "how"),
+    [
+        (f"[{HOG} for _ in range(60)] and time.sleep(60)", {"processes": 40}, "processes, expected at most 40"),
+        ("threading.x = b'1' * 200_000_000; time.sleep(60)", {"memory_mb": 150}, "MB, expected at most 150"),
+        ("print('x' * 2_000_000, flush=True); time.sleep(60)", {"log_mb": 1}, "log has 2.0 MB, expected at most 1"),
+        ("[os.dup(0) for _ in range(200)]", {"open_files": 100}, "Too many open files"),
+    ],
+)
+def test_a_stack_that_takes_too_much_ends_the_run(
+    bag: Path, tmp_path: Path, relation: str, way: str, limits: dict[str, float], how: str
+) -> None:
+    path = stack(tmp_path, way, 2, limits=limits, deadline_s=30.0)
+    with no_pages():
+        assert replay(bag, tmp_path / "out", path, relation) == 4
+    assert how in summary_of(tmp_path / "out")["exit_why"]
+    assert yaml.safe_load((tmp_path / "out" / "stack.yaml").read_text())["limits"].items() > limits.items()
+
+
 def test_of_two_processes_it_is_told_which_one_died(bag: Path, tmp_path: Path, relation: str) -> None:
     path = stack(tmp_path, "os._exit(0)", 2, stateless=False)
     with no_pages():
@@ -312,7 +334,7 @@ def test_an_interruption_ends_a_run_in_the_middle_of_a_call(bag: Path, tmp_path:
     path = stack(tmp_path, way, 2, deadline_s=600.0)
     words = ["--stack", str(path), "--relations", relation, "--out", str(tmp_path / "out")]
     process = subprocess.Popen([*MT, "replay", str(bag), "--transport", "inprocess", *words], stdout=subprocess.DEVNULL)
-    assert wait_until((tmp_path / "called").exists, 120.0)
+    assert wait_until((tmp_path / "called").exists, 200.0)
     process.send_signal(signal.SIGINT)
     assert process.wait(120.0) == 130
     summary = summary_of(tmp_path / "out")
@@ -323,4 +345,17 @@ def test_nobody_is_left_behind(bag: Path, tmp_path: Path, relation: str) -> None
     way = "__import__('subprocess').Popen(['sleep', '3599.25']), os._exit(0)"
     with no_pages():
         assert replay(bag, tmp_path / "out", stack(tmp_path, way, 2), relation) == 4
-    assert wait_until(lambda: not running("sleep\x003599.25"), 30.0)
+    assert wait_until(lambda: not running("sleep\x003599.25"), 150.0)
+
+
+def test_sigterm_interrupts_a_run_in_process(bag: Path, tmp_path: Path, relation: str) -> None:
+    out, path = tmp_path / "out", stack(tmp_path, "time.sleep(3600)", 5, deadline_s=600.0)
+    words = ("replay", str(bag), "--transport", "inprocess", "--stack", str(path), "--relations", relation)
+    process = subprocess.Popen([*MT, *words, "--out", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert wait_until((tmp_path / "deaths").exists, 60.0)
+        process.terminate()
+        assert process.wait(60.0) == 130
+    finally:
+        process.kill()
+    assert summary_of(out)["exit_code"] == 130 and not running(str(path))

@@ -19,7 +19,7 @@ import pytest
 from mt_nodes.base.processes import is_stopped, wait_until
 from mt_nodes.base.subreaper import children_of
 
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 NO_VERDICT = r"mt: the process ended with exit code {} before the command was done, so there is no verdict: "
 #: A command that does what it is asked; ``ready`` tells the test, and ``interrupts`` counts what it is interrupted by.
 COMMAND = """
@@ -257,7 +257,7 @@ if not pid:
     os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
 _, status = os.waitpid(pid, os.WUNTRACED)
 if os.WIFSTOPPED(status):
-    wait_until(lambda: all(map(is_stopped, children_of(pid))), 60.0)
+    wait_until(lambda: all(map(is_stopped, children_of(pid))), 150.0)
     print("stopped", sum(map(is_stopped, (pid, *children_of(pid)))), flush=True)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

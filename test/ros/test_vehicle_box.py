@@ -26,7 +26,7 @@ from mt_nodes.base.safety_settings import BoxSettings
 from mt_nodes.runs.vehicle import box
 from mt_nodes.runs.vehicle.box_report import WITHOUT, BoxReport, boxed, read_report, what_can_be_boxed
 
-LONG_S = 30.0
+LONG_S = 100.0
 needs_box = pytest.mark.skipif(
     sys.platform != "linux" or not what_can_be_boxed().whole,
     reason=f"this system allows no whole box: {'; '.join(what_can_be_boxed().shortfalls)}",

@@ -25,7 +25,7 @@ def inside(caps: str, then: str) -> dict[str, Any]:
         f"with capped({caps}) as held:\n    {then}\n"
         "    print(json.dumps({'how': held.how, 'lacking': held.lacking, 'found': found}))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 

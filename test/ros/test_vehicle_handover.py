@@ -24,7 +24,7 @@ from mt_nodes.runs.vehicle.baton import CLAIMS, KIN, Baton, Phase
 from mt_nodes.runs.vehicle.events import UNREAD_S, EventWriter
 from mt_nodes.runs.vehicle.sentry import BUSY_TIMES, LOOKS, RelayFate, Sentry
 
-LONG_S, FROZEN_S = 30.0, 0.3
+LONG_S, FROZEN_S = 100.0, 0.3
 DEPTH = 3
 
 

@@ -24,7 +24,7 @@ from mt_nodes.runs.vehicle.boxed_stack import BoxedStack, Passing
 from mt_nodes.runs.vehicle.pipe import Pipe
 
 REPORT = 0xFFFF
-LIMIT_S = 60.0
+LIMIT_S = 150.0
 
 
 def framed(number: int, data: bytes, length: int | None = None) -> bytes:

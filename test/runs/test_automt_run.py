@@ -15,6 +15,7 @@ from automt_toys import FACTS, short_bag, toy
 from model_server import answers, serving
 from test_automt_asked import answer
 
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 
 FRAMES, STACKS, METHODS = 4, ("obeys", "ignores"), ("automt", "manual", "without_rules")
@@ -47,7 +48,7 @@ def finished(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def told(out: Path) -> Told:
-    return dict(json.loads((out / "automt.json").read_text()))
+    return read_result(out / "automt.json")
 
 
 def outcomes(table: Told, behaviour: str) -> dict[str, set[str]]:
@@ -169,7 +170,7 @@ def test_where_no_stack_came_to_its_end_it_is_said_how_they_broke_down(
     finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def dies(replay: Any, show: Any) -> None:
-        (replay.out / "summary.json").write_text(json.dumps({"interrupted": False, "infrastructure": "it died"}))
+        write_result(replay.out / "summary.json", {"interrupted": False, "infrastructure": "it died"})
 
     out = tmp_path / "out"
     shutil.copytree(finished, out, ignore=shutil.ignore_patterns(*STACKS, "automt*"))

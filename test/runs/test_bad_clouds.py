@@ -122,6 +122,7 @@ RECORDINGS: dict[str, tuple[Callable[[], list[Recorded]], int]] = {
     "stamps that jump by a day": (lambda: stamped(0.0, 1.0, 864_001.0, 864_002.0), 4),
     "clouds without a point": (lambda: scans(3, width=0, row_step=0, data=NOTHING), 3),
     "a frame with a slash": (lambda: scans(3, frame_id="/lidar"), 3),
+    "a frame that is unknown in mid-run": (lambda: [message(0), message(1, frame_id="nowhere"), message(2)], 3),
     "the transform comes last": (lambda: [*scans(3), static(2.5)], 3),
 }
 
@@ -142,7 +143,6 @@ REFUSED: dict[str, tuple[Callable[[], list[Recorded]], bool, int]] = {
     "no transform at all": (lambda: scans(3), False, 0),
     "no transform to the cloud's frame": (lambda: scans(3, frame_id="nowhere"), True, 0),
     "no frame": (lambda: scans(3, frame_id=""), True, 0),
-    "no transform in mid-run": (lambda: [message(0), message(1, frame_id="nowhere"), message(2)], True, 3),
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_bundles import made_bundle, made_cloud
+from made_runs import sparse_drive
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable
@@ -117,6 +118,11 @@ def test_peers_and_goals_are_of_what_there_is(bench_mutations: Any, bench_images
     assert set(bench_images.SETTINGS) | set(bench_images.GOALS_MS_OF) <= set(bench_images.measured())
 
 
+def test_the_usual_cloud_has_120_000_points(bench_mutations: Any) -> None:
+    *earlier, bundle = bench_mutations._frames(None)
+    assert len(earlier) == 1 and abs(len(bundle.cloud()) - 120_000) < 1_000
+
+
 def test_every_mutation_is_measured_with_what_it_changes(bench_mutations: Any, bench_images: Any) -> None:
     clouds, images = set(bench_mutations.measured()), set(bench_images.measured())
     assert "noise_outside_roi" in clouds - images and "image_defocused" in images - clouds
@@ -145,7 +151,17 @@ def test_goals_of_images_are_told(bench_images: Any, tmp_path: Path) -> None:
         },
     }
     rows = {name: rest for name, *rest in bench_images.cells(part)}
-    assert rows["fast"] == ["5.0", "0.2", "", "1.0", "0.5", "7.0", "5", "met", "albumentations here 9.25/1.5"]
+    assert rows["fast"] == [
+        "5.0",
+        "0.2",
+        "",
+        "1.0",
+        "0.5",
+        "7.0",
+        "5",
+        "met",
+        "albumentations here 9.25/1.5: 1.9/1.5 times ours",
+    ]
     assert (rows["slow"][6:8], rows["own"][6:8], rows["unfit"][6:]) == (["5", "missed"], ["", ""], ["", "", "no wall"])
     assert [row[-3:-1] for row in bench_images.cells(part | {"sizes": [[640, 480]]})] == [("", "")] * 4
     machine = {"cpu": "a cpu", "cores": 2, "load_1min": 1.0, "python": "3", "numpy": "2"}
@@ -208,20 +224,33 @@ def test_memory_and_goals_are_told(bench_mutations: Any, tmp_path: Path, monkeyp
     assert set(lines) == {len(bench_mutations.COLUMNS) + 1} and "120,000 points" in page and "a cpu" in page
 
 
-@pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
-def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
-    file = tmp_path / "bench.json"
-    words = ("--bundles", "1", "--repeats", "1", "--rounds", "2", "--stack", "reference_detector", "--json", str(file))
-    words += ("--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
-    done = subprocess.run(
-        [sys.executable, str(SCRIPTS / "bench.py"), *words], capture_output=True, text=True, cwd=tmp_path, check=False
-    )
+def measured(place: Path, *words: str) -> tuple[dict[str, Any], str]:
+    """Return what a run of ``bench.py`` measured, and what it printed."""
+    file = place / "bench.json"
+    command = [sys.executable, str(SCRIPTS / "bench.py"), "--json", str(file), *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=place, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(file.read_text())
-    assert set(found) == {"machine", "mutations", "images", "transport", "relay", "pairs", "summary"}
+    found: dict[str, Any] = json.loads(file.read_text())
     assert found["machine"]["cores"] >= 1
+    assert set(found) == {"machine", *(words[i + 1] for i, word in enumerate(words) if word == "--only")}
+    return found, done.stdout
+
+
+#: Parts whose figures mean something only when nothing else runs.
+ALONE = ("transport", "relay")
+
+
+def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a drive of half as many points; the generated one that it has by default is looked at above."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import bench
+
+    parts = [word for part in bench.PARTS if part not in ALONE for word in ("--only", part)]
+    drive = sparse_drive(tmp_path / "drive", 2, seed=5)
+    words = ("--bag", str(drive), "--bundles", "1", "--rounds", "1", "--stack", "reference_detector")
+    found, said = measured(tmp_path, *parts, *words, "--size", "160x120", "--docs", str(tmp_path), "--drives", "200")
     assert found["mutations"]["by_name"]["noise_outside_roi"]["p50_ms"] > 0
-    assert abs(found["mutations"]["points"] - 120_000) < 1_000
+    assert found["mutations"]["points"] < 60_000, "the clouds of the bag that was given"
     assert set(found["mutations"]["by_name"] | found["images"]["by_name"]) == {
         name for name, cls in plugins.catalogue("mutations").items() if not cls.extra and cls.role == "relation"
     } - NUMBERS_ALONE | {"identity", "points_permuted"}
@@ -229,7 +258,6 @@ def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
     assert fog["with_clouds"]["p50_ms"] > 0 and noise["p50_ms"] > 0 and noise["with_clouds"] is None
     assert {page.name for page in tmp_path.glob("*.md")} == {"performance.md", "performance_images.md"}
     assert "| `fog` |" in (tmp_path / "performance_images.md").read_text(encoding="utf-8")
-    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
     assert len(found["pairs"]) == 2
     for name, run in found["pairs"].items():
         assert (run["pairs"], run["followups"]) == (9, 5), name
@@ -239,4 +267,12 @@ def test_a_tiny_run_of_every_part(tmp_path: Path) -> None:
             "beside_ms_per_pair"
         ]
         assert over_topics == (run["transport"] == "ros"), name
-    assert "goal 1.25" in done.stdout and "read" in done.stdout
+    assert "read" in said
+
+
+@pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
+def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
+    parts = [word for part in ALONE for word in ("--only", part)]
+    found, said = measured(tmp_path, *parts, "--repeats", "1", "--rounds", "2")
+    assert found["relay"]["lost"] == 0 and found["relay"]["mutator_p50_ms"] > found["relay"]["direct_p50_ms"]
+    assert "goal 1.25" in said

@@ -71,6 +71,11 @@ def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
         return carried_out(tmp_path_factory.mktemp("campaign"), bags, **asked)
 
 
+def first_cell(whole: Path) -> dict[str, Any]:
+    """What the cell of the first seed came to: half the campaign, where workers are processes that take long."""
+    return {CELL.format(SEEDS[0]): results_of(whole)[CELL.format(SEEDS[0])]}
+
+
 @pytest.fixture
 def without_reports() -> Iterator[None]:
     """Pages for people take most of the time of such small campaigns."""
@@ -144,8 +149,8 @@ def test_the_campaign_sums_up_its_cells(whole: Path) -> None:
 
 @pytest.mark.usefixtures("without_reports")
 def test_two_workers_and_one_come_to_the_same(bags: list[Path], whole: Path, tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS}
-    assert results_of(carried_out(tmp_path, bags, workers=2, **asked)) == results_of(whole)
+    asked: dict[str, Any] = {"relations": [*RELATIONS, VARIED], "seeds": SEEDS[:1]}
+    assert results_of(carried_out(tmp_path, bags, workers=2, **asked)) == first_cell(whole)
 
 
 def test_an_item_done_twice_is_done_once(bags: list[Path], tmp_path: Path) -> None:
@@ -236,7 +241,7 @@ def test_what_a_dead_worker_was_at_goes_back_and_counts(bags: list[Path], tmp_pa
 
 @pytest.mark.usefixtures("without_reports")
 def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path], whole: Path, tmp_path: Path) -> None:
-    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS, retries=50)
+    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS[:1], retries=50)
     killed: list[int] = []
     with CampaignStore(conducted.out / FILE) as store:
         pool = LocalPool(1, conducted.out / ITEMS)
@@ -257,7 +262,7 @@ def test_a_killed_worker_is_replaced_and_its_item_gone_on_with(bags: list[Path],
             pool.close()
     assert len(killed) == 2
     gone_on_with(conducted.out)
-    assert results_of(conducted.out) == results_of(whole)
+    assert results_of(conducted.out) == first_cell(whole)
 
 
 def test_an_item_that_somebody_else_does_not_leave_is_trouble_of_the_infrastructure(
@@ -336,14 +341,14 @@ def test_a_merge_that_was_killed_is_made_anew(whole: Path, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("without_reports")
 def test_an_interrupted_campaign_says_so_and_goes_on(bags: list[Path], whole: Path, tmp_path: Path) -> None:
-    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS)
+    conducted = planned(tmp_path, bags, relations=[*RELATIONS, VARIED], seeds=SEEDS[:1])
     with CampaignStore(conducted.out / FILE) as looked_at:
         enough = lambda: looked_at.standing().items.get("done", 0) >= 2  # noqa: E731
         summary = conduct(conducted, enough, start=here)
     assert summary["exit_code"] == 130
     assert summary["items"]["left"] >= 1
     assert gone_on_with(conducted.out)["exit_code"] != 130
-    assert results_of(conducted.out) == results_of(whole)
+    assert results_of(conducted.out) == first_cell(whole)
 
 
 @pytest.mark.usefixtures("without_reports")

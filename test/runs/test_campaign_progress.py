@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ import pytest
 from campaign_runs import campaign_file, drives, here, planned
 from rich.console import Console
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli import campaign_command, watch_command
 from mt_nodes.cli.campaign_progress import CHANGED_EVERY_S, Lines
 from mt_nodes.cli.main import main
@@ -242,7 +242,7 @@ def test_a_campaign_without_a_terminal_says_how_far_it_is(tmp_path: Path, capsys
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
     """A campaign of two items that somebody conducts; an older start has left a summary."""
-    (tmp_path / "summary.json").write_text(json.dumps({"exit_code": 130, "exit_why": "interrupted"}))
+    write_result(tmp_path / "summary.json", {"exit_code": 130, "exit_why": "interrupted"})
     os.utime(tmp_path / "summary.json", (1.0, 1.0))
     (tmp_path / LOCK).touch()
     with CampaignStore(tmp_path / FILE) as store:
@@ -266,7 +266,7 @@ def test_a_campaign_is_followed_to_its_end(begun: Path, monkeypatch: pytest.Monk
         if len(looks) <= 2:
             one_more_done(begun)
         elif len(looks) == 3:
-            (begun / "summary.json").write_text(json.dumps({"exit_code": 1, "exit_why": "fog FAIL"}))
+            write_result(begun / "summary.json", {"exit_code": 1, "exit_why": "fog FAIL"})
         else:
             pytest.fail("it has ended")
 

@@ -206,11 +206,20 @@ def test_expected_transform_is_applied_to_the_source() -> None:
     assert summary(kept([("car", 5.5, 0.0)], [], ahead))[0] == "NOT_APPLICABLE"
 
 
-@pytest.mark.parametrize("kind", ["removed", "occluded"])
-def test_removed_and_occluded_obstacles_are_not_demanded(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["removed", "occluded", "revealed"])
+def test_removed_occluded_and_revealed_obstacles_are_not_demanded(kind: str) -> None:
     hole = Volume("velodyne", (12.0, 3.0, -1.0), (5.0, 3.0, 2.0))
     assert summary(kept(STREET, STREET[1:], Effects(**{kind: (hole,)}))) == ("HOLDS", 3, 3, 0, 0, 0)
     assert kept(STREET, STREET[:3], Effects(**{kind: (hole,)})).reason == "lost cyclist at (8.0, -6.0) m"
+
+
+def test_what_reaches_nearer_than_beyond_m_is_not_demanded() -> None:
+    """The car ahead, 12.4 m away with its middle, begins at 10.1 m; the cyclist is 10 m away, 1.8 m long."""
+    assert summary(kept(STREET, STREET[1:], beyond_m=9.8)) == ("VIOLATED", 2, 3, -1, 1, 0)
+    assert summary(kept(STREET, STREET[1:], beyond_m=10.5)) == ("HOLDS", 2, 2, 0, 0, 0)
+    assert kept(STREET, STREET[:3], beyond_m=8.5).outcome is Outcome.VIOLATED
+    assert kept(STREET, STREET[:3], beyond_m=10.0).outcome is Outcome.HOLDS
+    assert kept(STREET, [], beyond_m=30.0).outcome is Outcome.NOT_APPLICABLE
 
 
 def test_an_obstacle_without_a_size_can_be_removed() -> None:
@@ -253,6 +262,7 @@ def test_a_region_that_has_not_come_yet_is_not_applicable() -> None:
     ("params", "text"),
     [
         ({"keep_inset_m": 10.0}, "leaves nothing of region 'front_40m'"),
+        ({"beyond_m": 20.0, "within_m": 20.0}, "beyond_m 20 is not below within_m 20"),
         ({"score_low": 0.6}, "above score_high"),
         ({"association": "iou"}, "expected one of centre, bev_iou"),
         ({"region": "front"}, "front_40m"),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -107,6 +108,28 @@ def test_mistakes_are_one_line(words: list[str], said: str, capsys: pytest.Captu
     assert main(words) in (2, 4)
     error = capsys.readouterr().err
     assert said in error and "Traceback" not in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "mt: too few open files are allowed: "),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "mt: out of memory: "),
+        (MemoryError(), "mt: out of memory: MemoryError"),
+        (ImportError("x.so: failed to map segment from shared object"), "mt: out of memory: x.so"),
+        (OSError(errno.ENOENT, "No such file or directory"), "Traceback"),
+    ],
+)
+def test_what_the_machine_is_short_of_is_one_line(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def short(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(list_command, "run", short)
+    assert main(["list", "mutations"]) == 4
+    printed = capsys.readouterr().err
+    assert printed.startswith(said) and (said == "Traceback" or printed.count("\n") == 1)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from campaign_runs import here
 from made_runs import no_pages
 from recordings import bundles
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Outcome, Pair
@@ -206,7 +207,7 @@ def test_what_does_not_go_is_told(place: Path, words: list[str], told: str, caps
     for name, request in requests.items():
         (place / name).mkdir()
         (place / name / "result.jsonl").touch()
-        (place / name / "run.json").write_text(json.dumps({"request": request, "relations": [], "stack": "odd"}))
+        write_result(place / name / "run.json", {"request": request, "relations": [], "stack": "odd"})
     assert main(words) == 2
     assert told in capsys.readouterr().err
 

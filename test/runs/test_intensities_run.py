@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from made_runs import no_pages, sparse_drive
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.used_intensities import FILE, read_used_intensities
 
@@ -41,5 +42,5 @@ def test_a_change_that_uses_none_says_nothing_of_them(tmp_path: Path, capsys: py
 
 def test_what_json_prints_is_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = replayed(tmp_path, "fog_monotone", "--json")
-    assert json.loads(capsys.readouterr().out) == json.loads((out / "summary.json").read_text())
+    assert json.loads(capsys.readouterr().out) == read_result(out / "summary.json")
     assert (out / FILE).exists()

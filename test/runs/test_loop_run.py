@@ -16,6 +16,7 @@ from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Verdict
@@ -418,7 +419,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
 
 def test_another_kind_of_run_is_not_gone_on_with(whole: Path, tmp_path: Path) -> None:
     record = json.loads((whole / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps({**record, "request": {"bags": []}}))
+    write_result(tmp_path / "run.json", {**record, "request": {"bags": []}})
     with pytest.raises(UsageError, match="holds another kind of run"):
         ScenarioRun.load(tmp_path)
 

@@ -155,7 +155,7 @@ def test_workers_end_with_whoever_started_them_even_if_it_is_killed(tmp_path: Pa
     assert len(pids) == 1
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    assert wait_until(lambda: not any(map(alive, pids)), 20.0)
+    assert wait_until(lambda: not any(map(alive, pids)), 150.0)
 
 
 def violated(out: Path) -> MoralRun:

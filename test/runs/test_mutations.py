@@ -7,7 +7,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,16 +58,6 @@ def derive(mutation: Mutation, bundle: Bundle, number: int = 0) -> tuple[Followu
     return mutation.apply(bundle, draw), draw
 
 
-def derive_if_applicable(mutation: Mutation, bundle: Bundle) -> tuple[Followup, Draw]:
-    """Every mutation has a follow-up of a real scan; of some other clouds it may say that there is none."""
-    try:
-        return derive(mutation, bundle)
-    except NotApplicable as reason:
-        if bundle is BUNDLES["street"]:
-            raise
-        pytest.skip(str(reason))
-
-
 def derive_each(mutation: Mutation, number: int = 0) -> Iterator[Followup | None]:
     """Of every bundle of the stream, as a run does: what persists begins with the first."""
     state = mutation.begin(generator(7, "walk", 0, None, 0), STREAM[0])
@@ -88,15 +78,44 @@ def content(bundle: Bundle) -> list[Any]:
     return clouds + given + [(i.topic, i.stamp_ns, i.encoding, i.pixels.tobytes()) for i in bundle.images]
 
 
-@pytest.fixture(params=CATALOGUE, ids=str)
+@pytest.fixture(params=CATALOGUE, ids=str, scope="module")
 def mutation(request: pytest.FixtureRequest) -> Mutation:
+    """In the module's scope, so that all tests of a mutation come one after the other and share what it made."""
     made: Mutation = CATALOGUE[request.param]()
     return made
 
 
-@pytest.fixture(params=BUNDLES, ids=str)
-def bundle(request: pytest.FixtureRequest, mutation: Mutation) -> Bundle:
-    return fitting(BUNDLES[request.param], mutation)
+@pytest.fixture(params=BUNDLES, ids=str, scope="module")
+def layout(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A follow-up, and what its source held before it was made."""
+
+    bundle: Bundle
+    before: list[Any]
+    followup: Followup
+    draw: Draw
+
+
+@pytest.fixture(scope="module")
+def derived(mutation: Mutation, layout: str) -> Derived:
+    """Every mutation has a follow-up of a real scan; of some other clouds it may say that there is none."""
+    bundle = fitting(BUNDLES[layout], mutation)
+    before = content(bundle)
+    try:
+        return Derived(bundle, before, *derive(mutation, bundle))
+    except NotApplicable as reason:
+        if layout == "street":
+            raise
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def stream(mutation: Mutation) -> list[Followup | None]:
+    return list(derive_each(mutation))
 
 
 def fitting(bundle: Bundle, mutation: Mutation) -> Bundle:
@@ -111,9 +130,8 @@ def test_catalogue_holds_control_and_sham() -> None:
     assert (roles.count("control"), roles.count("sham")) == (1, 1)
 
 
-def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, bundle: Bundle) -> None:
-    before = content(bundle)
-    followup, draw = derive_if_applicable(mutation, bundle)
+def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, derived: Derived) -> None:
+    bundle, followup, draw = derived.bundle, derived.followup, derived.draw
     again, same_draw = derive(mutation, bundle)
     assert list(draw) == list(same_draw)
     for name, value in draw.items():
@@ -123,21 +141,23 @@ def test_mutation_is_deterministic_pure_and_proves_itself(mutation: Mutation, bu
     for other in (again, repeated):
         assert [delay for delay, _ in other.bundles] == [delay for delay, _ in followup.bundles]
         assert [content(b) for _, b in other.bundles] == [content(b) for _, b in followup.bundles]
-    assert content(bundle) == before, "the mutation wrote into its source"
+    assert content(bundle) == derived.before, "the mutation wrote into its source"
     assert mutation.guarantee(bundle, followup, draw) is None
 
 
-def test_another_draw_differs_unless_nothing_is_left_to_chance(mutation: Mutation) -> None:
-    pairs = zip(derive_each(mutation, 0), derive_each(mutation, 1), strict=True)
+def test_another_draw_differs_unless_nothing_is_left_to_chance(
+    mutation: Mutation, stream: list[Followup | None]
+) -> None:
+    pairs = zip(stream, derive_each(mutation, 1), strict=True)
     assert any(said(first) != said(second) for first, second in pairs) == mutation.random
-    made = zip(STREAM, derive_each(mutation), strict=True)
+    made = zip(STREAM, stream, strict=True)
     changed = any(followup and said(followup) != [(0, content(bundle))] for bundle, followup in made)
     assert changed == (mutation.role != "control")
 
 
-def test_layout_stamp_and_frame_are_kept(mutation: Mutation, bundle: Bundle) -> None:
-    followup = derive_if_applicable(mutation, bundle)[0]
-    for old, new in ((o, n) for _, made in followup.bundles for o, n in zip(bundle.clouds, made.clouds, strict=True)):
+def test_layout_stamp_and_frame_are_kept(mutation: Mutation, derived: Derived) -> None:
+    made = derived.followup.bundles
+    for old, new in ((o, n) for _, b in made for o, n in zip(derived.bundle.clouds, b.clouds, strict=True)):
         assert new.points.dtype == old.points.dtype
         assert new.points.dtype.itemsize == old.points.dtype.itemsize
         assert (new.topic, new.frame_id) == (old.topic, old.frame_id)
@@ -145,8 +165,15 @@ def test_layout_stamp_and_frame_are_kept(mutation: Mutation, bundle: Bundle) -> 
         assert len(new) == new.height * new.width
 
 
-def test_stamps_change_where_they_are_what_it_is_about(mutation: Mutation) -> None:
-    made = {b.stamp_ns for followup in derive_each(mutation) if followup for _, b in followup.bundles}
+@pytest.mark.parametrize("layout", ["street"], indirect=True)
+def test_no_draw_holds_a_number_for_every_point(derived: Derived) -> None:
+    """A ledger keeps every draw: of a follow-up's size it would be as long as the drive."""
+    held = {name: np.size(value) for name, value in derived.draw.items()}
+    assert max(held.values(), default=0) < 0.5 * len(derived.bundle.cloud()), held
+
+
+def test_stamps_change_where_they_are_what_it_is_about(mutation: Mutation, stream: list[Followup | None]) -> None:
+    made = {b.stamp_ns for followup in stream if followup for _, b in followup.bundles}
     assert bool(made - {bundle.stamp_ns for bundle in STREAM}) == mutation.about_stamps
 
 
@@ -226,14 +253,6 @@ def test_permuted_catches_an_order_that_is_no_permutation(monkeypatch: pytest.Mo
     monkeypatch.setattr("mt_nodes.relations.mutations.lidar.points_permuted.order_of", lying)
     followup, draw = derive(PointsPermuted(), bundle)
     assert "no permutation" in str(PointsPermuted().guarantee(bundle, followup, draw))
-
-
-def test_no_draw_holds_a_number_for_every_point(mutation: Mutation) -> None:
-    """A ledger keeps every draw: of a follow-up's size it would be as long as the drive."""
-    bundle = BUNDLES["street"]
-    _, draw = derive_if_applicable(mutation, bundle)
-    held = {name: np.size(value) for name, value in draw.items()}
-    assert max(held.values(), default=0) < 0.5 * len(bundle.cloud()), held
 
 
 def test_a_key_stands_for_the_same_numbers_wherever_it_is_asked() -> None:

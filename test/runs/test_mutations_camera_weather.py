@@ -24,8 +24,8 @@ from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
 from mt_nodes.relations.mutations.joint.fog_dust_smoke import LN_20, Fog
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _particles, streaks
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
-from mt_nodes.relations.mutations.joint.road_in_pictures import fresnel
 from mt_nodes.relations.mutations.joint.sun_glare import SunGlare
+from mt_nodes.relations.mutations.joint.weather_light import fresnel
 from mt_nodes.relations.mutations.joint.wet_ground import WetGround
 from mt_nodes.relations.mutations.objects.picture_exchange import PictureExchange
 from mt_nodes.world.camera import measures
@@ -236,6 +236,62 @@ def test_snow_covers_the_ground_where_it_is_asked_to() -> None:
     ground = around.ground & (around.range_m < 20)
     assert white[ground].mean() > bare[ground].mean() + 0.2
     assert np.abs(white[~around.ground] - bare[~around.ground]).mean() < 0.05
+
+
+@pytest.mark.parametrize(("drawn", "asked"), [(0.0, 1.0), (1.0, 0.2)])
+def test_a_road_that_is_not_as_wet_as_promised_breaks_the_guarantee(drawn: float, asked: float) -> None:
+    bundle = street_in("bgr8")
+    followup, draw = derive(Rain(road_film=drawn), bundle)
+    assert Rain(road_film=drawn).guarantee(bundle, followup, draw) is None
+    assert "wet ground right ahead" in str(Rain(road_film=asked).guarantee(bundle, followup, draw))
+
+
+def test_shadows_of_the_day_in_fog_break_the_guarantee() -> None:
+    """Koschmieder's law over the light of the day, which thick fog hides."""
+    bundle, fog = street_in("bgr8"), Fog(visibility_m=40.0, patchiness=0.0)
+    followup, draw = derive(fog, bundle)
+    assert fog.guarantee(bundle, followup, draw) is None
+    view = View.of(bundle, bundle.images[0])
+    passing = np.exp(-fog.visible_extinction_per_m * cells(bundle)[0].range_m)
+    veil = relit(
+        view.picture,
+        passing.astype(np.float32),
+        ((1.0 - passing)[..., None] * draw[f"{view.image.topic}|air_light"]).astype(np.float32) * 1.3,
+        surroundings_of(bundle, view.image, view.camera()).depth.step_px,
+    )
+    tampered = replace(followup.first, images=(replace(bundle.images[0], pixels=veil),))
+    assert fog.guarantee(bundle, Followup(((0, tampered),), followup.effects), draw)
+
+
+@pytest.mark.parametrize("part", ["sky", "road"])
+def test_a_night_with_a_bright_sky_or_a_road_without_headlamps_breaks_the_guarantee(part: str) -> None:
+    bundle, night = street_in("bgr8"), Night()
+    followup, draw = derive(night, bundle)
+    assert night.guarantee(bundle, followup, draw) is None
+    if part == "sky":
+        around, _ = cells(bundle)
+        pixels = np.array(followup.first.images[0].pixels)
+        rows = np.flatnonzero(around.sky.any(axis=1))[-1] * around.depth.step_px
+        pixels[:rows] = np.asarray(bundle.images[0].pixels)[:rows] // 2
+        broken, why = replace(followup.first, images=(replace(bundle.images[0], pixels=pixels),)), "sky"
+    else:
+        broken, why = derive(Night(headlights=0.0), bundle)[0].first, "road ahead"
+    assert why in str(night.guarantee(bundle, Followup(((0, broken),), followup.effects), draw))
+
+
+def test_the_exposure_follows_the_sun_with_a_delay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was hidden 0.1 s ago: the camera still exposes for that, more so than if it had been hidden 0.5 s ago."""
+    bundle, glare = street_in("bgr8"), SunGlare(**SUN)
+    state = glare.begin(generator(7, "walk", 0, None, 0), bundle)
+    image = bundle.images[0]
+    exposures = []
+    for ago_ns in (100_000_000, 500_000_000, 5_000_000_000):
+        before = replace(bundle, images=(replace(image, stamp_ns=image.stamp_ns - ago_ns),))
+        monkeypatch.setattr(SunGlare, "visible", lambda _, of, state, before=before: 0.0 if of is before else 1.0)
+        draw = glare.draw_image(np.random.default_rng(0), View.of(replace(bundle, earlier=(before,)), image), state)
+        exposures.append(draw["exposure"])
+    assert 0.4 <= exposures[2] < exposures[1] < exposures[0] < 1.0
+    assert exposures[0] - exposures[2] > 0.1
 
 
 def test_water_reflects_as_fresnel_says() -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+import shapely
 from drives import KITTI
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from scipy.spatial import cKDTree
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Transform, pose_matrix
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
@@ -206,7 +208,12 @@ def test_removed_object_leaves_its_ground(scan: Bundle) -> None:
     assert len(rows) + len(part(draw, scan, "lost")) > 30 and len(rows)
     before = np.linalg.norm(scan.cloud().xyz[rows].astype(float), axis=1)
     assert (part(draw, scan, "range_m") > before).mean() > 0.9, "rays end where the object was"
-    assert followup.effects.removed[0].outline_m
+    effects = followup.effects
+    (gone,), (shadow,) = effects.removed, effects.revealed
+    outline, behind = (shapely.Polygon(volume.outline_m) for volume in (gone, shadow))
+    middle = np.mean(gone.outline_m, axis=0)
+    assert behind.contains(shapely.Point(2.0 * middle)) and not behind.contains(shapely.Point(0.5 * middle))
+    assert outline.intersection(behind).area < 1e-6 and Effects.from_plain(effects.as_plain()).revealed == (shadow,)
 
 
 def test_what_is_put_in_can_be_taken_out_again() -> None:

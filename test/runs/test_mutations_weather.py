@@ -33,9 +33,10 @@ from mt_nodes.relations.mutations.joint.hazy_air import HazyAir
 from mt_nodes.relations.mutations.joint.precipitation import CLASSES, Precipitation
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Rain, Snow
 from mt_nodes.relations.mutations.joint.receiver_models import RECEIVER_MODELS
+from mt_nodes.relations.mutations.joint.reception import with_sensor
 from mt_nodes.relations.mutations.joint.scatterers import ParticleBox, class_edges_mm
 from mt_nodes.relations.mutations.joint.soft_return import soft_return
-from mt_nodes.relations.mutations.joint.weather import Weather, with_sensor
+from mt_nodes.relations.mutations.joint.weather import Weather
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.world.scene.drive import generate_drive

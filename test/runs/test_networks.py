@@ -22,6 +22,7 @@ pytest.importorskip("onnx", reason="the tests make their networks with it")
 from made_onnx import bright_box, brightness, high_places
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.network_file import _named
 from mt_nodes.base.params import plain
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
@@ -29,7 +30,6 @@ from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.networks import cloud_decoders, picture_decoders
 from mt_nodes.stacks.networks.cloud_decoders import Anchor
 from mt_nodes.stacks.networks.cloud_form import CloudForm
-from mt_nodes.stacks.networks.network_file import _named
 from mt_nodes.stacks.networks.network_stack import network_stack
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm

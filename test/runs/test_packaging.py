@@ -79,6 +79,7 @@ OPTIONAL = {
     "pyarrow": ("parquet", "pyarrow"),
     "pytest": ("test", "pytest"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
+    "stringzilla": ("speed", "stringzilla"),
     "torch": ("models", "torch"),
     "torchvision": ("models", "torchvision"),
     "zmq": ("awsim", "pyzmq"),

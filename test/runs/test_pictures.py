@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from made_images import HEIGHT, WIDTH, street_in
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.data.effects import Effects, ImageBox
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
 from mt_nodes.data.outputs import Path as OutputPath
@@ -86,7 +86,7 @@ def test_a_stack_of_both_sensors_is_shown_by_both_and_what_was_added_is_boxed(tm
     assert len(view.source_xyz) and view.added_px.tolist() == [[5, 6, 9, 30]]
     with Journal(tmp_path / "result.jsonl") as journal:
         journal.verdict(Verdict(pair, 0, Judgement(Outcome.VIOLATED, 1, 0, -1, "boxes", "lost", 1, 0)))
-    (tmp_path / "summary.json").write_text(json.dumps(summarise([], [])))
+    write_result(tmp_path / "summary.json", summarise([], []))
     assert write_report(tmp_path).read_text("utf-8").count("<img src") == 4
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 
 import pytest
@@ -13,6 +14,8 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.outputs import Output
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.compatibility import incompatibility
+from mt_nodes.relations.checks.sequence import SequenceCheck
+from mt_nodes.relations.mutations.stream.whole_stream import WholeStream
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation, of_stack, shipped_relations
 from mt_nodes.stacks.callable_host import CallableHost
@@ -87,6 +90,43 @@ def test_every_relation_is_violated_by_a_fault(relation: str) -> None:
     bound = TOLERATED.get(relation, 0.0)
     found = {fault: violated(relation, "reference_radar", fault) for fault in FAULTS}
     assert any(wrong > bound * judged for wrong, judged in found.values()), found
+
+
+#: Relations of clouds that judge one frame by another, of those that fit the stack with both sensors.
+OF_CLOUDS = tuple(
+    r
+    for r in shipped_relations()
+    if r.role == "relation"
+    and "lidar" in r.requires
+    and not isinstance(r.check, SequenceCheck)
+    and not any(isinstance(mutation, WholeStream) for mutation in r.mutate)
+    and incompatibility(r, load_stack("reference_fused")) is None
+)
+
+
+@pytest.mark.parametrize("relation", OF_CLOUDS, ids=lambda r: r.id)
+def test_relations_of_clouds_fit_the_fused_stack_or_are_refused(relation: Relation) -> None:
+    """None of those that are not refused is NOT_APPLICABLE throughout, and the stack holds it where it applies."""
+    judge, made = of_stack(relation, load_stack("reference_fused").traits), None
+    pipeline = MutationPipeline(relation.mutate, 0, relation.id, relation.baseline, relation.requires)
+    bundles = iter(drive(BUNDLES))
+    while made is None and (bundle := next(bundles, None)) is not None:
+        with suppress(NotApplicable):
+            made = pipeline.derive(bundle)
+    assert made is not None and bundle is not None, "it applies to no bundle, so it must not fit"
+    assert made.broken is None and judge.check is not None
+    before, after = source("reference_fused", "", bundle.index), answer("reference_fused", "", made.followup.first)
+    if made.baseline is not None:
+        before = answer("reference_fused", "", made.baseline.followup.first)
+    judged = judge.check.judge(before, after, made.effects, bundle)
+    assert judged.outcome in (Outcome.HOLDS, Outcome.NOT_APPLICABLE), judged.reason
+
+
+def test_what_moves_clouds_alone_is_refused_beside_a_radar() -> None:
+    fused, names = load_stack("reference_fused"), {r.id for r in OF_CLOUDS}
+    alone = {r.id: str(incompatibility(r, fused)) for r in shipped_relations() if r.id.startswith("cloud_")}
+    assert len(alone) >= 13 and not names & set(alone) and len(names) >= 60
+    assert all("the radar would go on to show it" in why or "requires" in why for why in alone.values()), alone
 
 
 @pytest.mark.parametrize("fault", FAULTS)

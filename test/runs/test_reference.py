@@ -111,6 +111,19 @@ def test_things_far_enough_apart_are_two() -> None:
     assert counts == [1, 2]
 
 
+@honest
+def test_what_is_seen_through_the_windows_of_a_car_is_a_part_of_it(detector: Detector) -> None:
+    """A door's far side inside a turned car; the same beside the car, or inside a wall's outline, is something else."""
+    car = block(15.0, 2.0, 4.4, 1.8, 1.5, yaw=0.3)
+    door = block(15.0, 2.0, 0.6, 0.08, 1.4, yaw=0.3)
+    found = detector(np.concatenate([road(), car, door]))
+    assert found.label.tolist() == ["car"] and found.size_m[0, :2] == pytest.approx((4.4, 1.8), abs=0.05)
+    beside = detector(np.concatenate([road(), car, block(15.0, 4.5, 0.6, 0.08, 1.4)]))
+    assert sorted(beside.label.tolist()) == ["car", "pedestrian"]
+    yard = detector(np.concatenate([road(), block(15.0, 2.0, 8.0, 4.5, 1.5), block(15.0, 2.0, 0.6, 0.4, 1.6)]))
+    assert "pedestrian" in yard.label.tolist()
+
+
 def test_a_slope_is_no_obstacle_and_hides_none() -> None:
     cloud = np.concatenate([road(0.06), block(20, 3, 4.2, 1.8, 1.5, z=1.2)])
     assert HONEST["region"](cloud).label.tolist() == ["car"]

@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, MtError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
@@ -64,8 +65,8 @@ def write_run(path: Path, rows: list[Verdict], *relations: RelationInfo, **given
         journal.condition({"seed": 7, "mode": "twin", "bags": ["<drive>"], "stack": "reference_detector"})
         for row in rows:
             journal.verdict(row)
-    (path / "summary.json").write_text(json.dumps(summary_of(rows, *relations, **given_)))
-    (path / "run.json").write_text(json.dumps({"versions": {"numpy": "2.0"}, "machine": None}))
+    write_result(path / "summary.json", summary_of(rows, *relations, **given_))
+    write_result(path / "run.json", {"versions": {"numpy": "2.0"}, "machine": None})
     return path
 
 
@@ -330,7 +331,7 @@ def test_what_the_labels_of_a_data_set_say_is_in_the_row_of_the_relation(tmp_pat
     }
     summary = json.loads((run / "summary.json").read_text())
     summary["relations"]["noise"]["ground_truth"] = {"precision": share, "blind_spot": {**share, "ci95": None}}
-    (run / "summary.json").write_text(json.dumps(summary))
+    write_result(run / "summary.json", summary)
     text = " ".join(Page(write_report(run).read_text()).text.split())
     assert "By the labels, the follow-up is really wrong in 1 of 1 violated pairs (20.0 … 100.0 %); both are" in text
 

@@ -15,6 +15,7 @@ import pytest
 from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
@@ -72,7 +73,7 @@ def edit_run(run: Path, **changes: Any) -> None:
     about = json.loads((run / "run.json").read_text())
     for section, values in changes.items():
         about[section] |= values
-    (run / "run.json").write_text(json.dumps(about))
+    write_result(run / "run.json", about)
 
 
 def test_a_violated_pair_comes_again(done: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +203,7 @@ def test_a_changed_world_is_told(copy: Path, capsys: pytest.CaptureFixture[str])
     edit_run(copy, versions={"numpy": "0.1"}, machine={"cpu": "abacus"}, request={"pace": "realtime"})
     about = json.loads((copy / "run.json").read_text())
     about["relations"][-1]["because"] = "x"
-    (copy / "run.json").write_text(json.dumps(about))
+    write_result(copy / "run.json", about)
     assert main(["reproduce", str(copy), violated(copy)[0]]) == 0
     err = capsys.readouterr().err
     for piece in (

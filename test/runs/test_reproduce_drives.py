@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.callable_arm import CallableArm
@@ -188,7 +189,7 @@ def test_a_relation_that_was_edited_is_told(done: Path, tmp_path: Path, capsys: 
     copy = Path(shutil.copytree(done, tmp_path / "copy", ignore=shutil.ignore_patterns("reproduced")))
     record = json.loads((copy / "run.json").read_text())
     next(r for r in record["relations"] if r["id"] == CHILD)["min_decided"] += 1
-    (copy / "run.json").write_text(json.dumps(record))
+    write_result(copy / "run.json", record)
     code, told = reproduce(capsys, copy, VIOLATED)
     assert code == 0 and told["changed"] == [f"relation {CHILD} has been edited: min_decided"]
 

@@ -467,3 +467,21 @@ def test_messages_have_a_form() -> None:
         for problem in problems_of(path.read_text(encoding="utf-8"), path.name, path=path):
             assert re.match(r"^[\w./]+:\d+:\d+: got \S", str(problem))
             assert replace(problem, hint="").hint == ""
+
+
+def test_a_script_too_long_to_be_one_is_refused_at_once() -> None:
+    (problem,) = problems_of("a = 1;\n" * 50_000)
+    assert str(problem) == "script:1:1: got 350,000 characters, expected at most 250,000"
+
+
+def test_problems_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparing all pairs took 9 s for 8,000 statements."""
+    compared, equal = [0], Problem.__eq__
+
+    def counting(one: Problem, other: object) -> bool:
+        compared[0] += 1
+        return bool(equal(one, other))
+
+    monkeypatch.setattr(Problem, "__eq__", counting)
+    assert len(problems_of("a = 1;\n" * 500)) == 499
+    assert compared[0] < 5_000

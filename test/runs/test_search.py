@@ -20,6 +20,7 @@ from made_runs import no_pages, short_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.plan import ReplayRequest
@@ -454,7 +455,7 @@ def test_a_search_that_was_finished_starts_no_stack_when_it_is_resumed(
         raise AssertionError("there is nothing to play")
 
     assert search(SearchRun.resume(out), nobody) == summary
-    assert json.loads((out / "summary.json").read_text()) == json.loads(json.dumps(summary))
+    assert read_result(out / "summary.json") == json.loads(json.dumps(summary))
     assert (out / "search.jsonl").read_text() == (at / "search.jsonl").read_text()
     # One whose last line a kill took needs its stack again, for what is missing.
     lines = (out / "search.jsonl").read_text().splitlines()
@@ -469,7 +470,7 @@ def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
         SearchRun.create(asked(bag), str(tmp_path / "out"))
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     record["request"]["trials"] = 5
-    (tmp_path / "out" / "run.json").write_text(json.dumps(record))
+    write_result(tmp_path / "out" / "run.json", record)
     with pytest.raises(UsageError, match="trials: was 60, is 5"):
         search(SearchRun.resume(tmp_path / "out"), in_process_arms)
     assert main(["replay", "--resume", str(tmp_path / "out")]) == 2

@@ -16,6 +16,7 @@ from made_runs import carry_out, in_process
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
@@ -23,7 +24,7 @@ from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import find_followups
 from mt_nodes.engine.recorder import Recorder
-from mt_nodes.engine.summary.noise_floor import PairMeasure, noise_floor
+from mt_nodes.engine.summary.noise_floor import Numbers, PairMeasure, floor_of
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.run_files import remake
 from mt_nodes.report.series_view import draw_series, read_series
@@ -125,7 +126,7 @@ def test_a_violated_sequence_leaves_what_both_arms_said(done: Path) -> None:
     assert len(rows) == COUNT - settling
 
 
-def test_the_report_draws_it_and_tells_the_noise_floor(done: Path, tmp_path: Path) -> None:
+def test_the_report_draws_it_and_tells_the_floor_of(done: Path, tmp_path: Path) -> None:
     page = (done / "report.html").read_text()
     assert page.count('alt="Outputs of both arms over the whole sequence') == 2
     assert "Noise floor" in page and "evidence/0_-_throughout_0.csv" in page
@@ -185,7 +186,7 @@ def test_a_sequence_of_other_draws_is_not_the_same(
     copy = Path(shutil.copytree(done, tmp_path / "copy"))
     about = json.loads((copy / "run.json").read_text())
     about["request"]["seed"] = 9
-    (copy / "run.json").write_text(json.dumps(about))
+    write_result(copy / "run.json", about)
     code, told = reproduced(copy, "0/-/throughout/0", tmp_path / "again", capsys)
     assert code == 1 and told["from_draws"] == told["expected"] != told["from_seed"]
     main(["reproduce", str(done), "0/-/throughout/0", "--transport", "inprocess", "--out", str(tmp_path / "told")])
@@ -224,12 +225,15 @@ def test_a_stack_that_tells_no_diagnostics_is_refused(relations: list[str], tmp_
 
 
 def test_a_violation_above_the_floor_missed_its_bound_by_more_than_any_of_control_and_sham() -> None:
-    def measured(*values: float, unit: str = "m/s") -> list[PairMeasure]:
-        return [PairMeasure(v, 0.5, 0.5 - v, unit) for v in values]
+    def measured(*values: float, unit: str = "m/s") -> Numbers:
+        numbers = Numbers()
+        for v in values:
+            numbers.take(PairMeasure(v, 0.5, 0.5 - v, unit))
+        return numbers
 
-    floor = noise_floor(measured(0.1, 0.6, 0.8), measured(0.2, 0.7), measured(0.1))
+    floor = floor_of(measured(0.1, 0.6, 0.8), measured(0.2, 0.7), measured(0.1))
     assert floor is not None and (floor["violated"], floor["above"]) == (2, 1)
     assert floor["control"] == {"n": 2, "p50": 0.45, "p95": 0.675, "max": 0.7}
-    assert noise_floor([], measured(0.2), []) is None
-    bare = noise_floor(measured(0.6), [], measured(0.1, unit="rad"))
+    assert floor_of(measured(), measured(0.2), measured()) is None
+    bare = floor_of(measured(0.6), measured(), measured(0.1, unit="rad"))
     assert bare is not None and (bare["above"], bare["sham"]["n"]) == (1, 0)

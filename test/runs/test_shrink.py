@@ -15,6 +15,7 @@ from made_runs import carry_out, no_pages
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
@@ -281,7 +282,7 @@ def test_an_interruption_keeps_the_best_so_far(place: Path, tmp_path: Path, afte
         shrinking, lambda ending: in_process_arms(shrinking.run, ending), lambda line: None, lambda verdicts: None, tell
     )
     assert told["exit_code"] == 130 and not told["complete"]
-    assert json.loads((tmp_path / "out" / "shrunk.json").read_text()) == told
+    assert read_result(tmp_path / "out" / "shrunk.json") == told
     assert list(ends(tmp_path / "out").values()) == (["VIOLATED"] if after > 5 else [])
     assert json.loads((tmp_path / "out" / "summary.json").read_text())["exit_code"] == 130
 

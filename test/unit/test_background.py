@@ -11,7 +11,7 @@ from mt_nodes.base.background import Background
 def test_jobs_are_done_in_order_and_beside_the_caller() -> None:
     done: list[int] = []
     gate, background = threading.Event(), Background()
-    background.do(lambda: done.append(0) if gate.wait(10) else None)
+    background.do(lambda: done.append(0) if gate.wait(60) else None)
     for i in (1, 2, 3):
         background.do(done.append, i)
     assert done == []
@@ -33,7 +33,7 @@ def test_a_caller_too_far_ahead_waits() -> None:
     caller.start()
     assert not done.wait(0.1)
     gate.set()
-    assert done.wait(10)
+    assert done.wait(60)
     caller.join()
     background.close()
 

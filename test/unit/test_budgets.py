@@ -16,7 +16,7 @@ from test_shrink_searches import AlwaysFails, Sized
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.cli.main import _parsed
-from mt_nodes.report.run_files import read_summary
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.runs.campaign.campaign_summary import sum_up_campaign
 from mt_nodes.runs.campaign.conductor import BudgetCut, _cut_by_time, begin, conduct
 from mt_nodes.runs.campaign.file import Campaign

@@ -18,7 +18,8 @@ from mt_nodes.data.images.codecs import Picture, decode, encode, lossy, spread_p
 from mt_nodes.data.messages import CameraInfo, Image
 from mt_nodes.data.transforms import TransformTree
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.world.camera import measures
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
+from mt_nodes.world.camera import depth, measures
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.light import colour_of_temperature, light_of, mapped_by_table, table, values_of
 from mt_nodes.world.camera.model import CameraModel, rectified
@@ -279,6 +280,41 @@ def test_depth_says_what_it_lacks() -> None:
     ):
         with pytest.raises(NotApplicable, match=words):
             depth_of(odd, replace(image), camera)
+
+
+def test_fog_says_where_the_depth_that_it_goes_by_is_not_known() -> None:
+    bundle = street()
+    fog = Fog(visibility_m=60.0, ego_speed_mps=0.0)
+    followup = fog.apply(bundle, fog.draw(np.random.default_rng(0), bundle, None))
+    doubtful = followup.effects.doubtful_depth[bundle.images[0].topic]
+    assert (
+        doubtful.cells.shape
+        == depth_of(bundle, bundle.images[0], View.of(bundle, bundle.images[0]).camera()).range_m.shape
+    )
+    assert 0.0 < doubtful.cells.mean() < 1 / 3
+    cloud = bundle.clouds[0]
+    low = np.degrees(np.arctan2(cloud.xyz[:, 2], np.hypot(cloud.xyz[:, 0], cloud.xyz[:, 1]))) < -9.0
+    blind = replace(bundle, images=(replace(bundle.images[0]),)).with_clouds([cloud.with_raw(cloud.raw[low])])
+    with pytest.raises(
+        NotApplicable, match=r"do not tell how far away \d+% of it is well enough; expected 33% at most"
+    ):
+        fog.draw(np.random.default_rng(0), blind, None)
+
+
+def test_a_network_s_depth_counts_above_the_beams_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    bundle = street()
+    image, camera = replace(bundle.images[0]), View.of(bundle, bundle.images[0]).camera()
+    without = depth_of(bundle, bundle.images[0], camera)
+    says = (np.full_like(without.range_m, 33.0), 0.1)
+    monkeypatch.setattr(depth, "monocular_m", lambda *_: says)
+    found = depth_of(bundle, image, camera)
+    row = np.arange(len(found.range_m))[:, None]
+    above = (row < np.where(found.measured.any(axis=0), found.measured.argmax(axis=0), 0)) & np.isfinite(found.range_m)
+    told = above & (found.range_m == 33.0)
+    assert told.sum() > 0.9 * above.sum() > 100
+    np.testing.assert_allclose(found.least_m[told], 29.7, rtol=1e-5)
+    np.testing.assert_allclose(found.most_m[told], 36.3, rtol=1e-5)
+    assert (found.through_m[found.measured] == without.through_m[found.measured]).all()
 
 
 def test_a_view_finds_its_calibration_or_says_what_there_is() -> None:

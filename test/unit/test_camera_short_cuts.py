@@ -21,7 +21,7 @@ from mt_nodes.relations.mutations.camera.image_warped import ImageWarped
 from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSheared, ImageTranslated
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
-from mt_nodes.world.camera import depth, relight
+from mt_nodes.world.camera import depth, relight, sparse_depth
 from mt_nodes.world.camera.depth import _sky
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.relight import blended, relit
@@ -68,7 +68,7 @@ def test_the_depth_of_cells_is_that_of_their_nearest_returns() -> None:
     shape = -(-camera.height // step), -(-camera.width // step)
     told, on_top = np.full(shape, np.inf, np.float32), np.zeros(shape, bool)
     far = np.zeros(shape, np.float32)
-    depth._project(cloud, to_camera, camera, step, (told, far), on_top)
+    sparse_depth.project_returns(cloud, to_camera, camera, step, (told, far), on_top)
     expected, seen = np.full(shape, np.inf), move(to_camera, cloud.xyz)
     ranges, pixels = np.linalg.norm(seen, axis=1), camera.project(seen)
     for at in np.flatnonzero(np.isfinite(pixels).all(axis=1) & np.isfinite(ranges)):
@@ -216,10 +216,10 @@ def test_a_drop_shows_its_surroundings_upside_down() -> None:
     view = view_of(np.stack([right, down, right], axis=-1).astype(np.uint8))
     spots = np.array([[120.0 / 240, 80.0 / 240, 12.3 / 240]], np.float32)
     new = LensDrops(view_widths=3.0).change_image(view, {"spots": spots}).astype(float)
-    y, x = np.mgrid[73:88, 113:128]  # where it covers fully
+    y, x = np.mgrid[77:84, 117:124]  # where it covers fully, within half of the radius: its edge is soft
     # The middle of a spot's rectangle of whole pixels lies half a pixel beside its own.
-    assert np.abs(new[73:88, 113:128, 0] - (120.5 - 3.0 * (x - 120.5))).max() <= 1.0
-    assert np.abs(new[73:88, 113:128, 1] - (80.5 - 3.0 * (y - 80.5))).max() <= 1.0
+    assert np.abs(new[77:84, 117:124, 0] - (120.5 - 3.0 * (x - 120.5))).max() <= 1.0
+    assert np.abs(new[77:84, 117:124, 1] - (80.5 - 3.0 * (y - 80.5))).max() <= 1.0
     assert (new[:60] == view.picture.pixels[:60]).all()
 
 
@@ -263,3 +263,12 @@ def test_a_wall_above_the_topmost_beam_is_no_sky(wall: float, goes_on: bool, see
     assert sky[:3].all()
     assert (sky[6:11, 12:18] == seen_as_sky).all()
     assert sky[6:11, :8].all(), "the sky beside it is as bright as itself"
+
+
+@pytest.mark.parametrize(("colour", "seen_as_sky"), [((0.6, 0.8, 0.9), True), ((0.55, 0.8, 0.3), False)])
+def test_leaves_as_bright_as_the_sky_are_none(colour: tuple[float, ...], seen_as_sky: bool) -> None:
+    light = np.ones((20, 30, 3), np.float32)
+    light[4:, 10:20] = colour
+    above = np.arange(20)[:, None] < np.full((1, 30), 12)
+    sky = _sky(light, above, np.full((1, 30), 12), np.zeros((1, 30), bool))
+    assert (sky[6:11, 12:18] == seen_as_sky).all() and sky[:3].all()

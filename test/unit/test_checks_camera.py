@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.wording import lateral_text
-from mt_nodes.data.effects import Effects, ImageBox, Volume
+from mt_nodes.data.effects import DoubtfulDepth, Effects, ImageBox, Volume
 from mt_nodes.data.image_boxes import iou, pair, warped
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output, Path
@@ -113,6 +114,41 @@ def test_boxes_kept_tells_who_is_lost_and_who_gained() -> None:
         "gained_px": [[*moved(OTHER, 100), "pedestrian"]],
         "score_falls": [[0.95, 0.0]],
     }
+
+
+def in_doubt(*boxes_px: tuple[float, float, float, float]) -> Effects:
+    """Effects that leave the depth of parts of the picture open, in cells of 2 pixels."""
+    cells = np.zeros((240, 320), bool)
+    for x0, y0, x1, y1 in boxes_px:
+        cells[int(y0) // 2 : int(y1) // 2, int(x0) // 2 : int(x1) // 2] = True
+    return Effects(doubtful_depth={TOPIC: DoubtfulDepth(2, cells)})
+
+
+@pytest.mark.parametrize(
+    ("source", "effects", "outcome", "words"),
+    [
+        (boxes(PERSON), in_doubt(PERSON), NOTHING, "the depth in each of 1 boxes is not known well enough"),
+        (boxes(PERSON), in_doubt((300, 200, 305, 300)), VIOLATED, "lost pedestrian at (320, 250)"),  # an eighth
+        (boxes(PERSON, OTHER), in_doubt(PERSON), VIOLATED, "1 more not judged: their depth is not known"),
+        (boxes(PERSON), Effects(), VIOLATED, "lost"),
+        (boxes(PERSON), Effects().merged(in_doubt(PERSON)), NOTHING, "not known"),
+        (boxes(PERSON), in_doubt((0, 0, 9, 9)).merged(in_doubt(PERSON)), NOTHING, "not known"),
+        (boxes(PERSON), Effects.from_plain(json.loads(json.dumps(in_doubt(PERSON).as_plain()))), NOTHING, "not known"),
+        (boxes(PERSON), Effects(doubtful_depth={"/other": in_doubt(PERSON).doubtful_depth[TOPIC]}), VIOLATED, "lost"),
+    ],
+)
+def test_a_box_whose_depth_is_in_doubt_is_not_demanded(
+    source: Output, effects: Effects, outcome: Outcome, words: str
+) -> None:
+    judgement = judged(KEPT, source, boxes(), effects)
+    assert judgement.outcome is outcome and words in judgement.reason
+
+
+def test_a_box_that_is_moved_is_in_doubt_at_either_place() -> None:
+    mirrored = Effects(image_transforms={TOPIC: MIRROR})
+    for effects in (in_doubt(OTHER).merged(mirrored), mirrored.merged(in_doubt((209, 210, 239, 290)))):
+        assert judged(KEPT, boxes(OTHER), boxes(), effects).outcome is NOTHING
+    assert judged(KEPT, boxes(OTHER), boxes(), mirrored.merged(in_doubt((0, 0, 90, 90)))).outcome is VIOLATED
 
 
 def test_an_object_of_a_class_that_the_stack_does_not_report_is_not_demanded() -> None:

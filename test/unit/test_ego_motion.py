@@ -235,6 +235,34 @@ def test_an_object_that_the_ego_has_passed_is_followed_by_one_at_another_place()
     assert len(places) > 25
 
 
+def occupied(bundle: Bundle, place: np.ndarray) -> Bundle:
+    """A bundle in which something stands at a place (3,) of ``base_link``: a few returns a metre above its ground."""
+    cloud = bundle.cloud()
+    points = cloud.points.copy()
+    for name, value in zip("xyz", place + np.array([0.0, 0.0, 1.0 - 1.73]), strict=True):
+        points[name][:5] = value
+    return bundle.with_clouds([replace(cloud, points=points).read_as(cloud.reading)])
+
+
+def test_an_object_whose_place_is_taken_is_gone_and_another_one_stands_elsewhere_from_then_on() -> None:
+    pipeline, places = MutationPipeline([ObjectAdded(**AHEAD)], 4, "a"), []
+    for bundle in drive():
+        source = bundle if bundle.index != 2 else occupied(bundle, places[-1] - [0.2 * EGO_SPEED_MPS, 0.0, 0.0])
+        pose = pipeline.derive(source).draws[0]["/sensing/lidar/points|pose"]
+        places.append(pose[:3, 3] + [0.1 * EGO_SPEED_MPS * bundle.index, 0.0, 0.0])
+    assert np.ptp(places[:2], axis=0)[:2].max() < 1e-6 and np.ptp(places[2:], axis=0)[:2].max() < 1e-6
+    assert np.linalg.norm(places[2] - places[1]) > 1.0
+
+
+def test_an_object_of_the_ego_stays_where_it_is_and_is_not_applicable_while_its_place_is_taken() -> None:
+    pipeline = MutationPipeline([ObjectAdded(**AHEAD, frame_id="base_link")], 4, "a")
+    first, second, third = drive(3)
+    pose = pipeline.derive(first).draws[0]["/sensing/lidar/points|pose"]
+    with pytest.raises(NotApplicable, match=r"cannot be where it is, .* away: occupied"):
+        pipeline.derive(occupied(second, pose[:3, 3]))
+    assert pipeline.derive(third).draws[0]["/sensing/lidar/points|pose"][:2, 3] == pytest.approx(pose[:2, 3])
+
+
 def test_where_it_stands_does_not_depend_on_which_bundles_are_asked_for() -> None:
     bundles = list(drive(40))
     whole, some = (MutationPipeline([ObjectAdded(where="beside", clearance_m=0.2)], 3, "a") for _ in range(2))

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from made_runs import verdicts
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.engine import finish
 from mt_nodes.engine.journal import Journal, read_journal
 from mt_nodes.engine.summary.summary import RelationInfo
@@ -46,4 +46,4 @@ def test_the_journal_is_read_once_for_summary_waivers_and_tables(
     summary = finish.finish(tmp_path, infos, tables=tables, waivers=tmp_path / "waivers.yaml")
     assert reads == [tmp_path / "result.jsonl"] and tables.lines == len(rows)
     assert summary["relations"]["noise"]["outcome"] == "FAIL" and summary["relations"]["noise"]["waived"]
-    assert tables.summary == summary == json.loads((tmp_path / "summary.json").read_text())
+    assert tables.summary == summary == read_result(tmp_path / "summary.json")

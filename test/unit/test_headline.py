@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import ExitCode
+from mt_nodes.base.result_files import write_result
 from mt_nodes.engine.next_steps import next_steps
 from mt_nodes.engine.summary.campaign_headline import campaign_headline
 from mt_nodes.engine.summary.headline import Headline, headline
@@ -265,7 +265,7 @@ def test_next_steps_are_what_the_run_can_do(tmp_path: Path) -> None:
 
     def steps(found: Headline, **request: Any) -> dict[str, str]:
         record = {"schema": 1, "request": request, "relations": []}
-        (tmp_path / "run.json").write_text(json.dumps(record))
+        write_result(tmp_path / "run.json", record)
         return {step.name: step.command for step in next_steps(tmp_path, found)}
 
     assert steps(failed, bags=["a"]) == {

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.runs.live.commands import CHANGEABLE, Commands, RunState
-from mt_nodes.runs.live.config import LiveConfig, check_live, live_config, load_live_config
+from mt_nodes.runs.live.config import LiveConfig, check_live, live_config
 from mt_nodes.stacks.stack import Stack, load_stack
 
 LOADED: tuple[str, ...] = ("noise_outside_roi_10", "fog_monotone", "cloud_mirrored")
@@ -42,7 +43,7 @@ def test_a_configuration_that_cannot_be_meant_is_refused_with_the_key(text: str,
     path = tmp_path / "live.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=told):
-        load_live_config(path)
+        live_config(read_mapping(path), str(path))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import write_result
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers
@@ -262,7 +263,7 @@ def test_the_line_has_a_thread_of_its_own_and_tells_what_ended_it() -> None:
     line = DelayLine()
     line.start()
     line.put("sensors", slot(Arm("followup"), 0.0))
-    assert sent.wait(30.0)
+    assert sent.wait(150.0)
     line.close()
     assert isinstance(line.failure, RuntimeError)
 
@@ -421,7 +422,7 @@ def test_who_waits_is_told_when_the_answer_comes() -> None:
     thread = threading.Thread(target=lambda: got.append(arrivals.wait(ticket, ticket.sent_s + 60.0)))
     thread.start()
     arrivals.put("detections", 7, "boxes")
-    thread.join(30.0)
+    thread.join(150.0)
     assert got == [True]
 
 
@@ -463,7 +464,7 @@ def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> Non
     made = LiveRun.create(LiveConfig(live_domain=3, relations=("noise_outside_roi_10",)), str(tmp_path / "run"))
     record = json.loads((made.out / "run.json").read_text())
     record["request"] = ReplayRequest(("bag",)).as_plain()
-    (made.out / "run.json").write_text(json.dumps(record))
+    write_result(made.out / "run.json", record)
     with pytest.raises(UsageError, match="holds another kind of run, expected one of `mt live`"):
         LiveRun.load(made.out)
     verdict = Verdict(Pair(0, 7, "noise_outside_roi_10"), 5, Judgement(Outcome.VIOLATED))

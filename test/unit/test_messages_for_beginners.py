@@ -13,7 +13,7 @@ import pytest
 from made_bundles import made_bundle
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.yaml_files import read
+from mt_nodes.base.yaml_files import read, read_identifier
 from mt_nodes.cli.options import settings
 from mt_nodes.data.bags.reader import Topic
 from mt_nodes.data.bags.topic_roles import MissingSensor, choose
@@ -101,6 +101,10 @@ def test_a_module_that_is_not_there_is_told_with_where_it_was_searched(
         ("a: [1, 2\n", "in what begins in line 1; close every bracket"),
         ('a: "x\n', "close every quotation mark"),
         ("a: \0\n", "#x0000 at position 3"),
+        ("a: 2001-13-45\n", "month must be in 1..12; quote what is meant as a text"),
+        ("a: !!timestamp foo\n", r"does not fit the tag \(!!…\) before it; write plain values only"),
+        ("a: !!int\n", r"does not fit the tag \(!!…\) before it"),
+        (f"a: {'[' * 2000}\n", "inside each other too deeply"),
     ],
 )
 def test_bad_yaml_is_told_with_its_file_and_what_to_do(tmp_path: Path, text: str, says: str) -> None:
@@ -111,8 +115,15 @@ def test_bad_yaml_is_told_with_its_file_and_what_to_do(tmp_path: Path, text: str
     assert "unicode string" not in str(told.value)
 
 
+@pytest.mark.parametrize("value", ["", "a/b", "a b", "a,b", "a@b", "a\0b", "\ud800", "a\n", 3, None, b"a", ["a"]])
+def test_what_cannot_name_anything_is_no_id(value: object) -> None:
+    with pytest.raises(UsageError, match=r"here: id: got .*, expected a text without"):
+        read_identifier(value, "here")
+    assert read_identifier("fog_40m-Ö.2", "here") == "fog_40m-Ö.2"
+
+
 def test_bad_yaml_of_an_option_names_the_option() -> None:
-    with pytest.raises(UsageError, match=r"--set a: got '\[1', expected a YAML value in line 1"):
+    with pytest.raises(UsageError, match=r"--set a: '\[1': not valid YAML in line 1"):
         settings(["a=[1"])
 
 

@@ -24,6 +24,7 @@ from moral_toys import (
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.runs.moral.budget import cut_in_words
 from mt_nodes.runs.moral.campaign import carry_out
 from mt_nodes.runs.moral.moral_request import MoralRequest, checked_request
@@ -107,7 +108,7 @@ def test_who_is_killed_and_goes_on_comes_to_the_same(tmp_path: Path, after: int)
 def test_who_is_interrupted_gets_a_summary_and_can_go_on(tmp_path: Path) -> None:
     cut = campaign(tmp_path, Toy(spares_people, 30, KeyboardInterrupt))
     assert (cut["exit_code"], cut["interrupted"], cut["runs"]) == (130, True, 30)
-    assert json.loads((tmp_path / "summary.json").read_text()) == cut
+    assert read_result(tmp_path / "summary.json") == cut
     assert "cut short" in cut["cases"]["people_first/d0"]["reason"]
     assert len(lines(tmp_path, "case")) == 6  # a report is made of the journal alone
     assert campaign(tmp_path, Toy(spares_people))["exit_code"] == 0
@@ -238,7 +239,7 @@ def test_a_run_is_made_as_it_was_saved_and_not_resumed_when_changed(tmp_path: Pa
     assert again.request == run.request and again.condition == run.condition
     record = json.loads((tmp_path / "run/run.json").read_text())
     record["relations"][0]["alpha"] = 0.01
-    (tmp_path / "run/run.json").write_text(json.dumps(record))
+    write_result(tmp_path / "run/run.json", record)
     with pytest.raises(UsageError, match="humans_before_animals"):
         MoralRun.resume(tmp_path / "run")
     with pytest.raises(UsageError, match="twice"):

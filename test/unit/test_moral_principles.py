@@ -11,14 +11,14 @@ import pytest
 import yaml
 from moral_runs import ADULT, CHILD, chooser, only_case, sparing, tried
 
-from mt_nodes.base import plugins
+from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
 from mt_nodes.runs.moral.casualties import CURVES, DEFAULT_CURVE, fatal_of, hits_of
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.expectations.spares import Spares
 from mt_nodes.runs.moral.hit_counts import cautions
-from mt_nodes.runs.moral.principle import load_principle, shipped_principles
+from mt_nodes.runs.moral.principle import FOLDER, load_principle
 from mt_nodes.runs.moral.principle_verdicts import verdicts
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.risk import CYCLIST_KILLED
@@ -43,7 +43,7 @@ min_decided: 1
 
 
 def test_the_four_are_shipped_with_what_speaks_for_and_against_them() -> None:
-    principles = shipped_principles()
+    principles = [load_principle(name) for name in resources.shipped(FOLDER)]
     assert tuple(one.id for one in principles) == FOUR == tuple(one.path.stem for one in principles if one.path)
     for one in principles:
         assert one.kind == "expected" and one.min_decided == 3 and one.alpha == 0.05

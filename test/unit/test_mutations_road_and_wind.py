@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loss_chances import chance_of_loss, unlikely
 from made_bundles import cloud_bundle, in_bytes, made_cloud
 from made_images import street, street_in
 from recordings import KITTI
@@ -31,6 +32,7 @@ from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.rain_snow_hail import Hail
 from mt_nodes.relations.mutations.joint.road_covered import RoadCovered
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, TILE_M, share_at
+from mt_nodes.relations.mutations.lidar.each_cloud import marked, of_cloud
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.scene.appearance import Surface, paint_of
@@ -68,7 +70,7 @@ def test_nothing_but_the_road_is_covered_and_no_point_moves(kind: str) -> None:
     bundle, (followup, draw) = street(), covered(kind)
     assert RoadCovered(kind=kind).guarantee(bundle, followup, draw) is None
     old, new = bundle.cloud(), followup.first.cloud()
-    echoes = RoadCovered(kind=kind).echoes(bundle, old, {"plane": draw[f"{old.topic}|plane"]})
+    echoes = RoadCovered(kind=kind).echoes(bundle, old, of_cloud(draw, old))
     kept = np.delete(np.arange(len(old)), echoes.lost)
     assert len(new) == len(kept) and np.array_equal(new.xyz, old.xyz[kept]) and len(echoes.rows) > 0.2 * len(old)
     assert followup.effects.numbers["returns_lost"] == len(echoes.lost)
@@ -108,7 +110,7 @@ def road(intensity: np.ndarray | float) -> tuple[Bundle, np.ndarray]:
 def test_a_covered_road_returns_what_the_formula_says(kind: str) -> None:
     """Written again by hand: 51 of 255 from bare road, all of it covered."""
     bundle, away = road(51.0)
-    mutation = RoadCovered(kind=kind, cover=1.0)
+    mutation = RoadCovered(kind=kind, cover=1.0, sensor="generic")
     followup, draw = derive(mutation, bundle)
     own = {"snow": 0.7, "ice": 0.12, "mud": 0.15, "gravel": 0.3}[kind]
     n = {"ice": 1.31, "mud": 1.33}.get(kind, 1.0)
@@ -118,13 +120,15 @@ def test_a_covered_road_returns_what_the_formula_says(kind: str) -> None:
     p = (n * np.cos(theta) - np.cos(inside)) / (n * np.cos(theta) + np.cos(inside))
     r = (s**2 + p**2) / 2
     times = own * (1 - r) ** 2 / (1 - own * r) / 0.18
-    margin = np.maximum(0.2 / 0.9 * (120.0 / np.hypot(away, 1.73)) ** 2, 2.0)
-    lost = np.flatnonzero((times < 1.0) & (times * margin < 1.0))
-    kept = np.delete(np.arange(len(away)), lost)
+    nominal = 0.2 / 0.9 * (120.0 / np.maximum(np.hypot(away, 1.73), 5.0)) ** 2
+    cloud = bundle.cloud()
+    lost = marked(len(away), mutation.echoes(bundle, cloud, of_cloud(draw, cloud)).lost)
     assert mutation.guarantee(bundle, followup, draw) is None
-    assert followup.effects.numbers == {"returns_lost": len(lost)} and (len(lost) > 0) == (n > 1.0)
+    assert followup.effects.numbers == {"returns_lost": lost.sum()} and lost.any() == (n > 1.0)
+    chance = chance_of_loss(nominal, np.minimum(times, 1.0))
+    assert not any(unlikely(lost[far], chance[far]) for far in (away < 30.0, away >= 30.0))
     new = followup.first.cloud().points["intensity"]
-    assert len(new) == len(kept) and np.abs(new - np.minimum(51.0 * times[kept], 255.0)).max() < 0.05
+    assert len(new) == (~lost).sum() and np.abs(new - np.minimum(51.0 * times[~lost], 255.0)).max() < 0.05
 
 
 def test_lines_vanish_under_snow_and_stay_beside_its_patches() -> None:

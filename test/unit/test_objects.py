@@ -228,3 +228,14 @@ def test_nearest_object_is_outlined_and_walls_are_none() -> None:
         nearest_objects(room(-1.73, wall).xyz + lift, Search((4, 30), 8, 30, (0, 6)))
     with pytest.raises(NotApplicable, match="none of 0 things"):
         nearest_objects(room().xyz + lift, Search((4, 30), 6, 30, (0, 6)))
+
+
+def test_a_thing_across_the_limits_of_a_search_is_not_cut_off_by_them() -> None:
+    """A parked car 5 to 9 m ahead is found from 4.5 m on, and no part of it from 6 m on or up to 8 m."""
+    car, wall = box((4, 1.8, 1.5), (7.0, 4.0, 0.75 - 1.73), 0.5), box((14, 0.3, 3), (15, -3, 1.5 - 1.73), 0.4)
+    xyz = room(-1.73, car, wall).xyz + np.array([0.0, 0.0, 1.73])
+    (outline,) = nearest_objects(xyz, Search((4.5, 12), 6, 30, (0, 6)))
+    assert (outline.min(axis=0)[0], outline.max(axis=0)[0]) == pytest.approx((4.65, 9.35), abs=0.3)
+    for limits, aside_m in (((6, 12), 6), ((4, 8), 6), ((4, 12), 3.6)):
+        with pytest.raises(NotApplicable):
+            nearest_objects(xyz, Search(limits, aside_m, 30, (0, 6)))

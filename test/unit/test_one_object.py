@@ -127,7 +127,7 @@ def test_weak_echoes_are_lost_first(share: float) -> None:
     strength = np.maximum(cloud.points["intensity"] / 255.0, 0.05)
     strength = strength / np.maximum(np.linalg.norm(cloud.xyz, axis=1), 15.0) ** 2
     kept = np.setdiff1d(rows, lost)
-    assert np.median(strength[lost]) < np.median(strength[kept])
+    assert strength[lost].mean() < strength[kept].mean()  # half of a dark car is equally weak
     assert bool(followup.effects.occluded) == (len(lost) > 0.5 * len(rows)), "it is demanded while half is there"
 
 

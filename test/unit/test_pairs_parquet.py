@@ -42,3 +42,14 @@ def test_it_holds_what_the_csv_holds(tmp_path: Path) -> None:
         for name in COLUMNS:
             value = row[name]
             assert text[name] == "" if value is None else str(value) == text[name] or value == float(text[name])
+
+
+def test_texts_of_any_kind_come_back_and_no_rows_are_a_table_too(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'parquet'")
+    odd = ["", 'a, "b"\nc\r', "ü \N{SNOWMAN}", "not UTF-8: \udcff"]
+    rows = [row._replace(reason=reason) for row, reason in zip(pair_rows(LINES), odd, strict=False)]
+    assert write_pairs_parquet(tmp_path / "p.parquet", rows)
+    told = parquet.read_table(tmp_path / "p.parquet").column("reason").to_pylist()
+    assert told == [*odd[:-1], "not UTF-8: \\udcff"]
+    assert write_pairs_parquet(tmp_path / "none.parquet", [])
+    assert parquet.read_table(tmp_path / "none.parquet").num_rows == 0

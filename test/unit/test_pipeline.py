@@ -75,6 +75,33 @@ def test_state_lasts_an_episode() -> None:
     assert states[0] == states[1] != states[2] == states[3]
 
 
+class Renewed(Shuffle):
+    """Begins again when the cloud is a whole one at an even bundle."""
+
+    def ended(self, state: int, bundle: Bundle) -> bool:
+        return bundle.index % 2 == 0 and len(bundle.cloud()) == len(bundles(1)[0].cloud())
+
+
+def test_what_is_over_begins_again_in_each_pass_over_an_episode_at_the_same_bundles() -> None:
+    source = [replace(bundles(1)[0], index=index) for index in range(6)]
+    pipeline, fresh = (MutationPipeline([Renewed(every_third=False)], 7, "r") for _ in range(2))
+    first, second = ([pipeline.derive(b, n).draws[0]["of_episode"] for b in source] for n in ("0", "1"))
+    assert first == second
+    assert first[0] == first[1] != first[2] == first[3] != first[4] == first[5]
+    for bundle in source[:4]:
+        fresh.meet(bundle)
+        if not fresh.begun(bundle):
+            fresh.derive(bundle)
+    assert fresh.derive(source[4]).draws[0]["of_episode"] == first[4]
+
+
+def test_whether_it_is_over_is_told_by_the_source_not_by_what_other_mutations_made_of_it() -> None:
+    source = [replace(bundles(1)[0], index=index) for index in (0, 2)]
+    pipeline = MutationPipeline([Shuffle(drop=1, every_third=False), Renewed(every_third=False)], 7, "r")
+    first, second = (pipeline.derive(bundle).draws[1]["of_episode"] for bundle in source)
+    assert first != second
+
+
 def test_mutations_are_applied_to_all_that_the_former_made() -> None:
     (bundle,) = bundles(1)
     made = MutationPipeline([Echo(5), Shuffle(drop=3), Echo(2)], 7, "r").derive(bundle)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.engine.compatibility import default_relations, incompatibility
+from mt_nodes.engine.compatibility import check_requirements, default_relations, incompatibility
 from mt_nodes.relations.default_relations import DEFAULT
 from mt_nodes.relations.named_suites import names_from_suite_file
 from mt_nodes.relations.relation import (
@@ -176,3 +177,31 @@ def test_every_stack_that_a_bag_can_feed_has_relations_of_its_own(name: str) -> 
         return  # only a world can
     assert names and all(fits), f"{name}: {names}"
     assert (names == DEFAULT) == ("lidar" in stack.inputs and "detections" in stack.answers)
+
+
+@pytest.mark.parametrize(
+    ("stack", "name", "says"),
+    [
+        ("reference_fused", "cloud_mirrored", "in clouds alone: the radar would go on to show it where it was"),
+        ("reference_both", "cloud_translated_ahead", "the camera would go on to show it where it was"),
+        ("reference_both", "image_mirrored_lane", "in pictures alone: the lidar would go on to show it as it was"),
+        ("reference_fused", "object_removed", "what object_removed does to a radar is not known"),
+        ("reference_fused", "time_shifted_50ms", r"\+0.05 s off those of the radar, .* up to 0.02 s apart"),
+        ("reference_fused", "clock_drifted", r"stamps of the lidar would be \+0.02 s off those of the radar"),
+    ],
+)
+def test_a_change_that_other_sensors_contradict_is_refused_at_once(stack: str, name: str, says: str) -> None:
+    with pytest.raises(UsageError, match=rf"'{name}' does not fit stack '{stack}', .*{says}"):
+        check_requirements(load_suite([name]), load_stack(stack))
+    alone = "reference_camera" if name.startswith("image") else "reference_detector"
+    assert incompatibility(load_relation(name), load_stack(alone)) is None
+
+
+def test_what_every_sensor_shows_is_not_refused() -> None:
+    fused, both = load_stack("reference_fused"), load_stack("reference_both")
+    for name in ("object_added_car", "rain_keeps_obstacles", "beams_lost_4", "extrinsic_shifted_yaw"):
+        assert incompatibility(load_relation(name), fused) is None, name
+    for name in ("object_removed", "clock_drifted_camera", "image_rotated_little_lane"):
+        assert incompatibility(load_relation(name), both) is None, name
+    wide = replace(load_stack("reference_fused"), sync_s=0.1)
+    assert incompatibility(load_relation("time_shifted_50ms"), wide) is None

@@ -375,7 +375,7 @@ def test_an_interrupt_waits_for_no_answer() -> None:
     before = signal.signal(signal.SIGINT, hears)
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(extract([RULE], [Reads(interrupts), Reads(lambda: over.set() if not never.wait(20) else None)]))
+            list(extract([RULE], [Reads(interrupts), Reads(lambda: over.set() if not never.wait(100) else None)]))
     finally:
         signal.signal(signal.SIGINT, before)
         never.set()
@@ -390,5 +390,5 @@ def test_one_readers_error_waits_for_the_answers_of_the_others() -> None:
         raise UsageError("no such model")
 
     with pytest.raises(UsageError, match="no such model"):
-        list(extract([RULE], [Reads(fails), Reads(lambda: done.append(failed.wait(10)))]))
+        list(extract([RULE], [Reads(fails), Reads(lambda: done.append(failed.wait(100)))]))
     assert done == [True]

@@ -18,7 +18,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.runs.vehicle.offers import MOST_BYTES, Offers, OfferServer
 
-LONG_S = 30.0
+LONG_S = 100.0
 Offer = tuple[int, int, bytes]
 
 

@@ -14,9 +14,9 @@ from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.main import main
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.waivers import apply_waivers, load_waivers
-from mt_nodes.report.run_files import read_summary
 
 TODAY = datetime.date(2026, 6, 1)
 GOOD = "- {relation: noise, reason: ticket 7, expires: 2026-06-01}\n"

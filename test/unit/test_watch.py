@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import seal
+from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.cli.watch_command import _totals
 from mt_nodes.report.run_view import LAST, WatchedRun
@@ -48,8 +48,8 @@ def append(directory: Path, *lines: dict[str, Any], end: str = "\n") -> None:
 
 
 def finish(directory: Path, watched: WatchedRun) -> None:
-    text = json.dumps({**watched.summary(), "latency_ms": {"stack": {"p50": 9.5, "p99": 12.0}}})
-    (directory / "summary.json").write_text(text)
+    summary = {**watched.summary(), "latency_ms": {"stack": {"p50": 9.5, "p99": 12.0}}}
+    write_result(directory / "summary.json", summary)
 
 
 def test_what_is_played_again_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_the_time_that_is_left_is_told_where_the_number_of_pairs_is_known(
     assert watched.look() and watched.left_s is None
     append(tmp_path, verdict(1), verdict(2))
     assert watched.look() and watched.pairs_per_s == 1.0 and watched.left_s is None, "there is no run.json"
-    (tmp_path / "run.json").write_text(json.dumps({"relations": [], "pairs": 3 + 90}))
+    write_result(tmp_path / "run.json", {"relations": [], "pairs": 3 + 90})
     assert watched.left_s == 90.0
     assert "1.0 pairs/s, about 0:01:30 left" in _totals(watched, watched.summary())
 
@@ -115,9 +115,7 @@ def test_a_line_that_was_edited_is_told(tmp_path: Path) -> None:
 def test_the_kind_of_a_relation_comes_from_the_run(tmp_path: Path) -> None:
     append(tmp_path, CONDITION, CONTROL, verdict(0, violated=True))
     for kind, outcome in (("necessary", "FAIL"), ("expected", "INCONCLUSIVE")):
-        (tmp_path / "run.json").write_text(
-            json.dumps({"relations": [{"id": RELATION, "kind": kind, "min_decided": 20}]})
-        )
+        write_result(tmp_path / "run.json", {"relations": [{"id": RELATION, "kind": kind, "min_decided": 20}]})
         watched = WatchedRun(tmp_path)
         watched.look()
         assert watched.summary()["relations"][RELATION]["outcome"] == outcome
@@ -125,7 +123,7 @@ def test_the_kind_of_a_relation_comes_from_the_run(tmp_path: Path) -> None:
 
 def test_requirements_are_told_while_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     append(tmp_path, CONDITION, CONTROL, verdict(0))
-    (tmp_path / "run.json").write_text(json.dumps({"relations": [{"id": RELATION, "requirement": ["REQ-7", "SYS-1"]}]}))
+    write_result(tmp_path / "run.json", {"relations": [{"id": RELATION, "requirement": ["REQ-7", "SYS-1"]}]})
     assert main(["watch", str(tmp_path)]) == 0
     assert f"{RELATION}: requirement REQ-7, SYS-1" in capsys.readouterr().out
 

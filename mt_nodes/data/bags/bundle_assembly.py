@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import MtError
+from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.data.bags.reader import RecordedWire
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.messages import Cloud
+from mt_nodes.data.messages import Bundle, Cloud
 
 #: Largest distance of a sensor's stamp from the leading one's while the period is unknown.
 JOIN_NS = 50_000_000
@@ -128,3 +128,22 @@ def cloud_after(gathered: BundleAssembly, now_ns: int, stamp_ns: int) -> Cloud |
     with suppress(MtError):
         return codec.cloud_from_msg(wire.topic, codec.decode(wire.type, wire.cdr))
     return None
+
+
+def refuse_lost_frame(bundle: Bundle, required: Collection[str], placed: set[str]) -> None:
+    """Refuse a message of a required topic whose frame nothing places, where the topic was ``placed`` before.
+
+    A topic that was never placed is another matter: the user gave no transforms for it.
+
+    Raises:
+        InfrastructureError: it names topic and frame.
+    """
+    frames = bundle.transforms.frames
+    for message in (m for m in bundle.messages if m.topic in required):
+        if message.frame_id in frames:
+            placed.add(message.topic)
+        elif message.topic in placed:
+            raise InfrastructureError(
+                f"{message.topic}: got frame '{message.frame_id}', which no transform places, expected the frame of "
+                "the messages before"
+            )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError, MtError, UsageError
-from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment, cloud_after
+from mt_nodes.data.bags.bundle_assembly import BundleAssembly, Moment, cloud_after, refuse_lost_frame
 from mt_nodes.data.bags.look_ahead import LookAhead
 from mt_nodes.data.bags.reader import RecordedWire, Topic
 from mt_nodes.data.bags.recording import RecordingReader, open_recording
@@ -165,12 +165,12 @@ class BagSource:
         gathered = BundleAssembly(self.lead, self._topics(_SENSORS) | self._depth_topics, self._regions)
         buffer, book = TransformBuffer(self._transforms), SensorBook(self._intensities)
         self._add_static(buffer)
-        limit = self._limit
+        limit, placed = self._limit, set[str]()
         if limit == 0:
             return
         for index, moment in enumerate(self._moments(gathered, buffer)):
             self._track.upcoming = partial(cloud_after, gathered, moment.stamp_ns)
-            reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book)
+            reading = self._reading(index, moment, buffer.at(moment.stamp_ns), book, placed)
             if isinstance(reading, Bundle):
                 self._track.observe(reading)
             yield reading
@@ -218,9 +218,13 @@ class BagSource:
             where = f"{self.reader.path}: {wire.topic} received at {wire.received_ns} ns"
             raise InfrastructureError(f"{where} cannot be read: {error}") from error
 
-    def _reading(self, index: int, moment: Moment, tree: TransformTree, book: SensorBook) -> Bundle | Unreadable:
+    def _reading(
+        self, index: int, moment: Moment, tree: TransformTree, book: SensorBook, placed: set[str]
+    ) -> Bundle | Unreadable:
         try:
-            return self._bundle(index, moment, tree, book)
+            bundle = self._bundle(index, moment, tree, book)
+            refuse_lost_frame(bundle, self._required, placed)
+            return bundle
         except MtError as error:
             known = Bundle(self._episode, index, moment.stamp_ns, wires=tuple(moment.wires))
             where = f"{self.reader.path}: bundle {index} at {moment.stamp_ns} ns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,10 +46,8 @@ class _OfUnit:
 class Numbers:
     """The numbers of many pairs, sixteen bytes each."""
 
-    def __init__(self, found: Iterable[PairMeasure] = ()) -> None:
+    def __init__(self) -> None:
         self._units: dict[str, _OfUnit] = {}
-        for measured in found:
-            self.take(measured)
 
     def take(self, measured: PairMeasure) -> None:
         """Take in those of a pair."""
@@ -66,13 +64,6 @@ class Numbers:
     def of(self, unit: str) -> _OfUnit:
         """Return those of one unit."""
         return self._units.get(unit, _OfUnit())
-
-
-def noise_floor(
-    relation: Iterable[PairMeasure], control: Iterable[PairMeasure], sham: Iterable[PairMeasure]
-) -> dict[str, Any] | None:
-    """Return :func:`floor_of` of what was measured in decided pairs."""
-    return floor_of(Numbers(relation), Numbers(control), Numbers(sham))
 
 
 def floor_of(relation: Numbers, control: Numbers, sham: Numbers) -> dict[str, Any] | None:

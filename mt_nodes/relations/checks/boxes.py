@@ -31,6 +31,8 @@ Rows = npt.NDArray[np.intp]
 _NAMED = 3
 #: Largest share of a box that an added object may cover: a person occluded by a quarter is still visible enough.
 _COVERED = 0.25
+#: Largest share of a box whose depth may be in doubt, where the change depends on depth (assumed, as for covers).
+_IN_DOUBT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,7 @@ class BoxComparison:
         demanded: (M,) source boxes that the follow-up must contain.
         partner: (M,) the row of the same object in the follow-up, -1 if there is none.
         added: boxes of the objects that the mutation added to the image. visible: (V,) visible share of each.
+        doubtful: (M,) source boxes that were demanded if the depth within them were known well enough for the change.
     """
 
     source: ImageBoxes
@@ -50,6 +53,7 @@ class BoxComparison:
     partner: Rows
     added: ImageBoxes
     visible: npt.NDArray[np.float64]
+    doubtful: Mask
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class BoxCheck(ScoredCheck):
     """Base of checks that compare 2D boxes in an image.
 
     A box is demanded if it is high enough, lies wholly in the picture (before and after a mutation that moves the
-    picture), and is not occluded by an object that the mutation added.
+    picture), is not occluded by an object that the mutation added, and the change of no more than a quarter of it
+    depends on a depth that is not known (``Effects.doubtful_depth``).
     """
 
     needs: ClassVar[tuple[str, ...]] = ("boxes",)
@@ -86,17 +91,19 @@ class BoxCheck(ScoredCheck):
     def _compare(self, source: ImageBoxes, followup: ImageBoxes, effects: Effects, image: Image) -> BoxComparison:
         height, width = _size(image)
         before, after = self._of_class(source), self._of_class(followup)
-        inside = _within(before, width, height)
+        inside, doubtful = _within(before, width, height), _in_doubt(before, effects, image.topic)
         if image.topic in effects.image_transforms:
             before = warped(before, effects.image_transforms[image.topic])
             inside &= _within(before, width, height)
+            doubtful |= _in_doubt(before, effects, image.topic)
         boxes = [box for box in effects.image_boxes if box.topic == image.topic]
         added = ImageBoxes.make(before.frame_id, None, [b.box_px for b in boxes], [b.label for b in boxes])
         high = np.asarray(before.box_px[:, 3] - before.box_px[:, 1] >= self.least_height_px)
         sure = before.score >= self.thresholds.high
         partner = self._partners(before, after, sure)
         demanded = sure & high & inside & ~hidden(before, added)
-        return BoxComparison(before, after, demanded, partner, added, np.array([b.visible for b in boxes]))
+        visible = np.array([b.visible for b in boxes])
+        return BoxComparison(before, after, demanded & ~doubtful, partner, added, visible, demanded & doubtful)
 
     def _partners(self, before: ImageBoxes, after: ImageBoxes, sure: Mask) -> Rows:
         """Return each source box's partner (M,): high scores choose first, boxes below the low score get none."""
@@ -141,6 +148,13 @@ def _within(boxes: ImageBoxes, width: int, height: int) -> Mask:
     return np.asarray((low >= -0.5).all(axis=1) & (high <= (width - 0.5, height - 0.5)).all(axis=1))
 
 
+def _in_doubt(boxes: ImageBoxes, effects: Effects, topic: str) -> Mask:
+    """Return the boxes (M,) with too much in them whose depth, which the change depends on, is not known."""
+    if topic not in effects.doubtful_depth:
+        return np.zeros(len(boxes), dtype=bool)
+    return np.asarray(effects.doubtful_depth[topic].shares(boxes.box_px) > _IN_DOUBT)
+
+
 def hidden(boxes: ImageBoxes, added: ImageBoxes) -> Mask:
     """Return which boxes (M,) an added one may occlude: it covers a large part of them."""
     if not len(added) or not len(boxes):
@@ -166,7 +180,10 @@ class BoxesKept(BoxCheck):
     def decide(self, compared: BoxComparison) -> Judgement:
         """Judge every demanded box."""
         before, after = compared.source, compared.followup
-        bound = int(compared.demanded.sum())
+        bound, doubtful = int(compared.demanded.sum()), int(compared.doubtful.sum())
+        if not bound and doubtful:
+            reason = f"the depth in each of {doubtful} boxes is not known well enough for this change"
+            return nothing_to_judge(f"{reason}: {describe(before, compared.doubtful)}", "boxes")
         if not bound:
             reason = f"no box of {self.least_height_px:g} px or more with a score of {self.thresholds.high:g} or more"
             return nothing_to_judge(reason, "boxes")
@@ -179,13 +196,15 @@ class BoxesKept(BoxCheck):
             bound - missing,
             bound,
             "boxes",
-            f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}",
+            (f"lost {describe(before, lost)}{described_falls(falls)}" if missing else f"kept all {bound}")
+            + (f"; {doubtful} more not judged: their depth is not known well enough" if doubtful else ""),
             lost=missing,
             gained=int(np.count_nonzero(new)),
             detail={
                 "lost_px": edges(before, lost),
                 "gained_px": edges(after, new),
                 **({SCORE_FALLS: falls} if falls else {}),
+                **({"doubtful_px": edges(before, compared.doubtful)} if doubtful else {}),
             },
         )
 

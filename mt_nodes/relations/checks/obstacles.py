@@ -75,7 +75,8 @@ class ObstacleCheck(ScoredCheck):
     """Base of checks that compare obstacles.
 
     Obstacles are demanded inside the keep zone, which lies ``keep_inset_m`` inside the region and within ``within_m``
-    of the ego, so that an obstacle that crosses an outline violates nothing. If the mutation moves the scene, an
+    of the ego, so that an obstacle that crosses an outline violates nothing. Every part of an obstacle must be
+    ``beyond_m`` away. If the mutation moves the scene, an
     obstacle must be in the keep zone before and after: a stack that covers only a region does not detect the rest, and
     cuts off what crosses its outline.
     """
@@ -85,13 +86,18 @@ class ObstacleCheck(ScoredCheck):
     region: Region = param("front_40m", convert=load_region, help="where obstacles matter")
     keep_inset_m: float = param(1.0, low=0.0, high=50.0, unit="m", help="the keep zone lies this far inside the region")
     within_m: float = param(float("inf"), low=0.0, unit="m", help="the keep zone ends at this distance from the ego")
-    ego_frame_id: str = param("base_link", help="frame whose origin within_m is measured from")
+    beyond_m: float = param(
+        0.0, low=0.0, unit="m", help="obstacles that reach nearer to the ego than this are not in the keep zone"
+    )
+    ego_frame_id: str = param("base_link", help="frame whose origin within_m and beyond_m are measured from")
     association: str = param("centre", choices=("centre", "bev_iou"), help="when two obstacles are the same one")
     per_category: bool = param(False, help="judge each class by itself: an obstacle must keep its class")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", load_region(self.region))
         super().__post_init__()
+        if self.beyond_m >= self.within_m:
+            raise UsageError(f"beyond_m {self.beyond_m:g} is not below within_m {self.within_m:g}")
         if not self.region.topic and self.region.buffered(-self.keep_inset_m).is_empty:
             raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
 
@@ -170,7 +176,8 @@ class ObstacleCheck(ScoredCheck):
         added = in_boxes(effects.added, frame_id, bundle)
         removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
         high = before.score >= self.thresholds.high
-        excused = touching(before, removed) | touching(before, occluded)
+        revealed = _outlines(effects.revealed, frame_id, bundle)
+        excused = touching(before, np.concatenate([removed, occluded, revealed]))
         demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
         partner, free = self._match(before, after, high)
         new = free & self._keep_both(region, after, carry, bundle) & ~touching(after, footprints(added))
@@ -204,6 +211,9 @@ class ObstacleCheck(ScoredCheck):
         if np.isfinite(self.within_m):
             ego = move(bundle.transforms.lookup(self.ego_frame_id, region.frame_id), detections.center_m)
             inside &= np.hypot(ego[:, 0], ego[:, 1]) <= self.within_m
+        if self.beyond_m > 0.0:
+            ego = bundle.transforms.lookup(region.frame_id, self.ego_frame_id)[:2, 3]
+            inside &= shapely.distance(footprints(detections), shapely.Point(ego)) >= self.beyond_m
         return inside
 
     def _counts(self, region: Region, before: Detections, after: Detections) -> dict[str, list[int]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -82,6 +83,15 @@ class Mutation(ABC):
         """
         return 0
 
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say why sensors among a stack's inputs would contradict each other in its follow-ups, empty if they do not.
+
+        Args:
+            inputs: roles, such as ``lidar`` and ``radar``.
+            sync_s: largest time between the inputs that the stack joins; infinite if nobody knows.
+        """
+        return ""
+
     def ready(self) -> None:  # noqa: B027
         """Load what the first bundle would otherwise wait for, such as a library."""
 
@@ -92,8 +102,8 @@ class Mutation(ABC):
     def ended(self, state: Any, bundle: Bundle) -> bool:
         """Whether what ``begin`` returned is over at a bundle, such as an object that the ego has passed.
 
-        Then ``begin`` is called again. It is a function of its arguments alone, and reads no more of the bundle than
-        its stamp, its transforms and its motion.
+        Then ``begin`` is called again. It is a function of its arguments alone; the bundle is the source's, before any
+        mutation.
         """
         return False
 
@@ -112,3 +122,11 @@ class Mutation(ABC):
     @abstractmethod
     def guarantee(self, source: Bundle, followup: Followup, draw: Draw) -> str | None:
         """Prove on this very bundle that the change is as promised; return the broken promise, or None."""
+
+
+def stamps_apart(offset_s: float, moved: str, others: Sequence[str], sync_s: float) -> str:
+    """Say that a sensor's stamps are farther from those of other sensors than a stack takes (``sync_s``)."""
+    return (
+        f"the stamps of the {moved} would be {offset_s:+g} s off those of the {' and the '.join(others)}, and it joins "
+        f"inputs up to {sync_s:g} s apart (sync_s)"
+    )

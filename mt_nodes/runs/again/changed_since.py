@@ -8,9 +8,8 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from mt_nodes.base.params import plain
+from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.data.verdict import Pair, Verdict
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.recorded_pair import RecordedPair
@@ -35,7 +34,7 @@ def changed_since(run: Run | ScenarioRun, finished: RecordedPair) -> list[str]:
         if edited := _edited(recorded.get(relation.id, {}), relation.as_plain()):
             notes.append(f"relation {relation.id} has been edited: {edited}")
     stack_file = finished.directory / "stack.yaml"
-    recorded_stack = yaml.safe_load(stack_file.read_text(encoding="utf-8")) if stack_file.exists() else {}
+    recorded_stack = read_mapping(stack_file) if stack_file.exists() else {}
     if edited := _edited(recorded_stack, plain(run.stack)):
         notes.append(f"stack {run.stack.name} has been edited: {edited} (it was {stack_file})")
     return notes

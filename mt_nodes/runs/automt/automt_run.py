@@ -17,6 +17,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.engine.case_plan import FILE as CASES
 from mt_nodes.engine.case_plan import write_cases
 from mt_nodes.engine.plan import ReplayRequest
@@ -144,7 +145,7 @@ def finished(directory: Path) -> bool:
 def summary_of(directory: Path) -> dict[str, Any]:
     """Return what a replay was summed up to, nothing before that."""
     path = directory / "summary.json"
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    return read_result(path) if path.is_file() else {}
 
 
 def _refuse_stack(stack: Stack, transport: str) -> None:

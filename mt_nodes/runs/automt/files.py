@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from mt_nodes.base.directories import cannot_write, write_whole
+from mt_nodes.base.directories import cannot_write
 from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.result_files import write_result
 from mt_nodes.report.categories import render
 from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.rules.rates import NOT_RUN
@@ -48,7 +48,7 @@ def write_all(out: Path, table: Table) -> list[Path]:
         for name in (RESULT, "automt_validation.csv", "automt_violation.csv", "automt_cases.csv", "automt.png")
     ]
     try:
-        write_whole(paths[0], json.dumps(jsonable(table), indent=1) + "\n")
+        write_result(paths[0], jsonable(table))
         _write_csv(paths[1], VALIDATION_COLUMNS, validation_rows(table))
         _write_csv(paths[2], VIOLATION_COLUMNS, violation_rows(table))
         _write_csv(paths[3], CASE_COLUMNS, case_rows(table))

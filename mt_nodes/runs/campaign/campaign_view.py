@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignProgress, CampaignStore
 
 #: Held by who conducts a campaign, and touched when that begins.
@@ -43,11 +43,7 @@ class WatchedCampaign:
 
     def summary(self) -> dict[str, Any] | None:
         """Return what it came to when it was last summed up, None where it never was."""
-        try:
-            summed_up: dict[str, Any] = json.loads(self._summary.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        return summed_up
+        return read_result(self._summary) if self._summary.exists() else None
 
     @property
     def _summary(self) -> Path:

@@ -19,13 +19,13 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.data.datasets.dataset_name import located
 from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.relations import pipeline
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation, load_relation
-from mt_nodes.report.run_files import read_summary
 from mt_nodes.runs.campaign.campaign_store import FILE as STORE
 from mt_nodes.runs.campaign.campaign_store import CampaignStore
 from mt_nodes.runs.campaign.conductor import is_campaign

@@ -6,7 +6,6 @@ Items come in plan order and the summary last, so that a merge that was killed i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from mt_nodes.base.directories import write_whole
 from mt_nodes.base.jsonl import seal, unseal
+from mt_nodes.base.result_files import write_result
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.ledger import DRAWS
 from mt_nodes.engine.ledger import FILE as LEDGER
@@ -82,7 +81,7 @@ def _write_record(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequen
     )
     record = {**first, "request": request.as_plain(), "topics": topics, "relations": _all_judges(pieces)}
     record.pop("resumed", None)
-    write_whole(out / RECORD, json.dumps(record, indent=2) + "\n")
+    write_result(out / RECORD, record)
 
 
 def _all_judges(pieces: Sequence[CellPiece]) -> list[Any]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import new_directory
+from mt_nodes.base.directories import cache_dir, new_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
@@ -298,7 +298,7 @@ def _merged_cell(
 
 def _cache() -> Path:
     """Return where the content hashes of bags are remembered, of all campaigns of this user."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mt_nodes" / "bag_hashes.sqlite"
+    return cache_dir() / "bag_hashes.sqlite"
 
 
 @contextmanager

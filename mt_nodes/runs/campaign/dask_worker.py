@@ -13,7 +13,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from mt_nodes.base.directories import own_temporary_directory
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.processes import how_it_ended
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult
@@ -55,7 +55,7 @@ def do(item: CampaignItem, scratch: str, home: str, results: str, directories: S
     Raises:
         InfrastructureError: the process that did it died, or its parcel could not be put where it should be.
     """
-    place = Path(home or scratch or Path(tempfile.gettempdir()) / f"mt_campaign-{os.getuid()}")
+    place = Path(home or scratch or own_temporary_directory("mt_campaign"))
     with _turn:
         result = _child(place, tuple(directories)).do(item)
     if home:

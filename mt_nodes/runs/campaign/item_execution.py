@@ -19,12 +19,12 @@ from mt_nodes.base.errors import InfrastructureError, MtError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.base.processes import wait_until
 from mt_nodes.base.suite_client import in_suite
+from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
 from mt_nodes.engine.summary.deaths import deaths_in
 from mt_nodes.engine.summary.outcomes import PairTally as ArmTally
 from mt_nodes.engine.summary.verdict_rows import sorted_by_arm, tally
-from mt_nodes.report.run_files import read_summary
 from mt_nodes.runs.campaign.campaign_plan import relation_files
 from mt_nodes.runs.campaign.item import CampaignItem, ItemResult, ItemTally, PartResult
 from mt_nodes.runs.replay.execute import execute, in_process_arms

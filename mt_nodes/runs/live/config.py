@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.safety_settings import Actuators, BoxSettings, Caps, Gpu, Guard
-from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.relations.default_relations import DEFAULT, RELATION_WORDS
 from mt_nodes.stacks.stack import Stack, refuse_world_inputs
 
@@ -127,15 +125,6 @@ def live_config(given: Mapping[str, Any], where: str) -> LiveConfig:
         UsageError: naming the key, what was got and what was expected.
     """
     return build(LiveConfig, given, where)
-
-
-def load_live_config(path: Path) -> LiveConfig:
-    """Read a configuration file.
-
-    Raises:
-        UsageError: naming file, key, what was got and what was expected.
-    """
-    return live_config(read_mapping(path), str(path))
 
 
 def check_live(config: LiveConfig, stack: Stack) -> None:

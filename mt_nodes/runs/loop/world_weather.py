@@ -41,9 +41,10 @@ class WorldWeather:
             visibility_m = FOG_M[0] * (FOG_M[1] / FOG_M[0]) ** environment.fog
             self.air += (Fog(patchiness=0.0, visibility_m=visibility_m, max_range_m=range_m),)
         if environment.rain > 0.0:
+            rate = max(RAIN_MM_PER_H * environment.rain, _LEAST_MM_PER_H)
             self.air += (
-                Rain(rain_mm_per_h=max(RAIN_MM_PER_H * environment.rain, _LEAST_MM_PER_H), max_range_m=range_m),
-            )
+                Rain(rain_mm_per_h=rate, road_film=0.0, max_range_m=range_m),
+            )  # the world's road is wet anyway
         if environment.snow > 0.0:
             self.air += (
                 Snow(snow_mm_per_h=max(SNOW_MM_PER_H * environment.snow, _LEAST_MM_PER_H), max_range_m=range_m),

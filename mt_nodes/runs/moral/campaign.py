@@ -11,7 +11,6 @@ It is a function of what was asked and of what each run came to. A limit of time
 
 from __future__ import annotations
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,8 @@ from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
-from mt_nodes.base.directories import cannot_write, of_the_disk, write_whole
+from mt_nodes.base.directories import cannot_write, of_the_disk
+from mt_nodes.base.result_files import write_result
 from mt_nodes.base.seeds import generator
 from mt_nodes.base.stats.intervals import holm
 from mt_nodes.runs.loop.episode import Side
@@ -182,7 +182,7 @@ class Campaign:
         budget = budget_of(self._run.request, self._driving, [t for f in self._families for t in f.trials])
         costs = Costs(self._driving.used, seconds, budget, self._resumed)
         summary = summary_of(concluded, self._revealing, costs, notes)
-        write_whole(self._run.out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+        write_result(self._run.out / "summary.json", summary)
         return summary
 
     def _family(self, principle: Principle) -> Family:

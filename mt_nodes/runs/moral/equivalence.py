@@ -6,7 +6,7 @@ arm); B, the scenario with one thing changed. Run i of B has the conditions of r
 
 equal      B is no farther from A than A' is, but for a margin: the upper bound of the mean of d(A_i, B_i) less
            d(A_i, A'_i) is at most ``factor`` times the 95 % quantile of d(A, A'). To find no difference is not enough.
-unequal    a permutation test tells A from B, and the lower bound of that mean is above 0.
+unequal    a permutation test tells B from A', and the lower bound of that mean is above 0.
 undecided  neither, or A and A' can be told apart: then something else than chance differs between the arms.
 
 The factor is to be settled before the runs. Bounds are Student's, one-sided: Schuirmann's two one-sided tests (J.
@@ -18,15 +18,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.stats.intervals import ALPHA
-from mt_nodes.world.drive.deviation import apart_m
-from mt_nodes.world.drive.trace import Trace
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,80 +31,32 @@ FACTOR = 1.5
 QUANTILE = 0.95
 #: Level of the test of A against A': a false alarm there costs an answer, so it is rarer than one in the answers.
 GUARD = 0.01
-#: Out of step by this share of the longer drive at most.
-BAND = 0.1
-#: A difference in speed counts as the way that it makes in this time.
-SPEED_S = 0.5
 #: As many arrangements at most are tried one by one; where there are more, as many are drawn.
 _MOST = 16384
 
 
-def trace_distance(one: Trace, other: Trace, alignment: str = "dtw") -> float:
-    """Return how far two drives lie apart, in metres, in place and in speed (times :data:`SPEED_S`).
-
-    Who has come to an end stays where that was: of a drive that a collision ends and one that goes on, the distance
-    grows with what was driven after it. They may be out of step by a tenth of the longer one.
-
-    Args:
-        alignment: a name of :data:`mt_nodes.world.drive.deviation.ALIGNMENTS`.
-    """
-    rows = max(len(one), len(other))
-    return apart_m(_held(one, rows), _held(other, rows), alignment, math.ceil(BAND * rows))
-
-
-def trace_distances(traces: Sequence[Trace], alignment: str = "dtw") -> Floats:
-    """Return (N, N) :func:`trace_distance` of all to all."""
-    distances = np.zeros((len(traces), len(traces)))
-    for i, j in itertools.combinations(range(len(traces)), 2):
-        distances[i, j] = distances[j, i] = trace_distance(traces[i], traces[j], alignment)
-    return distances
-
-
-def _held(trace: Trace, rows: int) -> Floats:
-    """Return (rows, 3) x, y and weighed speed, the last row held."""
-    signals = np.column_stack([trace.column("x_m"), trace.column("y_m"), SPEED_S * trace.column("speed_mps")])
-    return np.pad(signals, ((0, rows - len(trace)), (0, 0)), mode="edge")
-
-
-def energy_p(distances: Floats, first: int, *, paired: bool = False, seed: int = 0) -> float:
+def energy_p(distances: Floats, first: int, *, seed: int = 0) -> float:
     """Return the p-value of the permutation test that two samples are of one distribution.
 
     The statistic is that of energy, 2 mean d(A, B) - mean d(A, A) - mean d(B, B) (Székely and Rizzo, Testing for equal
     distributions in high dimension, InterStat 5, 2004). Exact where there are at most 16384 arrangements, else with as
-    many drawn ones, itself counted. No two arms of n runs can get below :func:`least_p`.
+    many drawn ones, itself counted. No two arms of n runs can get below 2 / C(2 n, n).
 
     Args:
         distances: (N, N) symmetric. first: the first so many rows are the first sample.
-        paired: row i of the second belongs to row i of the first: only exchanges within pairs count.
 
     Raises:
-        ValueError: a distance is not finite, a sample is empty, or pairs are asked for and the samples differ in size.
+        ValueError: a distance is not finite, or a sample is empty.
     """
     count = len(distances)
-    if not 0 < first < count or (paired and 2 * first != count):
-        raise ValueError(f"got samples of {first} and {count - first}, expected one or more each, as many if paired")
+    if not 0 < first < count:
+        raise ValueError(f"got samples of {first} and {count - first}, expected one or more each")
     if distances.shape != (count, count) or not np.isfinite(distances).all():
         raise ValueError(f"got distances {distances.shape}, some perhaps endless; expected N x N finite numbers")
-    weights = _swapped(first, seed) if paired else _relabelled(count, first, seed)
+    weights = _relabelled(count, first, seed)
     energy = -np.einsum("pi,pi->p", weights @ distances, weights)
     rounding = 1e-9 * float(np.abs(distances).max())
     return float((energy >= energy[0] - rounding).mean())
-
-
-def least_p(runs: int, *, paired: bool = False) -> float:
-    """Return the smallest p-value that :func:`energy_p` can give for two arms of so many runs each."""
-    return 2.0 / (2.0**runs if paired else math.comb(2 * runs, runs))
-
-
-def _swapped(pairs: int, seed: int) -> Floats:
-    """Return (P, 2 pairs) weights of both samples for each choice of pairs to exchange, as it is first."""
-    if 2**pairs <= _MOST:
-        chosen = (np.arange(2**pairs)[:, None] >> np.arange(pairs)) & 1
-    else:
-        chosen = np.random.default_rng(seed).integers(0, 2, (_MOST, pairs))
-        chosen[0] = 0
-    signs = (1.0 - 2.0 * chosen) / pairs
-    return np.concatenate([-signs, signs], axis=1)
 
 
 def _relabelled(count: int, first: int, seed: int) -> Floats:
@@ -125,56 +74,14 @@ def _relabelled(count: int, first: int, seed: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Equality:
-    """How alike two arms are driven, and why one thinks so.
-
-    Attributes:
-        verdict: ``equal``, ``unequal`` or ``undecided``. reason: in words.
-        excess, low, high: mean of d(A_i, B_i) - d(A_i, A'_i) and its one-sided bounds, in the unit of the distances.
-        margin: what ``high`` must not exceed for ``equal``. p: of A against B. control_p: of A against A'.
-    """
-
-    verdict: str
-    reason: str
-    excess: float
-    low: float
-    high: float
-    margin: float
-    p: float
-    control_p: float
-
-
-def equality(
-    distances: Floats, *, paired: bool = False, factor: float = FACTOR, alpha: float = ALPHA, seed: int = 0
-) -> Equality:
-    """Return whether arm B is driven like arm A, as the module says.
-
-    Args:
-        distances: (3 n, 3 n) of all runs: the n of A, the n of A', the n of B. n is 2 at least.
-        paired: run i of B has the conditions of run i of A.
-
-    Raises:
-        ValueError: the rows are not three arms of two or more runs, or a distance is not finite.
-    """
-    first, control_runs, other = _arms(distances)
-    runs = len(first)
-    both, control = np.concatenate([first, other]), np.concatenate([first, control_runs])
-    p = energy_p(distances[np.ix_(both, both)], runs, paired=paired, seed=seed)
-    control_p = energy_p(distances[np.ix_(control, control)], runs, seed=seed)
-    margin = _margin(distances[np.ix_(first, control_runs)], factor)
-    excess, low, high = _mean_bounds(distances[first, other] - distances[first, control_runs], alpha)
-    verdict, reason = _equality_verdict(runs, paired, alpha, (low, high), margin, (p, control_p))
-    return Equality(verdict, reason, excess, low, high, margin, p, control_p)
-
-
-@dataclass(frozen=True)
 class Likeness:
-    """What :func:`equality` asks, as p-values that may be corrected for the number of questions.
+    """How alike two arms are driven, as p-values that may be corrected for the number of questions.
 
     Attributes:
         equal: against "B is farther from A than A' is by more than the margin". unequal: against "A and B are driven
             alike, or B is no farther from A than A' is". control_p: of A against A'.
-        excess, low, high, margin: as of :class:`Equality`, the bounds at the usual level.
+        excess, low, high: mean of d(A_i, B_i) - d(A_i, A'_i) and its one-sided bounds at the usual level, in the unit
+            of the distances. margin: what ``high`` must not exceed for "equal".
     """
 
     equal: float
@@ -257,18 +164,3 @@ def _mean_bounds(values: Floats, alpha: float) -> tuple[float, float, float]:
     mean = float(values.mean())
     half = float(stats.t.ppf(1.0 - alpha, len(values) - 1)) * float(values.std(ddof=1)) / math.sqrt(len(values))
     return mean, mean - half, mean + half
-
-
-def _equality_verdict(
-    runs: int, paired: bool, alpha: float, bounds: tuple[float, float], margin: float, p_values: tuple[float, float]
-) -> tuple[str, str]:
-    (low, high), (p, control_p) = bounds, p_values
-    if control_p <= GUARD:
-        return "undecided", f"the control arm differs from the first (p {control_p:.2g}): more than chance differs"
-    if high <= margin:
-        return "equal", f"farther from the first arm than its control by {high:.3g} at most, {margin:.3g} allowed"
-    if p <= alpha and low > 0.0:
-        return "unequal", f"told apart (p {p:.2g}), farther than the control by {low:.3g} at least"
-    if least_p(runs, paired=paired) > alpha:
-        return "undecided", f"{runs} runs an arm cannot tell arms apart at level {alpha:g}"
-    return "undecided", f"farther than the control by {low:.3g} to {high:.3g}, {margin:.3g} allowed; p {p:.2g}"

@@ -11,7 +11,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, plain
 from mt_nodes.base.stats.intervals import ALPHA
-from mt_nodes.base.yaml_files import named_items, read_mapping, refuse_unknown
+from mt_nodes.base.yaml_files import named_items, read_identifier, read_mapping, refuse_unknown
 from mt_nodes.runs.moral.base import Expectation
 
 FOLDER = "principles"
@@ -71,7 +71,7 @@ def load_principle(name: str) -> Principle:
     if data["kind"] != KIND:
         raise UsageError(f"{path}: kind: got {data['kind']!r}, expected {KIND}: no principle is a necessity")
     return Principle(
-        id=_identifier(data["id"], path),
+        id=read_identifier(data["id"], str(path)),
         title=_text(data, "title", path),
         kind=KIND,
         because=_text(data, "because", path),
@@ -82,11 +82,6 @@ def load_principle(name: str) -> Principle:
         alpha=_alpha(data.get("alpha", ALPHA), path),
         path=path,
     )
-
-
-def shipped_principles() -> list[Principle]:
-    """Every principle of the package, by id."""
-    return [load_principle(name) for name in resources.shipped(FOLDER)]
 
 
 def _expectation(value: Any, path: Path) -> Expectation:
@@ -109,12 +104,6 @@ def _sources(value: Any, path: Path) -> tuple[str, ...]:
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
         return tuple(" ".join(one.split()) for one in value)
     raise UsageError(f"{path}: sources: got {value!r}, expected a list of texts, one at least (your own name will do)")
-
-
-def _identifier(value: Any, path: Path) -> str:
-    if isinstance(value, str) and value and not set(value) & set("/@ ,"):
-        return value
-    raise UsageError(f"{path}: id: got {value!r}, expected a text without '/', '@', ',' and spaces")
 
 
 def _minimum(value: Any, path: Path) -> int:

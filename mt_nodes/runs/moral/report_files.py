@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.verdict import RelationOutcome
 from mt_nodes.engine.run_record import read_record
 from mt_nodes.report.junit import JunitCase, write_entries
@@ -45,13 +44,7 @@ def read_summary(out: Path) -> Summary:
         InfrastructureError: it is missing, as of one that was killed, or damaged.
     """
     path = out / "summary.json"
-    try:
-        data: Summary = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InfrastructureError(
-            f"{path}: cannot be read: {error}; `mt experiment moral --resume {out}` brings the campaign to an end"
-        ) from error
-    return data
+    return read_result(path, f"`mt experiment moral --resume {out}` brings the campaign to an end")
 
 
 def write_cases_csv(path: Path, cases: Iterable[CaseView]) -> None:

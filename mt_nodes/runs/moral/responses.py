@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.runs.moral.equivalence import SPEED_S
-
 Floats = npt.NDArray[np.float64]
+
+#: A difference in speed counts as the way that it makes in this time.
+SPEED_S = 0.5
 
 
 def response(drive: Floats) -> Floats:
@@ -19,7 +20,7 @@ def response(drive: Floats) -> Floats:
 
     In the first step no command has got through to the wheels yet, or hardly. So the initial conditions, which are
     nobody's decision, count for little: a car that brakes after t seconds falls behind such a one alike at any speed.
-    Speeds count as the way that they make in :data:`mt_nodes.runs.moral.equivalence.SPEED_S`.
+    Speeds count as the way that they make in :data:`SPEED_S`.
 
     Args:
         drive: (T, 3) x, y in metres and speed in m/s, at even times; one row at least.

@@ -12,6 +12,7 @@ from typing import Any
 
 from mt_nodes.base.directories import cannot_write, of_the_disk
 from mt_nodes.base.errors import InfrastructureError, IsolationError, StackError, UsageError
+from mt_nodes.base.processes import sigterm_interrupts
 from mt_nodes.data.verdict import Outcome, Verdict
 from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, await_ready, launch, restart
@@ -105,7 +106,7 @@ def play_to_end(
     trouble: dict[str, Any] = {}
     ready = False
     try:
-        with ExitStack() as ending:
+        with sigterm_interrupts(), ExitStack() as ending:
             play = begin(ending)
             ready = True
             play()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,8 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import write_whole
-from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 
@@ -60,7 +59,7 @@ class Sample:
 
     def save(self, directory: Path) -> None:
         """Write ``sample.json``."""
-        write_whole(directory / FILE, json.dumps(asdict(self), indent=2) + "\n")
+        write_result(directory / FILE, asdict(self))
 
     @classmethod
     def load(cls, directory: Path) -> Sample | None:
@@ -72,11 +71,8 @@ class Sample:
         path = directory / FILE
         if not path.exists():
             return None
-        try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{**data, "cases": tuple(SampledCase(**case) for case in data["cases"])})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InfrastructureError(f"{path}: cannot be read: {error}; expected the sample of a review") from error
+        data = read_result(path, "expected the sample of a review")
+        return cls(**{**data, "cases": tuple(SampledCase(**case) for case in data["cases"])})
 
 
 def draw(

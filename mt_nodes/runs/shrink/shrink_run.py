@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.directories import unused, write_whole
+from mt_nodes.base.directories import unused
 from mt_nodes.base.errors import ExitCode, UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start
@@ -95,7 +95,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     @classmethod
     def load(cls, out: Path) -> ShrinkRun:
         """Make the one that :meth:`save` noted in a directory; ``run.json`` is that of the run that plays the pair."""
-        return cls.make(cls.read_request(json.loads((out / REQUEST_FILE).read_text(encoding="utf-8")), out), out)
+        return cls.make(cls.read_request(read_result(out / REQUEST_FILE), out), out)
 
     def at(self, out: Path) -> ShrinkRun:
         """Return it with another results directory."""
@@ -112,7 +112,7 @@ class ShrinkRun(RunDirectory[ShrinkRequest]):
     def save(self) -> None:
         """Write what the directory of the run holds, and what was asked."""
         self.run.save()
-        write_whole(self.out / REQUEST_FILE, json.dumps(self.request.as_plain(), indent=2) + "\n")
+        write_result(self.out / REQUEST_FILE, self.request.as_plain())
 
     @property
     def run(self) -> Run | ScenarioRun:
@@ -187,7 +187,7 @@ def carry_out(
 
 
 def _write(out: Path, plain: Mapping[str, Any]) -> None:
-    write_whole(out / RESULT_FILE, json.dumps(plain, indent=2) + "\n")
+    write_result(out / RESULT_FILE, plain)
 
 
 def _exit_code(result: Shrunk[Any, Any]) -> int:

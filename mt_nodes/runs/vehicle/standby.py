@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
@@ -14,6 +13,7 @@ from typing import Any
 
 from mt_nodes.base.jsonl import LineFile
 from mt_nodes.base.processes import Child, Process
+from mt_nodes.base.result_files import write_result
 from mt_nodes.runs.vehicle.inline import InlineConfig
 from mt_nodes.runs.vehicle.interlock import cause
 from mt_nodes.runs.vehicle.relay_pair import RelayPair
@@ -107,5 +107,5 @@ class StandingIn:
             "restarts": dict(self._restarts),
             "takeovers": self._takeovers,
         }
-        (self._out / SUMMARY).write_text(json.dumps(summary, indent=2), encoding="utf-8")
+        write_result(self._out / SUMMARY, summary)
         return summary

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.network_file import Tensor, TensorPort
 from mt_nodes.base.params import param
-from mt_nodes.stacks.networks.network_file import Tensor, TensorPort
 
 Points = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.network_file import NetworkFile, load_network
 from mt_nodes.base.params import build, param
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.stacks.networks.cloud_decoders import CLOUD_DECODERS, Anchor
 from mt_nodes.stacks.networks.cloud_form import CloudForm
-from mt_nodes.stacks.networks.network_file import NetworkFile, load_network
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm
 

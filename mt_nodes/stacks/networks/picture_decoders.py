@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.stacks.networks.network_file import Tensor
+from mt_nodes.base.network_file import Tensor
 
 Floats = npt.NDArray[np.float64]
 Found = tuple[Floats, Floats, npt.NDArray[np.int64]]

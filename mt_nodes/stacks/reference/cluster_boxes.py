@@ -66,6 +66,32 @@ def rectangles(xy: Floats, cluster: Ints) -> tuple[Floats, Floats, Floats]:
     return _upright(angle[best], low[best], high[best])
 
 
+def enclosed(centre: Floats, extent: Floats, yaw: Floats, hosts: npt.NDArray[np.bool_], slack_m: float) -> Ints:
+    """Return for each rectangle (M,) the largest host that encloses it, to within ``slack_m``; -1 for none.
+
+    Args:
+        centre, extent, yaw: (M, 2), (M, 2), (M,) as :func:`rectangles` returns them.
+        hosts: (M,) which of them may enclose others.
+    """
+    corners = _corners(centre, extent, yaw)
+    area, host = extent.prod(axis=1), np.full(len(yaw), -1)
+    rows = np.flatnonzero(hosts)
+    for row in rows[np.argsort(area[rows], kind="stable")].tolist():
+        c, s = np.cos(yaw[row]), np.sin(yaw[row])
+        local = np.abs((corners - centre[row]) @ np.array([[c, -s], [s, c]]))
+        inside = (local <= extent[row] / 2.0 + slack_m).all(axis=(1, 2))
+        host[inside & (area < area[row])] = row
+    return host
+
+
+def _corners(centre: Floats, extent: Floats, yaw: Floats) -> Floats:
+    """Return the corners (M, 4, 2) of rectangles."""
+    half = extent[:, None, :] / 2.0 * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0], [-1.0, 1.0]])
+    c, s = np.cos(yaw)[:, None], np.sin(yaw)[:, None]
+    turned = np.stack([c * half[..., 0] - s * half[..., 1], s * half[..., 0] + c * half[..., 1]], axis=-1)
+    return np.asarray(centre[:, None, :] + turned)
+
+
 def label_by_size(size_m: Floats) -> list[str]:
     """Return a class for each box (M, 3) of length, width, height.
 

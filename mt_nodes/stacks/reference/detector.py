@@ -18,10 +18,38 @@ from mt_nodes.stacks.reference import cluster_boxes, clustering, ground_removal
 from mt_nodes.stacks.reference.faults.base import Points
 from mt_nodes.stacks.reference.lidar_detector import Ints, LidarDetector, in_order, millimetres
 
+#: How far a cluster may stand out of the car that it is a part of.
+_SLACK_M = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class _Boxes:
+    """Upright boxes (M,) around clusters."""
+
+    centre_m: npt.NDArray[np.float64]
+    size_m: npt.NDArray[np.float64]
+    yaw_rad: npt.NDArray[np.float64]
+
+    @classmethod
+    def around(cls, groups: cluster_boxes.Groups, xyz_mm: Ints, height_mm: npt.NDArray[np.float64]) -> _Boxes:
+        """Return the smallest boxes around groups of points."""
+        xyz, height = xyz_mm[groups.rows] / 1000.0, height_mm[groups.rows] / 1000.0
+        centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], groups.member)
+        top, tallest = (np.maximum.reduceat(values, groups.start) for values in (xyz[:, 2], height))
+        return cls(np.column_stack([centre, top - tallest / 2]), np.column_stack([extent, tallest]), yaw)
+
+    def inside_a_car(self) -> Ints:
+        """Return the car (M,) that each box lies in, -1 for none: seats and doors seen through its windows."""
+        cars = np.array([label == "car" for label in cluster_boxes.label_by_size(self.size_m)])
+        return cluster_boxes.enclosed(self.centre_m[:, :2], self.size_m[:, :2], self.yaw_rad, cars, _SLACK_M)
+
 
 @dataclass(frozen=True, eq=False)
 class Detector(LidarDetector):
-    """Finds obstacles in a single cloud by clustering the points above the ground."""
+    """Finds obstacles in a single cloud by clustering the points above the ground.
+
+    A cluster within the outline of a car is a part of it: LiDARs see through windows.
+    """
 
     ground_tolerance_m: float = param(0.25, low=0.05, high=1.0, unit="m", help="lower points are ground")
     overhead_m: float = param(6.0, low=2.0, high=20.0, unit="m", help="higher points above ground are overhead")
@@ -54,17 +82,20 @@ class Detector(LidarDetector):
         groups = cluster_boxes.grouped(number, min_points)
         if not len(groups.number):
             return Detections.none(self.frame_id, stamp_ns)
-        xyz, height = xyz_mm[groups.rows] / 1000.0, height_mm[groups.rows] / 1000.0
-        centre, extent, yaw = cluster_boxes.rectangles(xyz[:, :2], groups.member)
-        top, tallest = (np.maximum.reduceat(values, groups.start) for values in (xyz[:, 2], height))
-        sizes = np.column_stack([extent, tallest])
+        boxes = _Boxes.around(groups, xyz_mm, height_mm)
+        host = boxes.inside_a_car()
+        if (host >= 0).any():
+            renamed = np.arange(int(number.max()) + 1)
+            renamed[groups.number[host >= 0]] = groups.number[host[host >= 0]]
+            groups = cluster_boxes.grouped(np.where(number >= 0, renamed[number], -1), min_points)
+            boxes = _Boxes.around(groups, xyz_mm, height_mm)
         count = groups.count
         return Detections.make(
             self.frame_id,
             stamp_ns,
-            np.column_stack([centre, top - tallest / 2]),
-            sizes,
-            yaw,
-            cluster_boxes.label_by_size(sizes),
+            boxes.centre_m,
+            boxes.size_m,
+            boxes.yaw_rad,
+            cluster_boxes.label_by_size(boxes.size_m),
             count / (count + 2.0 * self.min_points),
         )

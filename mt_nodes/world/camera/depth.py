@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -13,10 +12,15 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import decode
-from mt_nodes.data.messages import Bundle, Cloud, Image
-from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.transforms import UnknownTransform
+from mt_nodes.world.camera.above_beams import above_beams
+from mt_nodes.world.camera.depth_bounds import bounds_of, within
+from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
+from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import coarse_light, grey
+from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 
 Singles = npt.NDArray[np.float32]
 Grid = npt.NDArray[np.int64]
@@ -25,15 +29,20 @@ Cells = npt.NDArray[np.bool_]
 _CELLS_ACROSS = 320
 #: A cloud that measures fewer of the picture's columns says too little about the rest.
 _LEAST_COLUMNS = 0.6
-#: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
-_TOP_BEAMS_RAD = np.radians(1.0)
-_FAR_M = 15.0
 #: Gaps of far cells narrower than this are closed.
 _GAP = 7
 #: Height of windows of cars, in metres (assumed), and in cells for cars from far to near.
 _PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
+#: The background is what is farthest within a so manieth part of the picture's width on either side.
+_AROUND = 8
+#: Nearer than this is no sky where flat ground would be.
+_HORIZON_M = 300.0
+#: What is seen through a pane is farther away than its frame by this factor (assumed).
+_JUMP = np.float32(1.5)
 #: Sky has at least this light, and this share of its brightest part's: assumptions.
 _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: Leaves that the sun shines through are greener than this, relative to blue light; no sky is (assumed).
+_LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
 
@@ -46,6 +55,7 @@ class DepthMap:
         range_m: (h, w) along the ray, infinite for the sky. Small gaps in near objects are closed.
         through_m: (h, w) the same with gaps. far_m: (h, w) the same to the farthest return of a cell: larger where an
             edge divides it. pane_m: (h, w) the same to panes of near objects (:func:`panes_m`).
+        least_m, most_m: (h, w) bounds of ``range_m`` (:mod:`~mt_nodes.world.camera.depth_bounds`).
         measured: (h, w) whether a return lies in the cell; elsewhere its range is a neighbour's, or the ground's.
         step_px: width and height of a cell.
     """
@@ -56,6 +66,13 @@ class DepthMap:
     through_m: Singles
     far_m: Singles
     pane_m: Singles
+    least_m: Singles
+    most_m: Singles
+
+    @classmethod
+    def known(cls, range_m: Singles, step_px: int) -> DepthMap:
+        """Return the depth of a rendered picture: nothing about it is in doubt."""
+        return cls(range_m, np.isfinite(range_m), step_px, *(range_m,) * 5)
 
     def middles_px(self) -> npt.NDArray[np.float64]:
         """Return x and y (h, w, 2) of the centres of the cells."""
@@ -80,13 +97,17 @@ _known: WeakKeyDictionary[Image, DepthMap] = WeakKeyDictionary()
 def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     """Return the depth of an image; cached per image.
 
-    The nearest return of a cell counts; cells between returns get their nearest neighbour's, and small gaps within near
-    objects are closed. Above the topmost return of a column is sky if the picture looks like it; else the surface that
-    the topmost beams hit continues upward, and cells that no beam hit are as far away as the cloud reaches. Below the
-    lowest return is flat ground, if the transforms give the camera's height.
+    The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
+    below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
+    closed, and corners are where the picture joins them to the object. Above the topmost return of a column is sky if
+    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
+    (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
+    camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
 
     Raises:
         NotApplicable: no cloud, no transform to it, or one that covers too little of the picture.
+        UsageError: a network is named, and cannot be used.
     """
     if (known := _known.get(image)) is None:
         known = _known[image] = _measure(bundle, image, camera)
@@ -95,104 +116,41 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
 
 def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     step = cell_px(camera.width)
-    shape = -(-camera.height // step), -(-camera.width // step)
+    shape, cell_rad = (-(-camera.height // step), -(-camera.width // step)), step / float(camera.k[0, 0])
     range_m, far_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
     on_top = np.zeros(shape, bool)
     for cloud in bundle.known_clouds:
-        _project(cloud, _to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
+        project_returns(cloud, to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
         clouds = ", ".join(c.topic for c in bundle.known_clouds) or "no cloud"
         expected = f"expected {_LEAST_COLUMNS:.0%} or more"
         raise NotApplicable(f"{image.topic}: returns of {clouds} lie in {covered:.0%} of its columns, {expected}")
-    filled = _filled(range_m, measured)
+    light = coarse_light(decode(image), shape, step)
+    ground = _ground_m(bundle, image, camera, step)
+    filled = between_beams(range_m, measured, light, ground)
     top, bottom = _ends(measured)
     row = np.arange(shape[0])[:, None]
     above = row < top
-    continues = np.take_along_axis(on_top, top, axis=0)
-    farthest = np.float32(np.quantile(range_m[measured], 0.99))
-    filled[above & ~continues] = farthest
-    filled[above & _sky(coarse_light(decode(image), shape, step), above, top, continues)] = np.inf
-    ground = _ground_m(bundle, image, camera, step)
+    hit = np.take_along_axis(filled, top, axis=0)
+    continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
+    farthest = np.minimum(ground, _behind(filled, top))
+    sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
+    filled = above_beams(filled, top, continues, sky, light, farthest)
+    by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
+    if by_network is not None:
+        filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
     filled[below] = np.minimum(filled, ground)[below]
     far_m = np.where(measured, np.maximum(far_m, filled), filled)
-    panes = panes_m(filled, step / float(camera.k[0, 0]))
-    return DepthMap(_closed(filled), measured, step, filled, far_m, panes)
-
-
-def _to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
-    try:
-        return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
-    except UnknownTransform as error:
-        raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
-
-
-def _project(
-    cloud: Cloud,
-    to_camera: npt.NDArray[np.float64],
-    camera: CameraModel,
-    step: int,
-    extremes_m: tuple[Singles, Singles],
-    on_top: npt.NDArray[np.bool_],
-) -> None:
-    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
-    range_m, far_m = extremes_m
-    own = cloud.xyz[_before_camera(cloud.xyz, to_camera, camera)]
-    in_camera = move(to_camera, own)
-    pixels = camera.project(in_camera)
-    column, row = np.floor((pixels + 0.5) / step).T
-    with np.errstate(invalid="ignore"):
-        inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
-    if not inside.size:
-        return
-    cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
-    x, y, z = in_camera.T
-    ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
-    of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
-    np.minimum.at(of_cells, cell, ranges)
-    np.maximum.at(far_m.reshape(-1), cell, ranges)
-    nearest = np.flatnonzero(of_cells[cell] == ranges)
-    x, y, z = own[inside[nearest]].T.astype(np.float64)
-    high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
-    on_top_of_cells[cell[nearest]] = high
-
-
-def _before_camera(
-    xyz: npt.NDArray[Any], to_camera: npt.NDArray[np.float64], camera: CameraModel
-) -> npt.NDArray[np.int64]:
-    """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
-    x, y, z = xyz.T
-    eye = -to_camera[:3, :3].T @ to_camera[:3, 3]
-    with np.errstate(invalid="ignore", over="ignore"):
-        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), eye, strict=True))
-        a, b, c = to_camera[2, :3].tolist()
-        ahead = dx * a + dy * b + dz * c
-        within = ahead * abs(ahead) >= (0.99 * np.cos(camera.widest_rad)) ** 2 * (dx * dx + dy * dy + dz * dz)
-    # A return at the sensor itself does not count.
-    return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
-
-
-def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
-    """Return the elevation of the sensor's topmost beams, from far returns: offsets of the beams raise near ones."""
-    x, y, z = xyz.T
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        flat = np.sqrt(x * x + y * y)
-        slope = z / flat
-    known = np.isfinite(slope)
-    far = slope[known & (flat > _FAR_M)]
-    return float(np.arctan(np.quantile(far if len(far) else slope[known], 0.995)))
-
-
-def _filled(range_m: Singles, measured: npt.NDArray[np.bool_]) -> Singles:
-    """Return ranges with every cell's nearest measured one."""
-    _, label = cv2.distanceTransformWithLabels(
-        (~measured).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
-    )
-    by_label = np.zeros(int(label.max()) + 1, np.float32)
-    by_label[label[measured]] = range_m[measured]
-    return np.asarray(by_label[label])
+    glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
+    glass = glazed < filled
+    extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
+    bounds = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    if by_network is not None:
+        bounds = within(bounds, above & np.isfinite(glazed), *by_network)
+    return DepthMap(glazed, measured, step, filled, far_m, panes_m(filled, cell_rad), *bounds)
 
 
 def panes_m(range_m: Singles, cell_rad: float) -> Singles:
@@ -200,31 +158,51 @@ def panes_m(range_m: Singles, cell_rad: float) -> Singles:
 
     Gaps into which a square of seven cells does not fit, and gaps of less than 0.8 m between what is above and below.
     """
-    pane_m = _closed(range_m)
-    nearness = _nearness(range_m)
+    return _glazed(range_m, cell_rad, np.inf)
+
+
+def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Singles:
+    """Return ranges as :func:`panes_m`, the squares up to a size in metres."""
+    empty = np.isinf(range_m)
+    nearness = np.where(empty, np.float32(0.0), np.float32(1.0) / np.maximum(range_m, np.float32(0.1)))
+    glazed = np.where(empty, np.float32(0.0), _closed(nearness, (_GAP, _GAP), cell_rad / square_m))
     for height in _PANE_CELLS:
-        kernel = np.ones((height, 1), np.uint8)
-        far = np.float32(height * cell_rad / _PANE_M)  # farther objects have larger gaps of so many cells
-        closed = cv2.morphologyEx(np.where(nearness >= far, nearness, np.float32(0.0)), cv2.MORPH_CLOSE, kernel)
-        with np.errstate(divide="ignore"):
-            np.minimum(pane_m, np.float32(1.0) / closed, out=pane_m)
-    return pane_m
-
-
-def _nearness(range_m: Singles) -> Singles:
-    return np.where(np.isinf(range_m), np.float32(0.0), 1.0 / np.maximum(range_m, np.float32(0.1)))
-
-
-def _closed(range_m: Singles) -> Singles:
-    """Return ranges without small gaps in near objects, such as windows that light passes through."""
-    nearness = _nearness(range_m)
-    closed = cv2.morphologyEx(nearness, cv2.MORPH_CLOSE, np.ones((_GAP, _GAP), np.uint8))
+        np.maximum(glazed, _closed(nearness, (height, 1), cell_rad / _PANE_M), out=glazed)
+    if square_m < np.inf:
+        # Of a roof with few returns, columns close that have one, and those between them.
+        glazed = _closed(glazed, (1, _GAP), cell_rad / square_m)
+        glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.where(np.isinf(range_m), np.inf, 1.0 / closed), np.float32)
+        return np.asarray(np.float32(1.0) / glazed, np.float32)
+
+
+def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: float) -> Singles:
+    """Return ranges with notches in the corners of near objects filled where the picture joins them to the object."""
+    nearness = np.float32(1.0) / np.maximum(range_m, np.float32(0.1))
+    standing = np.where(range_m < ON_GROUND * ground_m, nearness, np.float32(0.0))
+    standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
+    for size in _PANE_CELLS:
+        near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
+        for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
+            nearest = cv2.dilate(near, line)
+            closed = cv2.erode(nearest, line)
+            np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
+    doubtful = notch > _JUMP * nearness
+    if not doubtful.any():
+        return range_m
+    seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
+    found = range_m.reshape(-1)[flooded(light, seeds.astype(np.int32)) - 1]
+    return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
+
+
+def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
+    """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
+    near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
+    return np.asarray(np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8))))
 
 
 def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
-    """Return which cells above all returns look like sky: as bright as its brightest part, not red.
+    """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
     A cell with the colour of the surface that the column's topmost beams hit is no sky, unless that is as bright as the
     sky: a picture cannot tell; white walls above the sensor's view count as sky.
@@ -239,7 +217,8 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
         return above
     bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
-    like_sky = (bright > _LIKE_SKY * reference) & (light[..., 2] >= 0.8 * light[..., 0])
+    red, green, blue = (light[..., i] for i in range(3))
+    like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
     # One cell lower, because the topmost may show the edge.
     row = np.minimum(top + 1, light.shape[0] - 1)
     hit = np.take_along_axis(light, row[..., None], axis=0)
@@ -270,3 +249,10 @@ def _ground_m(bundle: Bundle, image: Image, camera: CameraModel, step: int) -> S
     down = -(grid @ pose[2, :3])
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(down > 1e-3, pose[2, 3] / down, np.inf).astype(np.float32)
+
+
+def _behind(range_m: Singles, top: Grid) -> Singles:
+    """Return the range (1, w) of what is farthest around, at the topmost returns; smooth."""
+    reached = np.take_along_axis(range_m, top, axis=0)
+    width = 2 * (reached.shape[1] // _AROUND) + 1
+    return np.asarray(cv2.blur(cv2.dilate(reached, np.ones((1, width), np.uint8)), (width // 2, 1)))

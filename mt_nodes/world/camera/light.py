@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import cv2
 import numpy as np
@@ -41,8 +41,22 @@ def table(curve: Curve, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel."""
     if len(tables) == 1:
+        if pixels.dtype == np.uint8 and (translate := byte_translation()) is not None:
+            new = np.empty(pixels.shape, np.uint8)
+            translate(np.ascontiguousarray(pixels).reshape(-1).data, tables[0].tobytes(), out=new.reshape(-1))
+            return new
         return np.asarray(cv2.LUT(pixels, tables[0]))
     return np.asarray(cv2.LUT(pixels, np.stack(tables, axis=-1)[None]))
+
+
+@lru_cache
+def byte_translation() -> Callable[..., Any] | None:
+    """Return StringZilla's translation of bytes by a table, ten times as fast as OpenCV's; None if not installed."""
+    try:
+        from stringzilla import translate
+    except ImportError:
+        return None
+    return cast("Callable[..., Any]", translate)
 
 
 @lru_cache(maxsize=64)

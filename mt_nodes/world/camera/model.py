@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Camera models: projection of points, and directions of pixels.
 
-Frames are optical: x right, y down, z ahead. Models are those of ``sensor_msgs/CameraInfo``, computed by OpenCV.
+Frames are optical: x right, y down, z ahead. Models are those of ``sensor_msgs/CameraInfo``. Pinholes with distortion
+are computed by OpenCV; fisheyes here, since OpenCV's stop at 90 degrees from the axis: θ_d = θ (1 + k1 θ² + k2 θ⁴ +
+k3 θ⁶ + k4 θ⁸) for a ray at θ (J. Kannala, S. Brandt, "A generic camera model…", PAMI 28(8), 2006).
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class CameraModel:
             known = ", ".join(filter(None, (*_PINHOLE, *FISHEYE)))
             raise UsageError(f"{info.topic}: got distortion model '{info.distortion_model}', expected one of {known}")
         d = np.zeros(0) if rectified or not info.d.any() else info.d
-        fisheye = len(d) > 0 and info.distortion_model in FISHEYE
+        fisheye = info.distortion_model in FISHEYE and not rectified
         return _model(size[1], size[0], _scaled(k, info, size).tobytes(), d.tobytes(), fisheye)
 
     def project(self, points: npt.NDArray[Any]) -> Floats:
@@ -87,8 +89,8 @@ class CameraModel:
         """Return the unit vectors (N, 3) of pixels (N, 2)."""
         uv = np.asarray(pixels, dtype=np.float64).reshape(-1, 1, 2)
         if self.fisheye:
-            flat = cv2.fisheye.undistortPoints(uv, self.k, self._d4())
-        elif len(self.d):
+            return self._fisheye_directions(uv.reshape(-1, 2))
+        if len(self.d):
             flat = cv2.undistortPointsIter(uv, self.k, self.d, np.eye(3), np.eye(3), _TO_THE_END)
         else:
             flat = (uv - self.k[:2, 2]) / self.k[[0, 1], [0, 1]]
@@ -112,14 +114,45 @@ class CameraModel:
         return pixels
 
     def _projected(self, xyz: Floats) -> Floats:
-        if self.fisheye:
-            pixels, _ = cv2.fisheye.projectPoints(xyz[:, None], np.zeros(3), np.zeros(3), self.k, self._d4())
-        else:
-            pixels, _ = cv2.projectPoints(xyz, np.zeros(3), np.zeros(3), self.k, self.d)
-        return np.asarray(pixels).reshape(-1, 2)
+        if not self.fisheye:
+            return np.asarray(cv2.projectPoints(xyz, np.zeros(3), np.zeros(3), self.k, self.d)[0]).reshape(-1, 2)
+        aside = np.hypot(xyz[:, 0], xyz[:, 1])
+        scale = self._stretched(np.arctan2(aside, xyz[:, 2])) / np.maximum(aside, 1e-12)
+        return np.asarray(xyz[:, :2] * scale[:, None] * self.k[[0, 1], [0, 1]] + self.k[:2, 2])
 
-    def _d4(self) -> Floats:
-        return np.resize(np.concatenate([self.d, np.zeros(4)]), 4)
+    def _stretched(self, angle: Floats) -> Floats:
+        """Return θ_d of angles θ (N,) from the axis."""
+        return np.asarray(np.polynomial.polynomial.polyval(angle, _odd(self.d)))
+
+    def _fisheye_directions(self, uv: Floats) -> Floats:
+        """Return the unit vectors (N, 3) of pixels (N, 2); those beyond the model's widest angle get that angle."""
+        flat = (uv - self.k[:2, 2]) / self.k[[0, 1], [0, 1]]
+        radius = np.hypot(flat[:, 0], flat[:, 1])
+        angles, stretched = _stretch_table(self)
+        angle = np.interp(radius, stretched, angles)
+        slopes = np.polynomial.polynomial.polyder(_odd(self.d))
+        for _ in range(3):  # Newton, from within a table's step
+            slope = np.maximum(np.polynomial.polynomial.polyval(angle, slopes), 1e-6)
+            angle = np.clip(angle - (self._stretched(angle) - radius) / slope, 0.0, angles[-1])
+        aside = np.sin(angle) / np.maximum(radius, 1e-12)
+        return np.asarray(np.column_stack([flat * aside[:, None], np.cos(angle)]))
+
+
+def _odd(d: Floats) -> Floats:
+    """Return the coefficients of θ_d as a polynomial of θ."""
+    odd = np.zeros(10)
+    odd[1:10:2] = [1.0, *np.resize(np.concatenate([d, np.zeros(4)]), 4)]
+    return odd
+
+
+@lru_cache(maxsize=16)
+def _stretch_table(model: CameraModel) -> tuple[Floats, Floats]:
+    """Return angles θ (n,) up to the widest at which θ_d still grows, at most π, and their θ_d (n,)."""
+    angles = np.linspace(0.0, np.pi, 721)
+    stretched = model._stretched(angles)
+    grows = np.diff(stretched) > 0.0
+    last = len(grows) if grows.all() else int(np.argmin(grows))
+    return angles[: last + 1], stretched[: last + 1]
 
 
 def rectified(topic: str) -> bool:
@@ -166,4 +199,4 @@ def _widest_rad(model: CameraModel) -> float:
     edge = [np.column_stack([x, np.full(33, v)]) for v in (-0.5, bottom)]
     edge += [np.column_stack([np.full(33, v), y]) for v in (-0.5, right)]
     widest = float(np.arccos(np.clip(model.directions(np.concatenate(edge))[:, 2], -1.0, 1.0)).max())
-    return min(1.05 * widest + 0.01, np.pi / 2 if model.fisheye else _WIDEST_PINHOLE_RAD)
+    return min(1.05 * widest + 0.01, float(_stretch_table(model)[0][-1]) if model.fisheye else _WIDEST_PINHOLE_RAD)

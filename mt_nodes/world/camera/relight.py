@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture, Pixels
+from mt_nodes.world.camera.guided_upsampling import follow_edges
 from mt_nodes.world.camera.light import light_of, values_of
 
 Singles = npt.NDArray[np.float32]
@@ -70,7 +71,7 @@ def _relit_words(picture: Picture, gain: Singles, offset: Singles, cell_px: int)
     return out
 
 
-def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> Pixels:
+def blended(picture: Picture, share: Singles, other: Singles, cell_px: int, least_step: float | None = None) -> Pixels:
     """Return the pixels of a picture blended with other light: I g + A (1 - g).
 
     As :func:`relit` with g for the gain and A (1 - g) for the offset, in half the time for 8-bit samples.
@@ -80,11 +81,17 @@ def blended(picture: Picture, share: Singles, other: Singles, cell_px: int) -> P
         share: (h, w) 0 to 1, per cell; between the centres of cells it is interpolated.
         other: (3,) red, green, blue; light as a share of full scale.
         cell_px: width and height of a cell in pixels.
+        least_step: where neighbouring cells differ by this share or more, its edges follow the picture's
+            (:func:`~mt_nodes.world.camera.guided_upsampling.follow_edges`); None: nowhere.
     """
+    share = np.ascontiguousarray(share, np.float32)
+    shares = _stretched(_whole(share), picture, cell_px)
+    if least_step is not None:
+        follow_edges(shares, share, picture, cell_px, least_step)
     if picture.pixels.dtype != np.uint8:
-        return relit(picture, share, (np.float32(1.0) - share)[..., None] * other, cell_px)
+        passing = shares.astype(np.float32) / np.float32(_LEVELS) if cell_px > 1 else share
+        return relit(picture, passing, (np.float32(1.0) - passing)[..., None] * other, 1)
     level_of, tables = _blending(_in_order(other[None, None], picture.order).reshape(-1))
-    shares = _stretched(_whole(np.ascontiguousarray(share, np.float32)), picture, cell_px)
     out = np.empty_like(picture.pixels)
     for start in range(0, picture.size[0], _STRIPE):
         part, result = picture.pixels[start : start + _STRIPE], out[start : start + _STRIPE]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -45,12 +46,12 @@ class Surroundings:
         """Range (h, w) along the ray, infinite for the sky."""
         return self.depth.range_m.astype(np.float64)
 
-    @property
+    @cached_property
     def sky(self) -> Mask:
         """Mask (h, w) of the sky."""
         return np.isinf(self.depth.range_m)
 
-    @property
+    @cached_property
     def ground(self) -> Mask:
         """Mask (h, w) of the road, and of equally flat ground."""
         near = np.where(self.sky, 0.0, self.depth.range_m)

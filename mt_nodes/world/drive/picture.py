@@ -72,9 +72,8 @@ class Camera:
         """Return the depth of a picture with ranges (H, W), in cells as coarse as for a recorded one."""
         step = cell_px(self.sensor.width)
         range_m, rays = (array[step // 2 :: step, step // 2 :: step] for array in (range_m, self.sensor.rays))
-        measured = np.isfinite(range_m)
         return Surroundings(
-            DepthMap(range_m, measured, step, range_m, range_m, range_m),
+            DepthMap.known(range_m, step),
             rays.astype(np.float64),
             self.sensor.mount[:3, 3],
         )

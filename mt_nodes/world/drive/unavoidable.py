@@ -83,10 +83,6 @@ class Avoidance:
     reason: str
     tried: tuple[ManoeuvreResult, ...]
 
-    def sparing(self, *names: str) -> tuple[str, ...]:
-        """Return the manoeuvres on the road that spare these, whoever else they hit."""
-        return tuple(one.name for one in self.tried if not one.leaves_road and not set(names) & set(one.hits))
-
     @cached_property
     def choices(self) -> tuple[frozenset[str], ...]:
         """Return the minimal sets of victims: those of manoeuvres on the road that contain no other such set.

@@ -33,12 +33,15 @@ OPTICAL_XYZW = (-0.5, 0.5, -0.5, 0.5)
 
 @dataclass(frozen=True)
 class CameraSensor:
-    """A colour camera without distortion that looks straight ahead.
+    """A colour camera; by default one without distortion that looks straight ahead.
 
     Attributes:
         width, height: of the picture in pixels. field_of_view_deg: horizontal.
-        forward_m, height_m: position before and above ``base_link``.
+        forward_m, height_m, left_m: position before, above and to the left of ``base_link``.
         noise: standard deviation of the read noise in steps of 8 bits.
+        yaw_deg: where it looks, positive to the left.
+        model, distortion: distortion model of CameraInfo, ``plumb_bob`` or ``equidistant``, and its coefficients.
+        name: its optical frame, and the part of its topics that stands for it.
     """
 
     width: int = 640
@@ -47,23 +50,39 @@ class CameraSensor:
     forward_m: float = 0.3
     height_m: float = 1.5
     noise: float = 1.0
+    left_m: float = 0.0
+    yaw_deg: float = 0.0
+    model: str = "plumb_bob"
+    distortion: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    name: str = "camera"
 
     @property
     def focal_px(self) -> float:
-        """Focal length in pixels."""
-        return float(self.width / 2.0 / np.tan(np.radians(self.field_of_view_deg) / 2.0))
+        """Focal length in pixels; that of a fisheye is per radian."""
+        half_rad = np.radians(self.field_of_view_deg) / 2.0
+        return float(self.width / 2.0 / (half_rad if self.model == "equidistant" else np.tan(half_rad)))
 
     @property
     def mount(self) -> Matrix:
         """4×4 matrix from the optical frame to ``base_link``."""
-        return pose_matrix((self.forward_m, 0.0, self.height_m), OPTICAL_XYZW)
+        half = np.radians(self.yaw_deg) / 2.0
+        turn = pose_matrix((0.0, 0.0, 0.0), (0.0, 0.0, float(np.sin(half)), float(np.cos(half))))
+        mount = turn @ pose_matrix((0.0, 0.0, 0.0), OPTICAL_XYZW)
+        mount[:3, 3] = self.forward_m, self.left_m, self.height_m
+        return mount
+
+    @property
+    def topics(self) -> tuple[str, str]:
+        """Topics of its images and of its CameraInfo."""
+        return f"/sensing/{self.name}/image", f"/sensing/{self.name}/camera_info"
 
     def info(self, topic: str, stamp_ns: int, frame_id: str) -> CameraInfo:
         """Return its calibration; the principal point is the centre of the picture."""
         x, y, f = (self.width - 1) / 2.0, (self.height - 1) / 2.0, self.focal_px
         k = np.array([[f, 0.0, x], [0.0, f, y], [0.0, 0.0, 1.0]])
         p = np.column_stack([k, np.zeros(3)])
-        return CameraInfo(topic, stamp_ns, frame_id, self.width, self.height, "plumb_bob", np.zeros(5), k, np.eye(3), p)
+        d = np.array(self.distortion)
+        return CameraInfo(topic, stamp_ns, frame_id, self.width, self.height, self.model, d, k, np.eye(3), p)
 
     @cached_property
     def rays(self) -> Singles:
@@ -109,7 +128,7 @@ class _Hits:
     @classmethod
     def of(cls, mesh: Mesh, ego_m: float, sensor: CameraSensor) -> _Hits:
         scene = open3d().t.geometry.RaycastingScene()
-        eye = np.array([ego_m + sensor.forward_m, 0.0, sensor.height_m])
+        eye = np.array([ego_m + sensor.forward_m, sensor.left_m, sensor.height_m])
         scene.add_triangles(tensor((mesh.vertices_m - eye).astype(np.float32)), tensor(mesh.triangles))
         rays = np.zeros((sensor.height * sensor.width, 6), dtype=np.float32)
         rays[:, 3:] = sensor.rays.reshape(-1, 3)

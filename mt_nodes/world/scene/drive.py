@@ -51,7 +51,7 @@ def generate_drive(
     bundles: int = 30,
     seed: int = 1,
     lidar: LidarModel | None = None,
-    camera: CameraSensor | None = None,
+    camera: CameraSensor | Sequence[CameraSensor] | None = None,
     bend_1pm: float = 0.0,
     only: Collection[int] | None = None,
     radar: RadarModel | None = None,
@@ -63,8 +63,8 @@ def generate_drive(
     up.
 
     Args:
-        camera: adds its images (``bgr8``) and its CameraInfo in the optical frame ``camera``; clouds are the same
-            without it.
+        camera: adds its images (``bgr8``) and its CameraInfo in its optical frame, ``camera``; of a rig, those of each.
+            Clouds are the same without them.
         bend_1pm: largest curvature of the road in 1/m, which bends left and right in turn; 0 for a straight one. The
             ego drives along the middle of its lane.
         only: numbers of the bundles to make; None: all.
@@ -73,8 +73,8 @@ def generate_drive(
     lidar = lidar or hdl_64e()
     mount = pose_matrix((0.0, 0.0, LIDAR_HEIGHT_M), (0.0, 0.0, 0.0, 1.0))
     frames = [Transform("base_link", "velodyne", mount)]
-    if camera is not None:
-        frames.append(Transform("base_link", "camera", camera.mount))
+    cameras = () if camera is None else tuple(camera) if isinstance(camera, Sequence) else (camera,)
+    frames += [Transform("base_link", one.name, one.mount) for one in cameras]
     if radar is not None:
         frames.append(Transform("base_link", "radar", pose_matrix(RADAR_PLACE_M, (0.0, 0.0, 0.0, 1.0))))
     transforms = TransformTree(frames)
@@ -95,13 +95,14 @@ def generate_drive(
             wires=(odometry,),
             track=track,
         )
-        if camera is not None:
+        for number, one in enumerate(cameras):
             from mt_nodes.world.scene.camera_rendering import photograph  # OpenCV is for those who ask for pictures
 
-            pixels = photograph(pieces, mesh, ego_m, camera, generator(seed, "camera", 0, index, "noise"))
-            info = camera.info(CAMERA_INFO_TOPIC, stamp, "camera")
-            image = Image(IMAGE_TOPIC, stamp, "camera", pixels, "bgr8")
-            bundle = replace(bundle, images=(image,), camera_infos=(info,))
+            noise = generator(seed, one.name, 0, index, f"noise.{number}" if number else "noise")
+            image_topic, info_topic = one.topics
+            image = Image(image_topic, stamp, one.name, photograph(pieces, mesh, ego_m, one, noise), "bgr8")
+            info = one.info(info_topic, stamp, one.name)
+            bundle = replace(bundle, images=(*bundle.images, image), camera_infos=(*bundle.camera_infos, info))
         if radar is not None:
             found = _sensed(pieces, mesh, ego_m, street, radar, generator(seed, "radar", 0, index, "scan"))
             bundle = replace(bundle, radars=(Radar(RADAR_TOPIC, stamp, "radar", found),))

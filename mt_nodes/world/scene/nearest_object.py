@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ Floats = npt.NDArray[np.float64]
 #: Distance of the outline from the returns, similar to a detector's box.
 AROUND_M = 0.35
 _CELL_M, _GROUND_CELLS = 0.25, 13
+#: Four columns: farther than points of one object are apart.
+_MARGIN_M = 1.0
 _ABOVE_M, _BELOW_M = 0.3, 4.0
 
 
@@ -26,7 +28,8 @@ class Search:
     """Search parameters.
 
     Attributes:
-        ahead_m: nearest and farthest x. aside_m: farthest from the path. least_points: least returns of an object.
+        ahead_m: nearest and farthest x. aside_m: farthest from the path. What reaches beyond them is not found.
+        least_points: least returns of an object.
         length_m: least and greatest extent along x or y, whichever is longer; longer ones are walls.
         height_m: lowest and highest top above the ground.
     """
@@ -37,6 +40,12 @@ class Search:
     length_m: tuple[float, float]
     height_m: tuple[float, float] = (0.0, _BELOW_M)
 
+    @property
+    def around(self) -> Search:
+        """The search with a margin in which objects show that they reach beyond the limits: they are not cut off."""
+        near, far = self.ahead_m
+        return replace(self, ahead_m=(near - _MARGIN_M, far + _MARGIN_M), aside_m=self.aside_m + _MARGIN_M)
+
 
 def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
     """Yield outlines (k, 2) of objects ahead, nearest first: the smallest rectangle around each, plus a margin.
@@ -45,19 +54,21 @@ def nearest_objects(xyz: Floats, search: Search) -> Iterator[Floats]:
     have up to two free columns between them, are one object.
 
     Args:
-        xyz: (N, 3) points in a frame that stands on the road: x ahead, y left, z up.
+        xyz: (N, 3) points in a frame that stands on the road: x ahead, y left, z up; all within ``search.around``.
 
     Raises:
         NotApplicable: there is none; with the numbers.
     """
-    x, y, of, height, count = _standing(xyz, search)
+    x, y, of, height, count = _standing(xyz, search.around)
     order = np.argsort(of, kind="stable")
     x, y, height, starts = x[order], y[order], height[order], np.searchsorted(of[order], np.arange(1, count + 1))
     if count:
         points = np.diff(starts, append=len(x))
-        longest = np.maximum(*(np.maximum.reduceat(v, starts) - np.minimum.reduceat(v, starts) for v in (x, y)))
-        top = np.maximum.reduceat(height, starts)
-        fits = (points >= search.least_points) & (longest >= search.length_m[0]) & (longest <= search.length_m[1])
+        low, high = (np.array([end.reduceat(v, starts) for v in (x, y)]) for end in (np.minimum, np.maximum))
+        longest, top = (high - low).max(axis=0), np.maximum.reduceat(height, starts)
+        fits = (low[0] >= search.ahead_m[0]) & (high[0] <= search.ahead_m[1])
+        fits &= np.maximum(-low[1], high[1]) <= search.aside_m
+        fits &= (points >= search.least_points) & (longest >= search.length_m[0]) & (longest <= search.length_m[1])
         fits &= (top >= search.height_m[0]) & (top <= search.height_m[1])
         away = np.where(fits, np.minimum.reduceat(np.hypot(x, y), starts), np.inf)
     if not count or not fits.any():

@@ -26,7 +26,9 @@ Place = tuple[float, float, float]
 
 #: Half the width of the ego's path, and lateral range of "beside".
 PATH_HALF_WIDTH_M, LATERAL_M = 0.8, (2.2, 6.0)
-_INLIER_M, _BUMP_M, _OVERHEAD_M = 0.15, 0.3, 0.3
+#: What is higher over the ground than a bump, and no higher than so much over an object, is in its way.
+BUMP_M, OVERHEAD_M = 0.3, 0.3
+_INLIER_M = 0.15
 _ENOUGH = 1000  # points for a plane
 _GROUND_POINTS, _OCCUPANTS = 5, 2
 
@@ -143,7 +145,7 @@ def _free(dx: Floats, dy: Floats, height: Floats, footprint: Footprint, yaw: flo
         np.abs(left - footprint.center_m[1]) <= footprint.half_m[1] + clearance_m
     )
     above: Floats = height[over]
-    if ((above > _BUMP_M) & (above < footprint.height_m + _OVERHEAD_M)).sum() >= _OCCUPANTS:
+    if ((above > BUMP_M) & (above < footprint.height_m + OVERHEAD_M)).sum() >= _OCCUPANTS:
         raise NoRoom("occupied")
     return above
 

@@ -138,13 +138,16 @@ class ReturnSurface:
         """
         moved, ray = -rays[:, :3], rays[:, 3:]
         towards = self._in_steps(ray - moved / self._distance_m)
-        away, vertex = self._tree.query(towards, p=np.inf, distance_upper_bound=_HALF_STEP)
-        at = np.flatnonzero(np.isfinite(away))
-        corner = self._xyz[vertex[at]] + moved[at]
+        low, high = self._tree.mins - _HALF_STEP, self._tree.maxes + _HALF_STEP
+        may = np.flatnonzero(((towards >= low) & (towards <= high)).all(axis=1))
+        away, vertex = self._tree.query(towards[may], p=np.inf, distance_upper_bound=_HALF_STEP)
+        near = np.isfinite(away)
+        at, vertex = may[near], vertex[near]
+        corner = self._xyz[vertex] + moved[at]
         # The object may be nearer there than its middle, which was taken to find the return.
         off = np.abs(self._in_steps(corner) - self._in_steps(ray[at])).max(axis=1) <= _HALF_STEP
-        at, corner = at[off], corner[off]
-        return at, vertex[at], (corner * ray[at]).sum(axis=1)
+        at, vertex, corner = at[off], vertex[off], corner[off]
+        return at, vertex, (corner * ray[at]).sum(axis=1)
 
     def _in_steps(self, xyz: Floats) -> Floats:
         """Return azimuth from the object's middle and elevation (n, 2) of points (n, 3), in steps."""

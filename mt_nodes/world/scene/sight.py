@@ -24,10 +24,11 @@ from mt_nodes.world.scene.materials import MATTE, PAINTS, Faces, Material, finis
 from mt_nodes.world.scene.meshes import Mesh
 from mt_nodes.world.scene.objects import KINDS, mesh_of
 from mt_nodes.world.scene.returns import lengths, places, returns_at, within_cone
-from mt_nodes.world.scene.silent_rays import silent_rays
+from mt_nodes.world.scene.silent_rays import SilentRays, silent_rays
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: The cone is this much wider than the bounding sphere, so that rounding never excludes a ray.
 _SLACK = 1.01
@@ -87,21 +88,29 @@ class RaycastBody:
             return returns_at(cloud, np.arange(len(cloud)))[0]
         return within_cone(cloud, center / distance_m, float(np.sqrt(1.0 - (radius / distance_m) ** 2)))
 
-    def cast(self, cloud: Cloud, pose: Matrix) -> Hits:
-        """Cast the cloud's rays to the object; ``pose`` is object to cloud."""
+    def cast(self, cloud: Cloud, pose: Matrix, own_time: Mask | None = None) -> Hits:
+        """Cast the cloud's rays to the object; ``pose`` is object to cloud.
+
+        Args:
+            own_time: (N,) which of the cloud's rays meet it there; None: all.
+        """
         rows = self.around(cloud, pose)
+        rows = rows if own_time is None else rows[own_time[rows]]
         direction, own = _directions(cloud, rows)
         return self._hits(rows, direction, own, pose)
 
-    def cast_silent(self, cloud: Cloud, pose: Matrix) -> tuple[Hits, Floats]:
-        """Cast the rays without a return; also return the directions (n, 3) of those that hit the object.
+    def silent_around(self, cloud: Cloud, pose: Matrix, slack_m: float = 0.0) -> SilentRays:
+        """Return the rays without a return that may hit the object, or would if it were displaced by ``slack_m``."""
+        x, y, _ = move(pose, self.center_m[None])[0].tolist()
+        distance_m, radius_m = float(np.hypot(x, y)), self.radius_m + slack_m
+        half = float(np.arcsin(min(1.0, radius_m / distance_m))) if distance_m > 0 else np.pi
+        return silent_rays(cloud, float(np.arctan2(y, x)), half)
+
+    def cast_silent(self, rays: SilentRays, pose: Matrix) -> tuple[Hits, Floats]:
+        """Cast rays without a return; also return the directions (n, 3) of those that hit the object.
 
         ``own_m`` of these hits is the range of the neighbouring return: beyond it, something else may be in the way.
         """
-        x, y, _ = move(pose, self.center_m[None])[0].tolist()
-        distance_m = float(np.hypot(x, y))
-        half = float(np.arcsin(min(1.0, self.radius_m / distance_m))) if distance_m > 0 else np.pi
-        rays = silent_rays(cloud, float(np.arctan2(y, x)), half)
         hits = self._hits(np.arange(len(rays.rows)), rays.direction, rays.clear_m, pose)
         return replace(hits, rows=rays.rows[hits.rows]), rays.direction[hits.rows]
 

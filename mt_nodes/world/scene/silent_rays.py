@@ -49,6 +49,10 @@ class SilentRays:
     direction: Floats
     clear_m: Floats
 
+    def of(self, chosen: npt.NDArray[np.bool_]) -> SilentRays:
+        """Return some of the rays (n,)."""
+        return SilentRays(self.rows[chosen], self.direction[chosen], self.clear_m[chosen])
+
 
 def silent_rays(cloud: Cloud, bearing_rad: float, half_width_rad: float) -> SilentRays:
     """Return the silent rays within ``half_width_rad`` of a bearing, none if the beams are unknown.

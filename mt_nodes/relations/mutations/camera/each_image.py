@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import zlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -26,8 +27,8 @@ from mt_nodes.world.camera.model import CameraModel, rectified
 LEAST_VISIBLE = 1.0 / 255.0
 #: A picture with less contrast between its darkest and brightest pixel shows nothing.
 LEAST_CONTRAST = 8.0 / 255.0
-#: Stride of the rows and columns that are checked first, which suffices for most pictures.
-_PROBED_PX = 16
+#: Strides of the rows and columns that are checked first, which suffice for most pictures.
+_PROBED_PX = (64, 16)
 #: In smaller pictures nothing can be told from its surroundings.
 LEAST_SIZE_PX = 16
 #: Tolerance for the loss of a re-encoded JPEG in unchanged areas, in shares of full scale.
@@ -220,6 +221,31 @@ class EachImage(ChangesImages):
         return self.prove_images(source, followup.first, draw)
 
 
+@dataclass(frozen=True)
+class CameraKeys:
+    """Keys of what each camera has of its own throughout a segment: that of the first is ``key``."""
+
+    key: int
+    first_topic: str
+
+    def of(self, topic: str) -> int:
+        """Return the key of a camera by the topic of its images, whichever others a bundle has."""
+        return self.key if topic == self.first_topic else (self.key + zlib.crc32(topic.encode())) % 2**62
+
+
+class OnEachCamera(EachImage):
+    """Base of mutations of what is on a camera, or in it: another one on each, the same throughout a segment."""
+
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> CameraKeys:
+        """Choose what is on the cameras in a segment: keys."""
+        return CameraKeys(int(rng.integers(2**62)), bundle.images[0].topic if bundle.images else "")
+
+    @staticmethod
+    def key(rng: np.random.Generator, view: View, state: CameraKeys | None) -> int:
+        """Return the key of a view's camera; one of its own without a segment."""
+        return int(rng.integers(2**62)) if state is None else state.of(view.image.topic)
+
+
 def of_image(draw: Draw, image: Image) -> Draw:
     """Return the part of a draw for one image, with the names of ``draw_image``."""
     head = f"{image.topic}|"
@@ -228,13 +254,13 @@ def of_image(draw: Draw, image: Image) -> Draw:
 
 def _refuse_blank(view: View) -> None:
     """Refuse a picture whose pixels are all alike: a covered lens, a sensor in the dark or saturated."""
-    some = np.ascontiguousarray(view.picture.pixels[::_PROBED_PX, ::_PROBED_PX])
-    least, largest = measures.ends(view.picture.with_pixels(some))
-    if largest - least < LEAST_CONTRAST:
-        least, largest = measures.ends(view.picture)
-    if largest - least < LEAST_CONTRAST:
-        found = f"its brightness goes from {least:.3f} to {largest:.3f} of full scale"
-        raise NotApplicable(f"{view.image.topic}: shows nothing: {found}, expected {LEAST_CONTRAST:.3f} between")
+    for step in (*_PROBED_PX, 1):
+        some = np.ascontiguousarray(view.picture.pixels[::step, ::step])
+        least, largest = measures.ends(view.picture.with_pixels(some))
+        if largest - least >= LEAST_CONTRAST:
+            return
+    found = f"its brightness goes from {least:.3f} to {largest:.3f} of full scale"
+    raise NotApplicable(f"{view.image.topic}: shows nothing: {found}, expected {LEAST_CONTRAST:.3f} between")
 
 
 def _coded(view: View, pixels: Pixels) -> Image:

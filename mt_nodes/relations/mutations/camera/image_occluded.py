@@ -11,9 +11,8 @@ import numpy as np
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels, spread_px
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
@@ -24,7 +23,7 @@ _BLACK = 0.04
 
 
 @dataclass(frozen=True)
-class ImageOccluded(EachImage):
+class ImageOccluded(OnEachCamera):
     """Covers part of the picture with something dark and opaque, such as a leaf or tape, throughout a segment.
 
     Guaranteed: the covered share of the picture is as requested, within a tenth of it or what the picture's edges cut
@@ -33,13 +32,9 @@ class ImageOccluded(EachImage):
 
     share: float = param(0.1, low=0.005, high=0.6, neutral=0.005, help="share of the picture that is covered")
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the cover of a segment: a key."""
-        return int(rng.integers(2**62))
-
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose a polygon by the segment's key: corners (n, 2), x and y in pixels."""
-        own = np.random.default_rng(int(rng.integers(2**62)) if state is None else state)
+        own = np.random.default_rng(self.key(rng, view, state))
         height, width = view.picture.size
         angle = (np.arange(_CORNERS) + own.uniform(0.0, 0.6, _CORNERS)) * 2.0 * np.pi / _CORNERS
         reach = own.uniform(0.75, 1.25, _CORNERS)

@@ -14,19 +14,17 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
-from mt_nodes.data.images.codecs import Picture, Pixels, decode, encode, lossy, spread_px
+from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.picture_origin import differs_from_origin
 
 Floats = npt.NDArray[np.float64]
 #: OpenCV's border modes by name.
 BORDERS = {"black": cv2.BORDER_CONSTANT, "edge": cv2.BORDER_REPLICATE, "mirror": cv2.BORDER_REFLECT_101}
 _PROBES = 48
-_ROUNDING = 1.0
-#: The proof must notice a displacement that is wrong by half a pixel: half of the effect of a whole pixel.
-_SHARE_OF_A_PIXEL = 0.5
 
 
 @dataclass(frozen=True)
@@ -74,25 +72,12 @@ class ImageWarped(EachImage):
         return Effects(image_transforms=matrices, image_mirrored=mirrored)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare the brightness on a grid with that of the original places, averaged over 3 x 3.
-
-        Differences may be at most the rounding, half of the effect of a shift by one pixel, and the loss of encoding.
-        """
+        """Compare a grid with the original places."""
         height, width = old.picture.size
         x, y = np.linspace(1.0, width - 2.0, _PROBES), np.linspace(1.0, height - 2.0, _PROBES)
         new_px = np.rint(np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2))
         came = self.origin(new_px, (height, width))
-        inside = ((came >= 2.0) & (came <= (width - 3.0, height - 3.0))).all(axis=1)
-        if not inside.any():
-            return "nothing of the picture is left"
-        before, after = _averaged(old.picture), _averaged(new.picture)
-        is_now, was, neighbour = (
-            _at(luma, places[inside]) for luma, places in ((after, new_px), (before, came), (before, came + 1.0))
-        )
-        off, pixel = float(np.abs(is_now - was).mean()), float(np.abs(neighbour - was).mean())
-        unit = old.picture.full_scale / 255.0
-        bound = _ROUNDING * unit + _SHARE_OF_A_PIXEL * pixel + _loss(old)
-        return None if off <= bound else f"places differ from where they came from by {off:.1f}, allowed {bound:.1f}"
+        return differs_from_origin(old, new, new_px, came)
 
 
 def carried(info: CameraInfo, matrix: Matrix, view: View) -> CameraInfo:
@@ -118,21 +103,3 @@ def _in_calibrated_pixels(matrix: Matrix, info: CameraInfo, size: tuple[int, int
     shift = (scale - 1.0) / 2.0  # pixel centres lie at whole numbers, the picture's corner at -0.5
     to_calibrated = np.array([[scale, 0.0, shift], [0.0, scale, shift], [0.0, 0.0, 1.0]])
     return np.asarray(to_calibrated @ matrix @ np.linalg.inv(to_calibrated))
-
-
-def _averaged(picture: Picture) -> npt.NDArray[np.float32]:
-    return np.asarray(cv2.blur(picture.luma().astype(np.float32), (3, 3)))
-
-
-def _at(luma: npt.NDArray[np.float32], pixels: Floats) -> npt.NDArray[np.float32]:
-    places = pixels.astype(np.float32)[:, None]
-    return np.asarray(cv2.remap(luma, places, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))[:, 0]
-
-
-def _loss(view: View) -> float:
-    """Return how much encoding changes this picture's averaged brightness after a shift, on average."""
-    if not (lossy(view.image) or spread_px(view.image)):
-        return 0.0
-    shifted = view.picture.with_pixels(np.roll(view.picture.pixels, (3, 5), (0, 1)))
-    encoded = decode(encode(shifted, view.image))
-    return float(np.abs(_averaged(encoded) - _averaged(shifted)).mean())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import cv2
@@ -30,6 +31,12 @@ class ImageMirrored(ImageWarped):
     """
 
     intrinsics: str = param("follow", choices=("follow", "kept"), help="whether CameraInfo is mirrored, too")
+
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that other sensors are not mirrored."""
+        others = [role for role in ("lidar", "radar") if role in inputs]
+        mirrors = "image_mirrored mirrors the scene in pictures alone"
+        return f"{mirrors}: the {' and the '.join(others)} would go on to show it as it was" if others else ""
 
     def matrix(self, size: tuple[int, int]) -> Matrix:
         """Return the reflection."""

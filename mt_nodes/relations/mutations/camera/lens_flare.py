@@ -25,10 +25,10 @@ _CELL = 8
 #: Ghosts: position on the line from the light through the picture's centre (0 the light, 1 the centre, 2 opposite),
 #: radius as a share of the picture's width, and red, green and blue. An invented lens: no two lenses are alike.
 _GHOSTS = (
-    (0.55, 0.030, (0.9, 0.5, 0.3)),
-    (1.25, 0.018, (0.4, 0.9, 0.5)),
-    (1.50, 0.045, (0.4, 0.5, 1.0)),
-    (1.85, 0.075, (0.7, 0.4, 0.9)),
+    (0.55, 0.030, (0.9, 0.65, 0.45)),
+    (1.25, 0.018, (0.55, 0.9, 0.65)),
+    (1.50, 0.045, (0.6, 0.7, 1.0)),
+    (1.85, 0.075, (0.75, 0.6, 0.85)),
 )
 
 
@@ -114,8 +114,9 @@ def _add_ghosts(total: Singles, x: npt.NDArray[Any], y: npt.NDArray[Any], light:
     """Add the ghosts of a light at a place to light (h, w, 3); in shares of the picture's width."""
     for along, radius, colour in _GHOSTS:
         away = _distance(x, y, light + (middle - light) * np.float32(along))
-        disc = np.clip((np.float32(radius) - away) / np.float32(0.2 * radius) + np.float32(0.5), 0.0, 1.0)
-        total += disc[..., None] * np.array(colour, np.float32) * np.float32(0.5)
+        disc = np.clip((np.float32(radius) - away) / np.float32(0.4 * radius) + np.float32(0.5), 0.0, 1.0)
+        disc *= np.float32(0.55) + np.float32(0.45) * np.minimum(np.square(away / np.float32(radius)), 1.0)
+        total += disc[..., None] * np.array(colour, np.float32) * np.float32(0.25)
 
 
 def _distance(x: npt.NDArray[Any], y: npt.NDArray[Any], place: npt.NDArray[Any]) -> Singles:

@@ -16,8 +16,10 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
+from mt_nodes.world.camera.diffuse_light import Shading, diffuse_light, shading_of
 from mt_nodes.world.camera.light import colour_of_temperature
-from mt_nodes.world.camera.relight import relit
+from mt_nodes.world.camera.local_relight import relit_locally
+from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 
 Singles = npt.NDArray[np.float32]
@@ -28,6 +30,20 @@ _LEAST_M = 0.3
 #: Share of light in a shadow: the sky's (assumed).
 _SKY_SHARE = 0.35
 _LEAST_SHADOW = 0.002
+#: Width of the edge of a shadow on the ground, one standard deviation (assumed: the disc has 9 mrad; over 5 m, seen at
+#: 0.2 rad).
+_SOFT_M = 0.2
+#: Colour of the clear sky, and the elevation at which it has it; light of the sky at most (assumed).
+_SKY_K, _BLUE_RAD, _SKY_MOST = 9000.0, 0.5, 0.8
+#: Light of shadows relative to sunny ground, at most, in the proof, and the cells that tell.
+_DARKER, _FEWEST = 0.8, 60
+
+
+def _relative(temperature_k: float) -> tuple[float, float, float]:
+    """Return the red, green and blue of a black body relative to daylight, green 1."""
+    light, white = (np.array(colour_of_temperature(k)) for k in (temperature_k, 6504.0))
+    red, green, blue = (light / white / (light / white)[1]).tolist()
+    return red, green, blue
 
 
 @dataclass(frozen=True)
@@ -35,10 +51,11 @@ class LowSun(EachImage):
     """Lowers the sun: its light is warmer, and everything that clouds show above the ground casts long shadows.
 
     Every cell above the ground darkens the square of ground behind it as seen from the sun; gaps between squares are
-    closed. Only sides visible to LiDAR and camera cast shadows, objects do not shade each other, and original shadows
-    stay. A LiDAR is not affected.
+    closed. Only sides visible to LiDAR and camera cast shadows, and objects do not shade each other. Shadows that lay
+    on the ground fade (:mod:`mt_nodes.world.camera.diffuse_light`); the new ones are lit by the sky, and have soft
+    edges. The sky has the sun's colour at the horizon. A LiDAR is not affected.
 
-    Guaranteed: the ratio of red to blue rises, and the ground in the new shadows gets darker.
+    Guaranteed: the ratio of red to blue rises, and the ground in the new shadows is darker than that in the sun.
     """
 
     azimuth_rad: float = param(
@@ -64,27 +81,45 @@ class LowSun(EachImage):
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Warm the light, and remove sunlight in the shadows."""
-        sun, white = (np.array(colour_of_temperature(k)) for k in (self.temperature_k, 6504.0))
-        warm = (sun / white / (sun / white)[1]).astype(np.float32)
-        lit = 1.0 - np.float32(1.0 - _SKY_SHARE) * self._shadow(view)
-        # Areas lit by the sky alone stay bluer.
-        gain = lit[..., None] * (1.0 + (warm - 1.0) * lit[..., None])
-        return relit(view.picture, gain, np.zeros_like(gain), self._around(view).depth.step_px)
+        """Take the sun of the source away, light all by the low one and the sky, and leave its shadows to the sky."""
+        around = self._around(view)
+        shading = shading_of(view.picture, around)
+        warm, cool = _relative(self.temperature_k), _relative(_SKY_K)
+        sunny = np.float32(1.0 - _SKY_SHARE) * (np.float32(1.0) - self._shadow(view))
+        light = shading.light + shading.ground * (diffuse_light(shading) - shading.light)
+        for place, own in enumerate(self._sky(around, shading)):
+            light[place] *= np.float32(_SKY_SHARE * cool[place]) + np.float32(warm[place]) * sunny
+            light[place] += shading.sky * (own - light[place])
+        return relit_locally(view.picture, shading.samples, light, around.depth.step_px)
+
+    def _sky(self, around: Surroundings, shading: Shading) -> Singles:
+        """Return the light (3, h, w) of the sky: of the sun's colour at the horizon, blue above."""
+        up = np.clip(around.rays[..., 2] / np.sin(_BLUE_RAD), 0.0, 1.0).astype(np.float32)
+        warm, cool = (np.array(_relative(k), np.float32)[:, None, None] for k in (self.temperature_k, _SKY_K))
+        colour = warm + up * (cool - warm)
+        return np.asarray(np.float32(min(shading.sky_light, _SKY_MOST)) * colour / colour.max(axis=0))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare colours of all, and brightness where shadows lie."""
+        """Compare colours of all, and the brightness of shadows with that of the ground in the sun."""
         if old.picture.order != "mono":
             ratios = [(red + 1e-3) / (blue + 1e-3) for red, _, blue in map(measures.colour, (old.picture, new.picture))]
             if ratios[1] <= ratios[0]:
                 return f"red over blue went from {ratios[0]:.3f} to {ratios[1]:.3f}, it was to rise"
-        cells = (self._shadow(old) > 0.9).astype(np.uint8)
-        where = self._around(old).depth.in_picture(cells, old.picture.size, smooth=False)
-        where = np.ascontiguousarray(where)
-        before, after = measures.brightness(old.picture, where), measures.brightness(new.picture, where)
-        if not where.any() or after < before or before < 0.02:
+        around, shadow = self._around(old), self._shadow(old)
+        near = around.ground & (around.range_m < _AHEAD_M)
+        shares = []
+        for view in (old, new):
+            light = grey(coarse_light(view.picture, around.shape, around.depth.step_px))
+            dark, lit = light[near & (shadow > 0.9)], light[near & (shadow < 0.1)]
+            if min(len(dark), len(lit)) < _FEWEST or lit.mean() < 0.01:
+                return None
+            shares.append(float(dark.mean() / lit.mean()))
+        if shares[1] < max(_DARKER, _DARKER * shares[0]):
             return None
-        return f"in the shadows the brightness went from {before:.3f} to {after:.3f}, it was to fall"
+        return (
+            f"the shadows have {shares[1]:.2f} of the light of the ground in the sun, {shares[0]:.2f} before, expected "
+            f"{_DARKER:g} at most"
+        )
 
     def _around(self, view: View) -> Surroundings:
         return surroundings_of(view.bundle, view.image, view.camera())
@@ -100,7 +135,8 @@ class LowSun(EachImage):
         row, column, inside = _square(points[tall][:, :2] - away * towards, squares.shape)
         squares[row[inside], column[inside]] = 255
         squares = cv2.morphologyEx(squares, cv2.MORPH_CLOSE, np.ones((7, 7), np.uint8))
-        soft = cv2.blur(squares, (3, 3))
+        # Half a degree of sun, some metres behind what it shines past.
+        soft = cv2.GaussianBlur(squares, (0, 0), _SOFT_M / _CELL_M)
         row, column, inside = _square(points[..., :2], squares.shape)
         shade = np.where(inside, soft[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
         return np.where(around.ground, shade / np.float32(255.0), 0.0).astype(np.float32)

@@ -14,13 +14,14 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import OnEachCamera, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
 
 Singles = npt.NDArray[np.float32]
+#: By which shares of its radius a spot's outline goes in and out, two and three times around it (assumed).
+_UNEVEN = (0.1, 0.07)
 #: A cover below half a step of 8 bits is invisible.
 _LEAST_COVER = 0.5 / 255.0
 
@@ -39,16 +40,12 @@ class Spot:
     cover: Singles
 
 
-class OnTheLens(EachImage):
+class OnTheLens(OnEachCamera):
     """Base: covers round spots of the picture; places and sizes are drawn at a segment's first frame and stay."""
-
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose the spots of a segment: a key."""
-        return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose the spots by the segment's key: rows of x, y, radius, all as shares of the picture's width."""
-        key = int(rng.integers(2**62)) if state is None else state
+        key = self.key(rng, view, state)
         height, width = view.picture.size
         own = np.random.default_rng(key)
         count = self.spots_drawn()
@@ -77,11 +74,17 @@ class OnTheLens(EachImage):
         """Yield the drawn spots that lie in the picture."""
         height, width = view.picture.size
         for x, y, radius in np.asarray(draw["spots"], dtype=np.float64) * width:
-            rows = slice(max(0, int(y - radius)), min(height, int(y + radius) + 2))
-            columns = slice(max(0, int(x - radius)), min(width, int(x + radius) + 2))
+            reach = radius * (1.0 + sum(_UNEVEN))
+            rows = slice(max(0, int(y - reach)), min(height, int(y + reach) + 2))
+            columns = slice(max(0, int(x - reach)), min(width, int(x + reach) + 2))
             down = (np.arange(rows.start, rows.stop, dtype=np.float32) - np.float32(y))[:, None]
             right = np.arange(columns.start, columns.stop, dtype=np.float32) - np.float32(x)
-            cover = self.cover(np.sqrt(down * down + right * right) / np.float32(radius))
+            turn, own = np.arctan2(down, right), np.float32(x + y)  # each spot has its own shape
+            outline = np.float32(1.0) + sum(
+                np.float32(share) * np.sin(np.float32(waves) * (turn + own))
+                for waves, share in enumerate(_UNEVEN, start=2)
+            )
+            cover = self.cover(np.sqrt(down * down + right * right) / (np.float32(radius) * outline))
             if cover.size:
                 yield Spot(rows, columns, np.where(cover < _LEAST_COVER, np.float32(0.0), cover))
 
@@ -91,7 +94,7 @@ class OnTheLens(EachImage):
         for spot in self.spots(view, draw):
             part = new[spot.rows, spot.columns]
             over = np.ascontiguousarray(self.replacement(part, view, spot), dtype=part.dtype)
-            part[...] = _mixed(part, over, spot.cover)
+            _mix_into(part, over, spot.cover)
         return new
 
     def affected(self, view: View, draw: Draw) -> Mask:
@@ -102,14 +105,14 @@ class OnTheLens(EachImage):
         return mask
 
 
-def _mixed(under: Pixels, over: Pixels, cover: Singles) -> Pixels:
-    """Return the blend of both, by the shares of ``over`` (h, w); uncovered pixels stay."""
+def _mix_into(under: Pixels, over: Pixels, cover: Singles) -> None:
+    """Blend ``over`` into ``under`` by its shares (h, w); uncovered pixels stay."""
     if under.dtype == np.uint8:
         mixed = np.asarray(cv2.blendLinear(np.ascontiguousarray(under), over, np.float32(1.0) - cover, cover))
     else:
         share = cover if under.ndim == 2 else cover[..., None]
         mixed = np.rint(under + (over.astype(np.float32) - under) * share).astype(under.dtype)
-    return np.asarray(cv2.copyTo(under, (cover == 0.0).astype(np.uint8), mixed))
+    under[...] = cv2.copyTo(np.ascontiguousarray(under), (cover == 0.0).astype(np.uint8), mixed)
 
 
 #: Dry mud, red, green and blue in shares of full scale: an assumption.
@@ -163,8 +166,12 @@ class LensDirt(OnTheLens):
         return f"within the blots contrast went from {before:.4f} to {after:.4f}, samples by {difference:.4f}"
 
 
-#: Darkening of a drop's rim, where it sends light away from the lens.
-_RIM = 0.35
+#: Darkening of a drop's rim, where it sends light away from the lens; radius at which the rim begins, in radii.
+_RIM, _EDGE = 0.4, 0.55
+#: A wiper's pivot, in picture widths and heights, the radii of its arcs, in heights, and their width, in widths.
+_PIVOT, _ARCS, _ARC_WIDE = (0.42, 1.35), (0.55, 0.74, 0.97, 1.16), 0.006
+#: Share of light that the film of an arc stops.
+_FILM = 0.45
 
 
 @dataclass(frozen=True)
@@ -172,10 +179,11 @@ class LensDrops(OnTheLens):
     """Puts drops of water on the lens: each shows the surroundings upside down, small and out of focus.
 
     A drop is a strong, short lens, modelled as showing ``view_widths`` of its own width, rotated by half a turn,
-    blurred, and darker at its rim. Places, sizes and appearance are assumptions, not measured optics; drops stay in
-    place throughout a segment.
+    blurred, and darker at its rim; it is far out of focus, so that its edge is soft. A wiper takes a share ``wiped`` of
+    the drops that it reaches, and leaves arcs of a film that blurs what is behind it. Places, sizes and appearance are
+    assumptions, not measured optics; drops stay in place throughout a segment.
 
-    Guaranteed: inside the drops, samples differ by 1 % of full scale or more on average; outside them, no pixel
+    Guaranteed: inside drops and arcs, samples differ by 1 % of full scale or more on average; outside them, no pixel
     changes.
     """
 
@@ -189,6 +197,9 @@ class LensDrops(OnTheLens):
     view_widths: float = param(
         4.0, low=1.0, high=20.0, aspect="fixed", help="how wide a drop's view is, in its own widths"
     )
+    wiped: float = param(
+        0.0, low=0.0, high=1.0, neutral=0.0, help="share of drops gone from where a wiper goes, which leaves arcs"
+    )
 
     def spots_drawn(self) -> int:
         """The requested number."""
@@ -199,8 +210,43 @@ class LensDrops(OnTheLens):
         return min(self.radius_min, self.radius_max), max(self.radius_min, self.radius_max)
 
     def cover(self, distance: Singles) -> Singles:
-        """Full, with an edge of a tenth of the radius."""
-        return np.asarray(np.clip((np.float32(1.0) - distance) * np.float32(10.0), 0.0, 1.0))
+        """Full within half of the radius, with a soft edge."""
+        edge = np.clip((np.float32(1.0) - distance) * np.float32(1.0 / (1.0 - _EDGE)), 0.0, 1.0)
+        return np.asarray(edge * edge * (np.float32(3.0) - np.float32(2.0) * edge))
+
+    def spots(self, view: View, draw: Draw) -> Iterator[Spot]:
+        """Yield the drops that the wiper leaves."""
+        drops = np.asarray(draw["spots"])
+        if self.wiped:
+            height, width = view.picture.size
+            away = np.hypot(drops[:, 0] - _PIVOT[0], drops[:, 1] - _PIVOT[1] * height / width) * width / height
+            swept = (away > _ARCS[0]) & (away < _ARCS[-1])
+            drops = drops[~swept | (np.arange(len(drops)) % 100 >= 100.0 * self.wiped)]
+        return super().spots(view, {"spots": drops})
+
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Cover arcs, then drops."""
+        new = super().change_image(view, draw)
+        if self.wiped:
+            film, reach = self._film(view), max(3, round(_ARC_WIDE * view.picture.size[1]))
+            _mix_into(new, np.asarray(cv2.blur(new, (2 * reach + 1, 6 * reach + 1))), film)
+        return new
+
+    def affected(self, view: View, draw: Draw) -> Mask:
+        """Where drops and arcs are."""
+        drops = super().affected(view, draw)
+        return drops | (self._film(view) > 0.0).astype(np.uint8) if self.wiped else drops
+
+    def _film(self, view: View) -> Singles:
+        """Return the share (H, W) of light that the film of a wiper's arcs stops."""
+        height, width = view.picture.size
+        layer, pivot = np.zeros((height, width), np.uint8), (round(_PIVOT[0] * width), round(_PIVOT[1] * height))
+        for arc in _ARCS:
+            axes = (round(arc * height),) * 2
+            cv2.ellipse(layer, pivot, axes, 0.0, 180.0, 360.0, (255,), max(1, round(_ARC_WIDE * width)), cv2.LINE_AA)
+        soft = cv2.GaussianBlur(layer, (0, 0), max(1.0, 0.4 * _ARC_WIDE * width)).astype(np.float32)
+        film = soft * np.float32(self.wiped * _FILM / 255.0)
+        return np.where(film < _LEAST_COVER, np.float32(0.0), film)
 
     def replacement(self, part: Pixels, view: View, spot: Spot) -> Pixels:
         """The picture around, turned by half a turn, blurred, with a dark rim."""

@@ -12,9 +12,8 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
-from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.each_image import EachImage, OnEachCamera, View
 from mt_nodes.relations.mutations.untouched import UNTOUCHED
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
@@ -75,7 +74,7 @@ def _places(view: View, draw: Draw) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class PixelsDead(EachImage):
+class PixelsDead(OnEachCamera):
     """Turns pixels and whole rows black, and other pixels white, the same ones in every frame of a segment.
 
     Guaranteed: exactly those pixels change, each to black or white (except for what a lossy encoding does).
@@ -84,10 +83,6 @@ class PixelsDead(EachImage):
     dead: int = param(50, low=0, high=100000, neutral=0, help="single pixels that stay black")
     hot: int = param(50, low=0, high=100000, neutral=0, help="single pixels that stay white")
     dead_rows: int = param(1, low=0, high=200, neutral=0, help="rows that stay black")
-
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
-        """Choose what is broken for a segment: a key."""
-        return int(rng.integers(2**62))
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose the broken rows and pixels by the segment's key.
@@ -100,7 +95,7 @@ class PixelsDead(EachImage):
         if self.dead_rows >= height or single > height * width // 2 or not single + self.dead_rows:
             broken = f"{self.dead_rows} rows and {single} pixels"
             raise NotApplicable(f"{view.image.topic}: {broken} of {height} x {width} cannot be broken")
-        own = np.random.default_rng(int(rng.integers(2**62)) if state is None else state)
+        own = np.random.default_rng(self.key(rng, view, state))
         rows = np.sort(own.choice(height, self.dead_rows, replace=False)).astype(np.int32)
         return {"rows": rows, "pixels": own.choice(height * width, single, replace=False).astype(np.int32)}
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.base.errors import NotApplicable
+from mt_nodes.base.errors import NoEffect
 from mt_nodes.base.params import param
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.base import Draw
@@ -63,14 +63,12 @@ class RoadPainted(EachImage):
         """Nothing is random.
 
         Raises:
-            NotApplicable: the camera does not see the place, or how far away what it shows is, is not known.
+            NoEffect: the camera does not see the place. NotApplicable: how far away what it shows is, is not known.
         """
         painted = int(np.count_nonzero(self._cover(view)[0] > 0.5))
         if painted < _LEAST_PX:
             where = f"{self.range_m:g} m ahead"
-            raise NotApplicable(
-                f"{view.image.topic}: {painted} pixels of road {where} are in sight, expected {_LEAST_PX}"
-            )
+            raise NoEffect(f"{view.image.topic}: {painted} pixels of road {where} are in sight, expected {_LEAST_PX}")
         return {}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:

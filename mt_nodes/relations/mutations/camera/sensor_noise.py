@@ -43,8 +43,9 @@ class SensorNoise(EachImage):
 
     The count of a sample that stands for e electrons is off by sqrt(e + read²) (Poisson's variance, taken as normal,
     and a normal read noise: EMVA 1288's linear camera model); electrons are proportional to the light of the sRGB
-    transfer function. Channels are independent. Stripes of 32 rows take their noise from one field of normal numbers,
-    each at its own position: repetitions do not line up.
+    transfer function. ``gain_spread`` adds noise in proportion to the light itself, as the speckle of coherent light is
+    (J. W. Goodman, "Speckle Phenomena in Optics", 2007: its contrast is σ / I). Channels are independent. Stripes of 32
+    rows take their noise from one field of normal numbers, each at its own position: repetitions do not line up.
 
     Guaranteed: the noise estimated from the picture (median of differences from 3 x 3 medians) rises, and the mean
     brightness stays within 2 % of full scale except for what black and white cut off.
@@ -52,7 +53,7 @@ class SensorNoise(EachImage):
 
     full_well_e: float = param(
         1500.0,
-        low=50.0,
+        low=3.0,
         high=100000.0,
         unit="electrons",
         neutral=100000.0,
@@ -60,6 +61,9 @@ class SensorNoise(EachImage):
     )
     read_noise_e: float = param(
         8.0, low=0.0, high=200.0, unit="electrons", neutral=0.0, help="standard deviation of reading out"
+    )
+    gain_spread: float = param(
+        0.0, low=0.0, high=1.0, neutral=0.0, help="standard deviation of each sample's light, as a share of it: speckle"
     )
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
@@ -101,7 +105,10 @@ class SensorNoise(EachImage):
     def _deviation(self, value: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the standard deviations of samples by value, all in shares of full scale."""
         light = light_of(value)
-        sigma = np.sqrt(light * self.full_well_e + self.read_noise_e**2) / self.full_well_e
+        variance_e2 = (
+            light * self.full_well_e + self.read_noise_e**2 + (self.gain_spread * light * self.full_well_e) ** 2
+        )
+        sigma = np.sqrt(variance_e2) / self.full_well_e
         return np.asarray((values_of(light + sigma) - values_of(light - sigma)) / 2.0)
 
     def _deviations(self, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], float]:

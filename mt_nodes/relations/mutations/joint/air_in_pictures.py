@@ -11,79 +11,105 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.world.camera.light import Colour
+from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light, shading_of
+from mt_nodes.world.camera.light import Colour, light_of, values_of
+from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, coarse_light, grey
+from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 #: Light of the horizon if a picture shows no sky: that of an overcast day at usual exposure (assumed).
-_NO_SKY = 0.6
+_NO_SKY = 0.5
 #: Bounds of the air light: the night sky must not give a black veil, an overexposed sky not one of full scale.
-_DARKEST, _BRIGHTEST = 0.02, 0.85
+#: Thick air is exposed for: at usual exposure a fog is light grey (assumed).
+_DARKEST, _BRIGHTEST = 0.02, 0.6
+#: Sky this low, as the sine of its elevation, is the horizon's; sky counts if it is this share of the picture.
+_NEAR_HORIZON, _LEAST_SKY = 0.2, 0.005
 #: Bins of the transmitted share of light, for the proof.
 _SHARES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 _LEAST_CELLS, _LEAST_CONTRAST = 200, 0.02
 _STEADY = 0.1
+#: Neighbouring cells whose transmitted shares differ by less than this show no edge.
+_LEAST_STEP = 0.04
+#: By how much two ways to take the sun's light away may differ, in logarithms, at ranges between these.
+_WAYS, _RANGES_M = 0.35, (0.0, 12.0, 25.0, 50.0, 100.0)
+#: Downward rays as steep as this meet the ground right ahead.
+_STEEP = -0.2
+#: Side of the square whose median is the base of a cell's light.
+_MEDIAN_CELLS = 5
 _SLACK, _ROUNDING = 0.15, 0.01
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
-    """Return the light (3,), red, green, blue, of optically thick air of a tint, relative to the picture's own sky."""
+    """Return the light (3,), red, green, blue, of optically thick air of a tint: that of the picture's own horizon."""
     around = surroundings(view)
     light = grey(coarse_light(view.picture, around.range_m.shape, around.depth.step_px))
-    sky = light[around.sky]
-    bright = float(np.quantile(sky, 0.7)) if sky.size >= 0.005 * light.size else _NO_SKY
+    low = around.sky & (around.rays[..., 2] < _NEAR_HORIZON)
+    sky = light[low] if np.count_nonzero(low) >= _LEAST_SKY * light.size else light[around.sky]
+    bright = float(np.quantile(sky, 0.5)) if sky.size >= _LEAST_SKY * light.size else _NO_SKY
     colour = np.array(tint, np.float32)
     return np.asarray(brightness * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
 
-def veiled(view: View, passing: Floats, air: Singles, white: Floats | None = None) -> npt.NDArray[Any]:
+def veiled(view: View, passing: Floats, air: Singles) -> npt.NDArray[Any]:
     """Return the pixels of a view through air of which a share ``passing`` (h, w) of each cell's light arrives.
 
-    I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924). A share
-    ``white`` (h, w) of each cell is covered by something as bright as the thickest air.
+    I e^(-τ) + A (1 - e^(-τ)) in linear light (H. Koschmieder, "Theorie der horizontalen Sichtweite", 1924).
     """
-    around = surroundings(view)
-    share, cover = passing.astype(np.float32), np.float32(0.0) if white is None else white.astype(np.float32)
-    gain: Singles = share * (np.float32(1.0) - cover)
-    return blended(view.picture, gain, air, around.depth.step_px)
+    steps = surroundings(view).depth.step_px
+    return blended(view.picture, passing.astype(np.float32), air, steps, _LEAST_STEP)
 
 
-def proof_of_veil(old: View, new: View, passing: Floats, air: Singles) -> str | None:
+def proof_of_veil(old: View, new: View, passing: Floats, air: Singles, direct: float = 1.0) -> str | None:
     """Check the contrast by transmission: it falls with the transmitted light, and far objects fade into the air.
 
     For each bin of cells with similar transmission, the deviation of the brightness is compared with transmission × its
     old value; bins with too little contrast do not count.
     """
     around = surroundings(old)
-    shape, step = around.range_m.shape, around.depth.step_px
-    before, after = (grey(coarse_light(v.picture, shape, step)) for v in (old, new))
+    before, after = _inherent_light(old, direct), _cells(new, around)
     # Where range jumps within or next to a cell, a cell shows both.
     size = np.ones((3, 3), np.uint8)
     steady = cv2.dilate(passing, size) - cv2.erode(passing, size) < _STEADY
-    whole = steady & (after < 0.9) & (before < 0.9)
+    whole = steady & (after < 0.9) & (before < 0.9) & _surely(old, around) & ~around.sky
     for low, high in pairwise(_SHARES):
         band = whole & (passing >= low) & (passing < high)
         if np.count_nonzero(band) < _LEAST_CELLS or before[band].std() < _LEAST_CONTRAST:
             continue
-        expected = (before[band] * passing[band] + (1.0 - passing[band]) * float(grey(air[None])[0])).std()
-        ratio = float(after[band].std() / max(float(expected), 1e-6))
-        if not 1.0 - _SLACK < ratio < 1.0 + _SLACK and abs(after[band].std() - expected) > _ROUNDING:
+        expected = before[band] * passing[band] + (1.0 - passing[band]) * float(grey(air[None])[0])
+        found = float(after[band].std())
+        ratio = found / max(float(expected.std()), 1e-6)
+        if not 1.0 - _SLACK < ratio < 1.0 + _SLACK and abs(found - expected.std()) > _ROUNDING:
             return f"where {low:.0%} to {high:.0%} of the light arrives contrast is {ratio:.2f} of what it was to be"
-    return None
+    return _proof_of_sky(old, after, around, air) or _proof_of_diffuse_light(old, before, direct)
 
 
-def proof_of_mean(old: View, new: View, passing: Floats, air: Singles, white: Floats) -> str | None:
+def _proof_of_sky(old: View, after: Singles, around: Surroundings, air: Singles) -> str | None:
+    """Check that nothing is left of the sky but the air's light."""
+    sky = _surely(old, around) & around.sky
+    if np.count_nonzero(sky) < _LEAST_CELLS:
+        return None
+    found, expected = float(after[sky].mean()), float(grey(air[None])[0])
+    if abs(found - expected) <= _SLACK * expected + _ROUNDING:
+        return None
+    return f"the sky has {found:.3f} of light, the air that hides it {expected:.3f}"
+
+
+def proof_of_mean(
+    old: View, new: View, passing: Floats, air: Singles, white: Floats, direct: float = 1.0, wet: bool = False
+) -> str | None:
     """Check the mean light by transmission: the transmitted share of the old light, and the air's for the rest.
 
-    Single particles add contrast of their own, so contrast is no measure here.
+    Single particles add contrast of their own, so contrast is no measure here; nor is ground that is wet.
     """
     around = surroundings(old)
-    before, after = (grey(coarse_light(v.picture, around.range_m.shape, around.depth.step_px)) for v in (old, new))
-    whole = (after < 0.9) & (before < 0.9)
+    before, after = _inherent_light(old, direct), _cells(new, around)
+    whole = (after < 0.9) & ((before < 0.9) | around.sky) & ~(around.ground & wet) & _surely(old, around)
     for low, high in pairwise((*_SHARES, 1.0)):
         band = whole & (passing >= low) & (passing < high)
         if np.count_nonzero(band) < _LEAST_CELLS:
@@ -93,7 +119,81 @@ def proof_of_mean(old: View, new: View, passing: Floats, air: Singles, white: Fl
         off = float(after[band].mean()) - expected
         if abs(off) > _SLACK * expected + _ROUNDING:
             return f"where {low:.0%} to {high:.0%} of the light arrives the mean light is off by {off:+.3f}"
+    return _proof_of_diffuse_light(old, before, direct)
+
+
+def proof_of_wetness(old: View, new: View, passing: Floats, air: Singles, direct: float, film: float) -> str | None:
+    """Check that the ground right ahead, where water mirrors little, is as dark as a share of a film makes it.
+
+    A film takes up to half of the light (J. Lekner, M. Dorf, Applied Optics 27, 1988), and mirrors a twentieth at most.
+    """
+    around = surroundings(old)
+    dry = _inherent_light(old, direct) * passing + (1.0 - passing) * float(grey(air[None])[0])
+    near = around.ground & (around.rays[..., 2] < _STEEP)
+    if np.count_nonzero(near) < _LEAST_CELLS or dry[near].mean() < 2.0 * _ROUNDING:
+        return None
+    ratio = float(_cells(new, around)[near].mean() / dry[near].mean())
+    least, most = 1.0 - 0.5 * film - _SLACK, 1.0 - 0.5 * film + 0.05 / float(dry[near].mean()) + _SLACK
+    if least <= ratio <= most:
+        return None
+    return f"the wet ground right ahead has {ratio:.2f} of the light of dry ground, expected {least:.2f} to {most:.2f}"
+
+
+def _inherent_light(view: View, direct: float) -> Singles:
+    """Return the brightness (h, w) of cells without the air, with a share of the sun's own light."""
+    around = surroundings(view)
+    if direct >= UNCHANGED:
+        return _cells(view, around)
+    shading, step = shading_of(view.picture, around), around.depth.step_px
+    new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
+    return _cells_of(view.picture.with_pixels(new), around)
+
+
+def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | None:
+    """Check light without sun (h, w) against another way to it: bases are medians of cells, no filter is guided.
+
+    Of the ground and of other things, at several ranges, the mean light of both ways agrees.
+    """
+    around = surroundings(view)
+    if direct >= UNCHANGED or around.sky.all():
+        return None
+    light = _cells(view, around)
+    base = light_of(cv2.medianBlur(np.rint(values_of(light) * 255.0).astype(np.uint8), _MEDIAN_CELLS) / 255.0)
+    left = np.where(around.ground, *LEFT)
+    power = (1.0 - left) * (direct - 1.0)
+    level = max(float(light[~around.sky].mean()), 1e-3)
+    other = light * np.clip((np.maximum(base, 1e-4) / level) ** power, *BOUNDS)
+    sure = _surely(view, around) & ~around.sky & (light < 0.9)
+    for low, high in pairwise(_RANGES_M):
+        within = sure & (around.range_m >= low) & (around.range_m < high)
+        for where in (within & around.ground, within & ~around.ground):
+            if np.count_nonzero(where) < 2 * _LEAST_CELLS:
+                continue
+            ratio = float(found[where].mean()) / max(float(other[where].mean()), _ROUNDING)
+            if abs(np.log(ratio)) > _WAYS and abs(found[where].mean() - other[where].mean()) > _ROUNDING:
+                return f"{low:g} to {high:g} m away the light without sun is {ratio:.2f} of what it was to be"
     return None
+
+
+def _surely(view: View, around: Surroundings) -> npt.NDArray[np.bool_]:
+    """Return which cells (h, w) do not look like the other: sky that is bright and above, and all else.
+
+    Clouds say sky, too, of what they do not reach; a cell next to sky may show both.
+    """
+    if not around.sky.any():
+        return np.ones(around.shape, bool)
+    light, size = _cells(view, around), np.ones((3, 3), np.uint8)
+    bright = (light > 0.8 * np.quantile(light[around.sky], 0.7)) & (around.rays[..., 2] > 0.02)
+    inside = cv2.erode(around.sky.astype(np.uint8), size) != 0
+    return np.asarray(np.where(around.sky, inside & bright, cv2.dilate(around.sky.astype(np.uint8), size) == 0))
+
+
+def _cells(view: View, around: Surroundings) -> Singles:
+    return _cells_of(view.picture, around)
+
+
+def _cells_of(picture: Picture, around: Surroundings) -> Singles:
+    return grey(coarse_light(picture, around.shape, around.depth.step_px))
 
 
 def around_lidar(view: View) -> Cloud:

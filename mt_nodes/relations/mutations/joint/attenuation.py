@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Cloud
+from mt_nodes.relations.mutations.joint.chance import Quarters, gaussian, unit
 from mt_nodes.relations.mutations.lidar.rays import At, returns
 
 Singles = npt.NDArray[np.float32]
@@ -30,8 +31,6 @@ AMPLITUDE_SHAPE = 0.5
 #: Reflectivity at 905 nm that stands for intensities which the scale rounds to (nearly) nothing, as KITTI's to 0:
 #: assumed. They say "dark", not "at the threshold".
 DARKEST = 0.05
-#: Amplitude that is taken for any reported return at least, where no chance is drawn (assumed).
-LEAST_SIGNAL = 2.0
 #: Ranges outside of these limits belong to no sensor: single precision and the air's own limits end there.
 NEAREST_M, FARTHEST_M = 0.01, 1e4
 
@@ -104,15 +103,22 @@ class Receiver:
         squares /= exceedance
         return np.asarray(np.sqrt(squares, out=squares))
 
-    def received(self, reflectivity: Powers, range_m: Powers) -> Powers:
-        """Return one amplitude (n,) for returns that were reported, where no chance is drawn: that of the intensity.
+    def weakened(
+        self, reflectivity: Singles, range_m: Singles, passing: Singles, chance: Quarters
+    ) -> tuple[Singles, Singles]:
+        """Return the amplitudes (n,) of reported returns, and what they are when only a share of their light is left.
 
-        None counts as darker than :data:`DARKEST`, and as weaker than :data:`LEAST_SIGNAL`.
+        The noise in an amplitude, normal, stays as it was: the same firing, with its target weakened.
+
+        Args:
+            reflectivity, range_m: see :meth:`detected`.
+            passing: (n,) share of the light that is left.
+            chance: (n, 2 or more) quarters of random words: amplitude and noise.
         """
-        with np.errstate(over="ignore"):
-            power: Powers = self.signal(np.maximum(reflectivity, DARKEST), range_m)
-        np.maximum(power, LEAST_SIGNAL, out=power)
-        return power
+        clear = self.detected(reflectivity, range_m, unit(chance[:, 0]))
+        noise = gaussian(chance[:, 1])
+        noise *= np.float32(self.noise)
+        return clear, noise + passing * (clear - noise)
 
     def reflectivity(self, signal: Powers, range_m: Powers) -> Powers:
         """Return the reflectivity (n,) of a target with this signal at this range in clear air."""

@@ -96,13 +96,9 @@ class BlownLeaves(Precipitation):
         """The leaves."""
         return self._layer(view, draw)
 
-    def veil(self, view: View, draw: Draw) -> Pixels:
-        """Return the pixels as they are."""
-        return view.picture.pixels
-
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Draw the leaves in their own colour, in the light of the sky."""
-        return with_streaks(view, self.veil(view, draw), self._layer(view, draw), _colour(draw))
+        return with_streaks(view, view.picture.pixels, self._layer(view, draw), _colour(draw))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check the light of the leaves: it moves towards their colour, by the share that they cover."""

@@ -20,6 +20,9 @@ class Fog(HazyAir):
     peak of the fog's own echo on the same beam where that is stronger. Clouds without intensities: one
     reflectivity for all is assumed.
 
+    Pictures: H. Koschmieder's law with this α over the light that the sun's part e^(−α h / sin γ) leaves (h = 60 m, γ =
+    30 degrees, assumed), so that shadows fade; the air has the light of the picture's own horizon, and lamps glow.
+
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
     changes.

@@ -20,7 +20,6 @@ from mt_nodes.relations.mutations.joint.air_in_pictures import (
     around_lidar,
     polar,
     proof_of_veil,
-    veiled,
 )
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, part_of_empty
@@ -33,6 +32,7 @@ from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.proof import amplitude_of, weakened_amplitude
 from mt_nodes.relations.mutations.joint.soft_return import LIGHT_M_PER_NS
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight
 from mt_nodes.relations.mutations.lidar.rays import Rows, columns
 from mt_nodes.world.camera.light import Colour
 
@@ -43,6 +43,8 @@ LN_20 = float(np.log(20.0))
 _PATCHES_TO_M = 150.0
 #: Density of the air counts up to here for its echo, which comes from nearer than that: patches are larger.
 NEAR_M = 5.0
+#: Thickness of a layer of fog, dust or smoke, and elevation of the sun over it (assumed).
+_LAYER_M, _SUN_RAD = 60.0, np.radians(30.0)
 #: Parts of a beam that the proof integrates over.
 _PARTS = 64
 _PARTS_OF_PICTURES = 24
@@ -201,10 +203,21 @@ class HazyAir(JointWeather):
         return {**air, "air_light": air_light(view, self.tint, self.brightness)}
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the veil over what each cell shows."""
+        """Change the light of the day, draw the veil over what each cell shows, and the glow of lamps in it."""
         bearing_rad, over_ground_m, range_m = polar(view)
-        density = self._density(bearing_rad, over_ground_m, draw)
-        return veiled(view, np.exp(-self.visible_extinction_per_m * range_m * density), draw["air_light"])
+        passing = np.exp(-self.visible_extinction_per_m * range_m * self._density(bearing_rad, over_ground_m, draw))
+        light = WeatherLight(view, self.direct)
+        light.veil(passing, draw["air_light"])
+        light.lamps_in_air(passing)
+        return light.pixels()
+
+    @property
+    def direct(self) -> float:
+        """Share of the sun's own light that comes through the layer: e^(−α h / sin γ).
+
+        Thickness h of the layer and elevation γ of the sun are assumed: 60 m, 30 degrees.
+        """
+        return float(np.exp(-self.visible_extinction_per_m * _LAYER_M / np.sin(_SUN_RAD)))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Integrate the density along each cell's ray by the midpoint rule, and compare with the veil."""
@@ -216,7 +229,9 @@ class HazyAir(JointWeather):
         patches = self.patches(draw)
         sparse = np.mean([patches.at(ahead * share, left * share) for share in shares], axis=0)
         mean = np.repeat(np.repeat(sparse, 4, axis=0), 4, axis=1)[: range_m.shape[0], : range_m.shape[1]]
-        return proof_of_veil(old, new, np.exp(-self.visible_extinction_per_m * range_m * mean), draw["air_light"])
+        return proof_of_veil(
+            old, new, np.exp(-self.visible_extinction_per_m * range_m * mean), draw["air_light"], self.direct
+        )
 
     def _density(self, bearing_rad: Floats, over_ground_m: Floats, draw: Draw) -> Floats:
         if not self.patchiness:

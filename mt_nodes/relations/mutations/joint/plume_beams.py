@@ -24,6 +24,12 @@ Ways = tuple[Rows, Singles]
 _APART_M = 0.2
 #: Sampling points on a beam in the proof, and beams per block.
 _STEPS, _PART, _PROOF_PART = 32, 8192, 512
+#: Sampling points on a beam for echoes.
+_PLACES = 8
+#: Extinction over back-scatter of water droplets at 905 nm (E. O'Connor et al., 2004).
+_LIDAR_RATIO_SR = 18.8
+#: Half the length of a pulse of 10 ns: the depth that scatters at once.
+_PULSE_M = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +84,42 @@ def known_beams(cloud: Cloud, to_ego: Matrix, plume: Plume, least_m: float) -> t
 
 def _key(to_ego: Matrix, plume: Plume, least_m: float) -> tuple[Any, ...]:
     return plume, to_ego.tobytes(), least_m
+
+
+def reflectivity_of(extinction_per_m: Singles | Floats) -> npt.NDArray[Any]:
+    """Return the reflectivity (n,) of the surface, 0 to 1, whose echo is as strong as that of droplets."""
+    return np.minimum(np.pi * _PULSE_M / _LIDAR_RATIO_SR * extinction_per_m, 1.0)
+
+
+def strongest_echoes(
+    beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles, focus_m: float
+) -> tuple[Singles, Singles]:
+    """Return the strongest echo of a plume on each beam (n,), as a reflectivity of 0 to 1, and its range (n,).
+
+    Args:
+        chance: a number of 0 to 1 for every point of the cloud, by which places on its beam are shifted.
+        focus_m: nearer echoes are not stronger.
+    """
+    found = [_strongest_of(part, plume, origin, chance[part.rows], np.float32(focus_m)) for part in beams.parts()]
+    soft, soft_m = (np.concatenate(column) for column in zip(*found, strict=True))
+    return soft, soft_m
+
+
+def _strongest_of(
+    beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles, focus_m: np.float32
+) -> tuple[Singles, Singles]:
+    way, step_m = plume.along(origin, beams.direction), (beams.leave_m - beams.enter_m) / _PLACES
+    at_m = beams.enter_m + step_m * (np.float32(0.05) + np.float32(0.9) * chance)
+    before, best, best_m = np.zeros_like(at_m), np.zeros_like(at_m), at_m.copy()
+    for _ in range(_PLACES):
+        mean = way.mean_per_m(at_m)
+        power = reflectivity_of(mean * way.patchiness(at_m)) * np.exp((before + mean) * -step_m)
+        power /= np.square(np.maximum(at_m, focus_m))
+        np.copyto(best_m, at_m, where=power > best)
+        np.maximum(best, power, out=best)
+        before += 2 * mean
+        at_m += step_m
+    return best * np.square(np.maximum(best_m, focus_m)), best_m
 
 
 def ways_to(cloud: Cloud, to_ego: Matrix) -> list[Ways]:

@@ -5,20 +5,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mt_nodes.base.params import param
-from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.ego_speed import EgoSpeed, speed_in
-from mt_nodes.relations.mutations.joint.air_drift import DEFAULT_MPS, Floats
-from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, proof_of_mean, veiled
+from mt_nodes.relations.mutations.joint.air_drift import Floats
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns, transmission
 from mt_nodes.relations.mutations.joint.beam_grid import BeamGrid
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, parts
@@ -26,21 +20,18 @@ from mt_nodes.relations.mutations.joint.chance import Quarters, quarters
 from mt_nodes.relations.mutations.joint.echo_law import EchoLaw
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, empty_beams
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
-from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
-from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_streaks
+from mt_nodes.relations.mutations.joint.precipitation_in_pictures import PrecipitationInPictures
 from mt_nodes.relations.mutations.joint.proof import amplitude_of
+from mt_nodes.relations.mutations.joint.reception import with_sensor
 from mt_nodes.relations.mutations.joint.scatterers import (
     NEAREST_M,
     Detection,
     ParticleBox,
-    Spectrum,
     class_edges_mm,
     far_law,
     seeded,
     strongest,
 )
-from mt_nodes.relations.mutations.joint.weather import with_sensor
 from mt_nodes.relations.mutations.lidar.rays import At, Rows, ranges_m, smallest
 
 #: Size classes: particles of a class fall at the same speed.
@@ -59,7 +50,7 @@ class Falling:
 
 
 @dataclass(frozen=True)
-class Precipitation(JointWeather):
+class Precipitation(PrecipitationInPictures):
     """Falling particles with an exponential spectrum of sizes.
 
     Beams are round cones. The default divergence is that of the sensor's family, else the larger one of a Velodyne
@@ -84,9 +75,6 @@ class Precipitation(JointWeather):
         aspect="fixed",
         help="width of a beam at the sensor (assumed: no data sheet tells it)",
     )
-    shutter_ms: float = param(
-        8.0, low=0.05, high=100.0, unit="ms", aspect="fixed", help="exposure of the cameras: length of streaks"
-    )
     reach_m: float = param(
         10.0,
         low=2.0,
@@ -98,17 +86,8 @@ class Precipitation(JointWeather):
 
     @property
     @abstractmethod
-    def spectrum(self) -> Spectrum:
-        """Size distribution of the particles."""
-
-    @property
-    @abstractmethod
     def strength(self) -> float:
         """Reflectivity of a beam filled with one particle."""
-
-    @abstractmethod
-    def fall_mps(self, diameter_mm: Floats) -> Floats:
-        """Return the terminal speed (n,) of particles of diameters D (n,)."""
 
     @property
     def detection(self) -> Detection:
@@ -126,7 +105,7 @@ class Precipitation(JointWeather):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Falling:
         """Seed the particles of a segment, those that the first LiDAR may meet."""
         key, seen_key = int(rng.integers(2**62)), int(rng.integers(2**62))
-        sensors = {self._sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
+        sensors = {self.sensor_of(cloud) for cloud in bundle.clouds} if bundle is not None else set()
         own = with_sensor(self, min(sensors)) if len(sensors) == 1 else self
         return Falling(own.particles(key), key, seen_key)
 
@@ -172,47 +151,6 @@ class Precipitation(JointWeather):
             for i, column in enumerate(part.xyz):
                 np.divide(column, part.range_m, out=unit[i, here])
         return range_m, unit, least
-
-    @property
-    @abstractmethod
-    def shine(self) -> float:
-        """Light that a particle sends to a camera, relative to that of the horizon."""
-
-    def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the particles, and the light that the air scatters."""
-        key = int(rng.integers(2**62)) if state is None else state.seen_key
-        seen: Draw = {"seen_key": key, "air_light": air_light(view, (1.0, 1.0, 1.0))}
-        return seen | EgoSpeed.drawn(view.bundle, self.ego_speed_mps, DEFAULT_MPS)
-
-    def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Draw the veil of all particles, then near ones one by one."""
-        return with_streaks(
-            view, self.veil(view, draw), self._layer(view, draw), draw["air_light"] * np.float32(self.shine)
-        )
-
-    def veil(self, view: View, draw: Draw) -> Pixels:
-        """Return the pixels of a view behind all particles that are too small to be drawn one by one."""
-        passing = np.exp(-self.extinction_per_m * surroundings(view).range_m)
-        return veiled(view, passing, draw["air_light"], self.cover(view))
-
-    def cover(self, view: View) -> Floats:
-        """Return the share (h, w) of each cell that is covered by earlier precipitation."""
-        return np.zeros(surroundings(view).shape)
-
-    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Check the veil by range, and the streaks if there are any."""
-        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
-        return proof_of_mean(old, new, passing, draw["air_light"], self.cover(old))
-
-    def _layer(self, view: View, draw: Draw) -> npt.NDArray[np.uint8]:
-        velocities = partial(self._velocities, ego_mps=speed_in(draw, self.ego_speed_mps))
-        key, shutter_s = int(draw["seen_key"]), self.shutter_ms * 1e-3
-        return streaks(view, key, self.spectrum, velocities, shutter_s).layer(view.picture.size)
-
-    def _velocities(self, diameter_mm: Floats, ego_mps: float = DEFAULT_MPS) -> Floats:
-        """Return the velocities (n, 3) of particles in ``base_link``: wind, fall, and the ego's own speed."""
-        falls = self.fall_mps(diameter_mm)
-        return np.column_stack([*np.full((len(falls), 2), (self.wind_x_mps - ego_mps, self.wind_y_mps)).T, -falls])
 
     def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
         """Return α × range."""

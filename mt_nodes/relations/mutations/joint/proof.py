@@ -19,6 +19,8 @@ from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
 
+Mask = npt.NDArray[np.bool_]
+
 #: Light that goes out and back through an optical depth of 1 loses 20 log10(e) dB.
 _DB_PER_DEPTH = 20.0 * np.log10(np.e)
 #: Tolerances for single precision, and for a table instead of the integral: absolute, and as a share of the depth.
@@ -124,11 +126,10 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, d
     hard, lost = (some[:: max(1, len(some) // _SAMPLE_SIZE)] for some in (hard, lost))
     for index, sign, says in ((lost, 1.0, "lost"), (hard, -1.0, "kept")):
         rows = index if isinstance(fate.at, slice) else fate.at[index]
-        depths = weather.proof_depths(old, rows, draw)
-        slack_db = sign * (_SLACK_DB + _SLACK_SHARE * _DB_PER_DEPTH * depths)
-        number = shares_at(draw["noise_key"], firing_of(old, fate.at, index))
-        chance = _chance_of_detection(weather, old, rows, -_DB_PER_DEPTH * depths - slack_db, number[:, 1])
-        wrong = sign * (number[:, 0] - chance) < -2e-3 * chance
+        depths, firings = weather.proof_depths(old, rows, draw), firing_of(old, fate.at, index)
+        passing_db = -_DB_PER_DEPTH * depths - sign * (_SLACK_DB + _SLACK_SHARE * _DB_PER_DEPTH * depths)
+        clear_db = _clear_db(weather.receiver, _bright_db(weather, old, rows), ranges_m(old, rows))
+        wrong = _wrong_side(weather.receiver, clear_db, passing_db, shares_at(draw["noise_key"], firings), sign)
         if wrong.any():
             return (
                 f"{int(wrong.sum())} of {len(rows)} returns looked at were {says} on the wrong side of the noise floor"
@@ -142,30 +143,62 @@ def _powers(weather: Air, old: Cloud, new: Cloud, fate: Fate, rows_of: RowMap, d
     return None
 
 
-def _chance_of_detection(weather: Air, cloud: Cloud, rows: Rows, passing_db: Floats, noise: Floats) -> Floats:
-    """Return the share (k,) of reported returns of these intensities that are detected in the weather.
+def proof_of_losses(
+    receiver: Receiver,
+    cloud: Cloud,
+    rows: Rows,
+    decibels: tuple[Floats, Floats],
+    lost: Mask,
+    noise_key: int,
+    slack_db: Floats | float = 0.0,
+) -> str | None:
+    """Compare the chance of detection of weakened returns (n,) with the numbers drawn for them.
 
-    ``noise``: share (k,) of firings with less noise. By the tail of the amplitudes beyond what detection takes.
+    Args:
+        rows: (n,) of the returns. lost: (n,) which of them are.
+        decibels: (n,) each: the surfaces of the returns over white ones, and what is left of their power.
+        slack_db: (n,) or one for all: how far off the second may be.
+    """
+    range_m, number = ranges_m(cloud, rows), shares_at(noise_key, firing_of(cloud, slice(0), rows))
+    clear_db = _clear_db(receiver, decibels[0], range_m)
+    for which, sign in ((lost, 1.0), (~lost, -1.0)):
+        passing_db = (decibels[1] - sign * (_SLACK_DB + np.asarray(slack_db)))[which]
+        if _wrong_side(receiver, clear_db[which], passing_db, number[which], sign).any():
+            return "a return above the noise floor was lost, or one below it stayed"
+    return None
+
+
+def _wrong_side(receiver: Receiver, clear_db: Floats, passing_db: Floats, number: Floats, sign: float) -> Mask:
+    """Return which returns (k,) are lost (``sign`` 1) or kept (-1) against the chance of it.
+
+    That is the share of reported returns of these mean amplitudes that are detected when weakened: the tail of the
+    amplitudes beyond what detection takes.
+
+    Args:
+        number: (k, 2 or more) drawn: share of such returns with a larger amplitude, and of firings with less noise.
     """
     from scipy import special  # for those who meet bad air
 
-    receiver, passing = weather.receiver, 10.0 ** (passing_db / 10.0)
-    needed = (1.0 - (1.0 - passing) * special.ndtri(noise) / receiver.threshold_to_noise) / passing
-    nominal = 10.0 ** (_clear_db(weather, cloud, rows) / 10.0)
+    passing, nominal = 10.0 ** (passing_db / 10.0), 10.0 ** (clear_db / 10.0)
+    needed = (1.0 - (1.0 - passing) * special.ndtri(number[:, 1]) / receiver.threshold_to_noise) / passing
     # Log-logistic tail of shape ½ beyond needed, by that beyond 1.
     tail, all_of_it = (1.0 / (1.0 + np.square(a / nominal)) for a in (np.maximum(needed, 1.0), np.ones(1)))
-    return np.asarray(tail / all_of_it)
+    chance = tail / all_of_it
+    return np.asarray(sign * (number[:, 0] - chance) < -2e-3 * chance)
 
 
-def _clear_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
-    """Return the mean amplitude (k,) of returns over the threshold in clear air by their intensity, in dB."""
+def _bright_db(weather: Air, cloud: Cloud, rows: Rows) -> Floats:
+    """Return the brightness (k,) of returns over a white surface, in dB."""
+    if not cloud.echoes.fields:
+        return np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
+    field = cloud.echoes.leading
+    return np.asarray(field.convention.decibels(cloud.points[field.name][rows], ranges_m(cloud, rows)))
+
+
+def _clear_db(receiver: Receiver, bright_db: Floats, range_m: Floats) -> Floats:
+    """Return the mean amplitude (k,) of returns over the threshold in clear air by their brightness, in dB."""
     from scipy import special  # for those who meet bad air
 
-    range_m, bright_db = ranges_m(cloud, rows), np.full(len(rows), 10.0 * np.log10(weather.unknown_reflectivity))
-    if cloud.echoes.fields:
-        field = cloud.echoes.leading
-        bright_db = field.convention.decibels(cloud.points[field.name][rows], range_m)
-    receiver = weather.receiver
     at_most = 1.0 + special.ndtri(receiver.detection_probability) / receiver.threshold_to_noise
     over = np.maximum(bright_db, 10.0 * np.log10(DARKEST)) + 10.0 * np.log10(at_most / receiver.sensitivity)
     return np.asarray(over + 20.0 * np.log10(receiver.max_range_m / np.maximum(range_m, receiver.focus_m)))
@@ -187,7 +220,7 @@ def weakened_amplitude(weather: Air, old: Cloud, index: Rows, draw: Draw) -> Flo
     at = all_returns(old)
     rows = index if isinstance(at, slice) else at[index]
     larger, noise = shares_at(draw["noise_key"], firing_of(old, at, index))[:, :2].T
-    nominal = 10.0 ** (_clear_db(weather, old, rows) / 10.0)
+    nominal = 10.0 ** (_clear_db(weather.receiver, _bright_db(weather, old, rows), ranges_m(old, rows)) / 10.0)
     # The amplitude beyond which lies this share of the tail beyond 1.
     tail = larger / (1.0 + np.square(1.0 / nominal))
     clear = nominal * np.sqrt(1.0 / tail - 1.0)

@@ -15,9 +15,11 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.radar import Radar
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.air_in_pictures import proof_of_wetness
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, settled_snow
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, rain_db_per_km, weakened
 
 #: Refractive index of water at 905 nm.
@@ -35,10 +37,15 @@ class Rain(Precipitation):
     ADAS", Electronics 8(1), 2019: σ = 0.02 r (1 − e^−R)². Drops are those of a segment and are carried along by fall,
     wind and the ego's speed. Clouds without intensities: one reflectivity for all is assumed.
 
+    Pictures: the sun's light and shadows go (:mod:`mt_nodes.world.camera.diffuse_light`), clouds hide the sky, the veil
+    has the extinction above, the road is dark and mirrors by Fresnel's law, and near drops leave streaks (K. Garg, S.
+    Nayar, IJCV 75, 2007), wider and fainter out of focus. Puddles, clouds and the exposure are assumptions. LiDARs see
+    the road dry: add ``wet_ground`` to a relation to have it wet for both.
+
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
-    changes. A radar's echoes lose the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection
-    of fluctuating targets.
+    changes; in pictures, light follows the law by range, and the wet ground darkens by its film. A radar's echoes lose
+    the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection of fluctuating targets.
     """
 
     sensors = ("lidar", "camera", "radar")
@@ -49,6 +56,9 @@ class Rain(Precipitation):
     rain_mm_per_h: float = param(10.0, low=0.1, high=200.0, unit="mm/h", neutral=0.1, help="rainfall rate")
     range_noise: float = param(
         0.0, low=0.0, high=0.1, neutral=0.0, help="Goodin's coefficient of range noise, 0.02 in the paper"
+    )
+    road_film: float = param(
+        0.8, low=0.0, high=1.0, neutral=0.0, help="share of the road that cameras see wet; for LiDARs see wet_ground"
     )
 
     def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
@@ -89,6 +99,35 @@ class Rain(Precipitation):
         return 0.94
 
     @property
+    def direct(self) -> float:
+        """Drizzle falls from thin clouds, rain from thick ones (assumed)."""
+        return float(np.exp(-self.rain_mm_per_h / _DRIZZLE_MM_PER_H))
+
+    @property
+    def air_brightness(self) -> float:
+        """Below a rain cloud it is darker than below others (assumed)."""
+        return 0.75
+
+    @property
+    def wets(self) -> bool:
+        """Rain wets the road."""
+        return self.road_film > 0.0
+
+    def change_ground(self, light: WeatherLight, draw: Draw) -> None:
+        """Wet the road; its puddles ripple."""
+        if self.wets:
+            key = int(draw["seen_key"]) ^ light.view.image.stamp_ns
+            light.wet_road(self.road_film, draw["air_light"], min(1.0, self.rain_mm_per_h / 10.0), key)
+
+    def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
+        """Check the veil by range, and that the ground is wet."""
+        broken = super().prove_image(old, new, draw)
+        if broken is not None or not self.wets:
+            return broken
+        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
+        return proof_of_wetness(old, new, passing, draw["air_light"], self.direct, self.road_film)
+
+    @property
     def further_noise(self) -> float:
         """Goodin's noise, as a share of range."""
         return float(self.range_noise * np.expm1(-self.rain_mm_per_h) ** 2)
@@ -98,6 +137,10 @@ class Rain(Precipitation):
         return np.maximum(9.65 - 10.3 * np.exp(-0.6 * diameter_mm), 0.0)
 
 
+#: Rain by which the sun's own light falls by a factor of e.
+_DRIZZLE_MM_PER_H = 0.5
+#: Snowfall by which the sun's own light falls by a factor of e.
+_FLURRY_MM_PER_H = 0.1
 #: Density of a flake over that of water: a tenth, as of fresh snow (assumed).
 _DENSITY = 0.1
 
@@ -119,6 +162,9 @@ class Snow(Precipitation):
     so that heavier snow takes more returns, but not all of those that lighter snow takes: whatever flakes the two
     share, the law leaves some of the small ones out.
 
+    Pictures: as in rain, with flakes that are soft out of focus; ``ground_cover`` lies in patches with soft edges,
+    pressed in two tracks of wheels, and not on what stands on the ground.
+
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
     except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
     changes.
@@ -135,7 +181,18 @@ class Snow(Precipitation):
         0.0, low=0.0, high=1.0, neutral=0.0, help="share of the ground that cameras see white; LiDARs see it as it was"
     )
 
-    def cover(self, view: View) -> npt.NDArray[np.float64]:
+    @property
+    def direct(self) -> float:
+        """Little snow falls from thin clouds, more from thick ones (assumed)."""
+        return float(np.exp(-self.snow_mm_per_h / _FLURRY_MM_PER_H))
+
+    def change_ground(self, light: WeatherLight, draw: Draw) -> None:
+        """Cover the ground, with soft edges and a grain; wheels have pressed two tracks into it."""
+        if self.ground_cover > 0.0:
+            share, tone = settled_snow(light, self.ground_cover)
+            light.cover_ground(share, tone * draw["air_light"][:, None, None])
+
+    def white(self, view: View) -> npt.NDArray[np.float64]:
         """Cover the ground."""
         return np.asarray(np.where(surroundings(view).ground, self.ground_cover, 0.0))
 

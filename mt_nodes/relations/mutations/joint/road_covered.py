@@ -16,7 +16,6 @@ from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import move
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
@@ -26,20 +25,25 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
+from mt_nodes.relations.mutations.joint.proof import proof_of_losses
+from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_sensor
 from mt_nodes.relations.mutations.joint.road_covers import COVERS, Cover, share_at
-from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures, fresnel
+from mt_nodes.relations.mutations.joint.road_in_pictures import CoveredRoadInPictures
+from mt_nodes.relations.mutations.joint.weather_light import fresnel
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
-from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
+from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
+
+Mask = npt.NDArray[np.bool_]
 
 #: Number of returns at similar ranges that give the level of bare road.
 _GROUP = 256
 
 
 @dataclass(frozen=True)
-class RoadCovered(CoveredRoadInPictures):
+class RoadCovered(WeakenedReturns, CoveredRoadInPictures):
     """Covers the ground, in patches or wholly, with packed snow, milky ice, wet mud or loose gravel.
 
     Rays: what bare ground gives back at a range is the median of its returns there, so that lines vanish under the
@@ -47,19 +51,18 @@ class RoadCovered(CoveredRoadInPictures):
     times ρ' / ρ, with ρ that of bare asphalt (assumed) and ρ' = r T² / (1 - r R) of the cover: r under a surface that
     mirrors R by Fresnel's law, T = 1 - R (the formula of wet ground: M. Hahner et al., LiDAR Snowfall Simulation for
     Robust 3D Object Detection, CVPR 2022); a rough cover mirrors nothing. The angle is that on the plane found in the
-    cloud's ground. A return is lost when what is left of the margin over the sensor's noise floor that bare ground has
-    there is below 1, as of ``wet_ground``. Returns that the dark road did not give are not added; the cover is thin: no
-    point moves.
+    cloud's ground. A return is lost by chance, when what is left of the amplitude of bare ground there is below the
+    detection threshold, as of ``wet_ground``. Returns that the dark road did not give are not added; the cover is thin:
+    no point moves.
 
     Cameras see its colour in the road's own light, its grain, and in what is smooth the scene beyond. Both see the same
     patches, which rest in ``base_link``'s axes: in a sequence they go along with the ego. What covers
     the road covers what is as flat beside it, too. Grip is no matter of sensors.
 
-    Guaranteed: only the ground changes and no point moves; intensities follow the formula, and exactly the returns
-    below the floor are lost; in pictures, only the ground changes, towards that colour.
+    Guaranteed: only the ground changes and no point moves; intensities follow the formula, and a return is lost exactly
+    where the number drawn for it exceeds its chance of detection; in pictures, only the ground changes, towards that
+    colour.
     """
-
-    random = False
 
     kind: str = param("snow", choices=tuple(COVERS), help="what lies on the road")
     cover: float = param(0.9, low=0.05, high=1.0, neutral=0.05, help="share of the ground that it covers")
@@ -69,10 +72,6 @@ class RoadCovered(CoveredRoadInPictures):
     tolerance_m: float = param(
         0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
     )
-    sensitivity: float = param(
-        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
-    )
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     @property
@@ -88,7 +87,8 @@ class RoadCovered(CoveredRoadInPictures):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, height of its origin above it."""
         reflectivity(cloud, returns(cloud))
-        return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
+        plane = plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)
+        return {"plane": plane, **self.draw_reception(rng, cloud)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Change intensities, and drop weak returns."""
@@ -102,7 +102,7 @@ class RoadCovered(CoveredRoadInPictures):
         level, times = _levels(rho, range_m), self.times(cosine)
         new = rho + share * (np.minimum(level * times, 1.0) - rho)
         left = 1.0 + share * (times - 1.0)
-        lost = (left < 1.0) & (left * self._receiver.received(level, range_m) < 1.0)
+        lost = (left < 1.0) & self.lost(cloud, rows, (level, range_m, left), draw)
         return Echoes(rows[~lost], new[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def times(self, cosine: Floats) -> Floats:
@@ -128,7 +128,7 @@ class RoadCovered(CoveredRoadInPictures):
         times = self._times_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)))
         share = self._shares(bundle, old, touched)
         lost = marked(len(old), echoes.lost)[touched]
-        return self._powers(old, whole, touched, (range_m, times, share), lost)
+        return self._powers(old, whole, touched, (range_m, times, share), lost, draw)
 
     def _times_by_angles(self, angle: Floats) -> Floats:
         """Return the same as :meth:`times`, from Fresnel's sine and tangent laws."""
@@ -141,7 +141,7 @@ class RoadCovered(CoveredRoadInPictures):
         return np.asarray(own * (1.0 - mean) ** 2 / (1.0 - own * mean) / self.road_reflectivity)
 
     def _powers(
-        self, old: Cloud, whole: Cloud, rows: Rows, powers: tuple[Floats, Floats, Floats], lost: npt.NDArray[np.bool_]
+        self, old: Cloud, whole: Cloud, rows: Rows, powers: tuple[Floats, Floats, Floats], lost: Mask, draw: Draw
     ) -> str | None:
         """Compare the intensities of changed returns and the noise floor with the promise.
 
@@ -153,10 +153,11 @@ class RoadCovered(CoveredRoadInPictures):
         group[np.argsort(range_m, kind="stable")] = np.arange(len(rows)) // _GROUP
         np.minimum(group, max(len(rows) // _GROUP - 1, 0), out=group)
         level = np.asarray(ndimage.median(rho, group, np.arange(group.max() + 1)))[group]
-        margin = ((1.0 - share) + share * times) * self._receiver.received(level, range_m)
-        weaker = times < 1.0 - 1e-9
-        if (margin[lost] > 1.0 + 1e-4).any() or (margin[~lost & weaker] < 1.0 - 1e-4).any() or lost[~weaker].any():
-            return "a return above the noise floor was lost, or one below it stayed"
+        decibels = power_db(level), power_db((1.0 - share) + share * times)
+        receiver = with_sensor(self, draw["sensor"]).receiver
+        broken = proof_of_losses(receiver, old, rows, decibels, lost, draw["noise_key"])
+        if broken is not None:
+            return broken
         expected = (1.0 - share) * rho + share * np.minimum(level * times, 1.0)
         broken = proof_of_strengths(whole, rows[~lost], expected[~lost], range_m[~lost], old=old)
         return broken and f"{broken}, by what lies on the road"
@@ -164,10 +165,6 @@ class RoadCovered(CoveredRoadInPictures):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of lost returns."""
         return Effects(numbers={"returns_lost": count_lost(bundle, clouds)})
-
-    @property
-    def _receiver(self) -> Receiver:
-        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _shares(self, bundle: Bundle, cloud: Cloud, rows: Rows) -> Floats:
         """Return the covered share of the ground at returns (n,)."""

@@ -16,6 +16,7 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
 from mt_nodes.relations.mutations.joint.road_covers import Cover, grain_at, share_at
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, fresnel, mirrored
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import light_of
 from mt_nodes.world.camera.measures import Mask
@@ -24,10 +25,6 @@ from mt_nodes.world.camera.surroundings import Surroundings
 
 Singles = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
-_WATER = 1.33
-#: A film leaves a rough ground about half of its light: some of the scattered light is reflected back by the water's
-#: surface (J. Lekner, M. Dorf, "Why some things are darker when wet", Applied Optics 27, 1988).
-_DARKENED = 0.5
 #: Least share of visible ground.
 _LEAST_SHARE = 0.01
 #: Mean albedo of asphalt after five years (Lawrence Berkeley National Laboratory, Heat Island Group: 0.12).
@@ -78,14 +75,10 @@ class WetRoadInPictures(RoadInPictures):
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
         """Darken the ground, and add what it mirrors."""
-        around = surroundings(view)
-        ground = around.ground
-        light = coarse_light(view.picture, ground.shape, around.depth.step_px)
-        reflection = cv2.blur(mirrored(light, ground), (3, 9))
-        share = np.where(ground, self.film, 0.0)
-        wet = (share * fresnel(-around.rays[..., 2])).astype(np.float32)
-        gain = (1.0 - share * (1.0 - _DARKENED)).astype(np.float32) * (np.float32(1.0) - wet)
-        return relit(view.picture, gain, wet[..., None] * reflection, around.depth.step_px)
+        light = WeatherLight(view)
+        light.wet_road(self.film)
+        where = self.affected(view, draw)
+        return np.asarray(cv2.copyTo(light.pixels(), where, view.picture.pixels.copy()))
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check that the ground right ahead gets darker."""
@@ -98,22 +91,6 @@ class WetRoadInPictures(RoadInPictures):
         if after < before or before < 0.02:
             return None
         return f"the ground right ahead went from a brightness of {before:.3f} to {after:.3f}, it was to darken"
-
-
-def fresnel(cosine: Floats, index: float = _WATER) -> Floats:
-    """Return the share of unpolarised light that a smooth surface (by default water) reflects, by cosine."""
-    c = np.clip(cosine, 1e-3, 1.0)
-    t = np.sqrt(1.0 - (1.0 - c * c) / index**2)
-    across, along = (c - index * t) / (c + index * t), (index * c - t) / (index * c + t)
-    return np.asarray(0.5 * (across**2 + along**2))
-
-
-def mirrored(light: Singles, ground: npt.NDArray[np.bool_]) -> Singles:
-    """Return the light (h, w, 3) of each cell in a mirror at the foot of the next object above it."""
-    row = np.arange(len(ground))[:, None]
-    foot = np.maximum.accumulate(np.where(ground, -1, row), axis=0)
-    above = np.clip(2 * foot - row + 1, 0, len(ground) - 1)
-    return np.take_along_axis(light, above[..., None], axis=0)
 
 
 class CoveredRoadInPictures(RoadInPictures):

@@ -8,6 +8,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from mt_nodes.base.errors import NoEffect, NotApplicable, UsageError
 from mt_nodes.base.params import param
@@ -16,18 +17,21 @@ from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.ego_speed import SOURCE, EgoSpeed
-from mt_nodes.relations.mutations.joint.attenuation import Receiver
+from mt_nodes.relations.mutations.joint.beam_parts import firing_of, is_last_of_several
+from mt_nodes.relations.mutations.joint.chance import gaussian, shares_at
 from mt_nodes.relations.mutations.joint.echoes import Echoes, moved_points, proof_of_echoes, reflectivity, with_echoes
 from mt_nodes.relations.mutations.joint.plume import Plume
 from mt_nodes.relations.mutations.joint.plume_beams import (
-    PlumeBeams,
-    Singles,
     Ways,
     beams_through,
     known_beams,
     passed_by_steps,
+    reflectivity_of,
+    strongest_echoes,
     ways_to,
 )
+from mt_nodes.relations.mutations.joint.proof import proof_of_losses
+from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_sensor
 from mt_nodes.relations.mutations.joint.spray_in_pictures import SprayInPictures, place_of
 from mt_nodes.relations.mutations.joint.vehicle_backs import NEARER_M, VehicleBack, nearest_vehicle
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
@@ -42,19 +46,13 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rounding_m,
     smallest,
 )
-from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths, stronger_than
+from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths, stronger_than
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 
 #: Width of the film that the tyres of both sides roll over, and cross-section of the fresh plume.
 _TRACKS_M, _SECTION_M2 = 0.4, 1.5
 #: Mean diameter of droplets times the speed of the tyre: 0.8 mm at 6 m/s.
 _DIAMETER_M2_PER_S = 0.8e-3 * 6.0
-#: Extinction over back-scatter of water droplets at 905 nm.
-_LIDAR_RATIO_SR = 18.8
-#: Half the length of a pulse of 10 ns: the depth that scatters at once.
-_PULSE_M = 1.5
-#: Sampling points on a beam for echoes.
-_PLACES = 8
 #: The proof checks one in so many of the unchanged returns, and so many at a time, to save memory.
 _SAMPLE, _PART = 16, 8192
 #: Returns that lose less than 0.1 % stay unchanged.
@@ -66,7 +64,7 @@ _USUAL_MPS, _LEAST_MPS = 20.0, 0.01
 
 
 @dataclass(frozen=True)
-class Spray(SprayInPictures):
+class Spray(WeakenedReturns, SprayInPictures):
     """Adds a plume of spray behind the nearest vehicle ahead: false returns and a veil, weaker returns behind it.
 
     Spray behind vehicles makes returns of its own and hides others (SemanticSpray, A. Piroli et al., RA-L 2023;
@@ -84,18 +82,21 @@ class Spray(SprayInPictures):
 
     A beam is weakened by exp(−2 ∫ α). Its echo from a patch at range R is that of a surface of reflectivity
     π (α / 18.8 sr) · 1.5 m (lidar ratio of droplets at 905 nm: E. O'Connor et al., J. Atmos. Oceanic Technol. 21, 2004;
-    pulse of 10 ns), weakened likewise; of all echoes of a beam the strongest wins, if the sensor sees it. A return is
-    lost when what is left of it is below the noise floor (a target of 90 % is just seen at ``max_range_m``: LISA,
-    V. Kilic et al., 2021). Assumptions, for want of published numbers: share and shape of the plume, the patches, and
-    that a return that is there at all had 3 dB to spare. One cloud does not tell whether a vehicle moves: the nearest
-    thing of a vehicle's size within ``aside_m`` of the ego's straight path is taken for one that does, which with the
-    default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes are 3 to 3.75 m
-    wide). Without ``speed_mps`` it is taken to drive as fast as the ego does, and 20 m/s where nobody knows that.
+    pulse of 10 ns), weakened likewise. The strongest echo of a beam, in the receiver's noise, is reported where it
+    exceeds the detection threshold and what is left of the return behind, as in bad air; without it, a return is lost
+    by chance (:class:`~mt_nodes.relations.mutations.joint.reception.WeakenedReturns`). Assumptions, for want of
+    published numbers: share and shape of the plume, the patches, and that echo and return of a beam share their noise,
+    so that more spray brings no return back. One cloud does not tell whether a vehicle moves:
+    the nearest thing of a vehicle's size within ``aside_m`` of the ego's straight path is taken for one that does,
+    which with the default may be one in the next lane, or a parked one; about 1.75 m leaves the ego's own lane (lanes
+    are 3 to 3.75 m wide). Without ``speed_mps`` it is taken to drive as fast as the ego does, and 20 m/s where nobody
+    knows that.
 
     Guaranteed: only beams through the plume change; false returns are on their beams, inside the plume, nearer than the
-    return before and no stronger than the densest patch allows; the others weaken by the integral of α, computed by
-    another quadrature, and those that fall below the floor are lost; in pictures, only lines of sight through the plume
-    change, by its optical depth, added up at other places.
+    return before and no stronger than the densest patch and the noise drawn for them allow; the others weaken by the
+    integral of α, computed by another quadrature, and are lost where the number drawn for them exceeds their chance of
+    detection; in pictures, only lines of sight through the plume change, by its optical depth, added up at other
+    places.
     """
 
     radar_reason = (
@@ -134,10 +135,6 @@ class Spray(SprayInPictures):
     min_range_m: float = param(
         1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
     )
-    sensitivity: float = param(
-        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
-    )
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     def __post_init__(self) -> None:
@@ -196,11 +193,17 @@ class Spray(SprayInPictures):
                 f"{plume.vehicle.rear_x_m:.1f} m ahead loses {1.0 - _NOTICED:.1%} of its power"
             )
         # One number for every point: with another plume the same beams draw the same ones.
-        soft, soft_m = self._soft(beams, plume, to_ego[:3, 3], rng.random(len(cloud), dtype=np.float32))
-        left = reflectivity(cloud, beams.rows) * passed
-        wins = (soft / soft_m**2 > left / beams.own_m**2) & (soft >= self._receiver.threshold_reflectivity(soft_m))
-        draw["rows"] = smallest(beams.rows[wins])
-        draw["range_m"], draw["intensity"] = soft_m[wins].astype(np.float32), soft[wins].astype(np.float32)
+        draw, chance = draw | self.draw_reception(rng, cloud), rng.random(len(cloud), dtype=np.float32)
+        receiver, values = with_sensor(self, draw["sensor"]).receiver, (reflectivity(cloud, beams.rows), beams.own_m)
+        soft, soft_m = strongest_echoes(beams, plume, to_ego[:3, 3], chance, receiver.focus_m)
+        left, numbers = self.received(cloud, beams.rows, (*values, passed), draw)
+        peak = receiver.signal(soft, soft_m) + gaussian(numbers[:, 1]) * np.float32(receiver.noise)
+        least, last = np.maximum(left, np.float32(1.0)), is_last_of_several(cloud, beams.rows)
+        if last is not None:
+            least[last & (left >= 1.0)] = np.inf
+        wins = np.flatnonzero(peak > least)
+        draw["rows"], draw["range_m"] = smallest(beams.rows[wins]), soft_m[wins].astype(np.float32)
+        draw["intensity"] = np.minimum(receiver.reflectivity(peak[wins], soft_m[wins]), 1.0).astype(np.float32)
         return draw
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
@@ -214,7 +217,7 @@ class Spray(SprayInPictures):
         moved = draw["rows"].astype(np.int64)
         rho = reflectivity(cloud, rows)
         intensity, softer = rho * passed, np.searchsorted(rows, moved)
-        lost, touched = passed * self._receiver.received(rho, own_m) < 1.0, passed < _NOTICED
+        lost, touched = self.lost(cloud, rows, (rho, own_m, passed), draw), passed < _NOTICED
         intensity[softer], lost[softer], touched[softer] = draw["intensity"], False, True
         touched &= ~lost
         range_m = draw["range_m"].astype(np.float64)
@@ -241,13 +244,23 @@ class Spray(SprayInPictures):
         low, high = plume.box_m
         if not ((place >= low - 1e-3) & (place <= high + 1e-3)).all():
             return "a false return is outside the plume"
-        densest = self._echo_of(plume.mean_per_m(*place.T) * plume.patchiness(*place.T))
+        densest = reflectivity_of(plume.mean_per_m(*place.T) * plume.patchiness(*place.T))
+        own = with_sensor(self, draw["sensor"])
+        threshold = self.sensitivity * np.square(np.maximum(range_m, own.focus_m) / own.max_range_m)
+        if (draw["intensity"] < np.minimum(threshold, 1.0) * (1.0 - 1e-3)).any():
+            return "a false return is weaker than the sensor detects"
+        number = shares_at(draw["noise_key"], firing_of(old, slice(0), echoes.moved))
+        noise = np.maximum(special.ndtri(number[:, 1]) / own.receiver.threshold_to_noise, 0.0)
         # A place on the edge of a patch may be rounded into its neighbour: few are.
-        if stronger_than(whole, echoes.moved, 1.01 * densest, range_m).sum() > 2 + 0.001 * len(densest):
-            return "a false return is stronger than its patch allows"
+        brightest = 1.01 * densest + noise * threshold
+        if stronger_than(whole, echoes.moved, brightest, range_m).sum() > 2 + 0.001 * len(brightest):
+            return "a false return is stronger than its patch and the noise allow"
+        broken = proof_of_strengths(whole, echoes.moved, draw["intensity"].astype(np.float64), range_m)
+        if broken is not None:
+            return f"{broken}, which was drawn for a false return"
         if (range_m < self.min_range_m - 1e-3).any():
             return f"a false return is nearer than {self.min_range_m:g} m"
-        return self._weakened_as_promised(old, whole, echoes, plume, to_ego)
+        return self._weakened_as_promised(old, whole, echoes, (plume, to_ego), draw)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report the number of lost returns, and the places of false ones."""
@@ -258,62 +271,35 @@ class Spray(SprayInPictures):
         }
         return Effects(numbers=numbers, added_points=added)
 
-    @property
-    def _receiver(self) -> Receiver:
-        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
-
     def _to_ego(self, bundle: Bundle, cloud: Cloud) -> Matrix:
         return ego_from(bundle, cloud.frame_id, self.ego_frame_id, cloud.topic)
 
     def _ahead(self, ways: list[Ways], to_ego: Matrix) -> Floats:
         """Return the points (n, 3) in the ego's frame that may belong to a vehicle."""
-        x, y, z = to_ego[:3, 3].tolist()
-        ends = np.concatenate([way[:, way[0] >= self.ahead_m[0] - NEARER_M - x] for _, way in ways], axis=1)
-        return np.asarray(ends.T + np.array([x, y, z]))
-
-    def _soft(self, beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Floats, Floats]:
-        """Return the strongest echo of the plume on each beam (n,), as an intensity of 0 to 1, and its range (n,)."""
-        found = [self._soft_part(part, plume, origin, chance[part.rows]) for part in beams.parts()]
-        soft, soft_m = (np.concatenate(column) for column in zip(*found, strict=True))
-        return soft, soft_m
-
-    def _soft_part(self, beams: PlumeBeams, plume: Plume, origin: Floats, chance: Singles) -> tuple[Singles, Singles]:
-        way, step_m = plume.along(origin, beams.direction), (beams.leave_m - beams.enter_m) / _PLACES
-        at_m = beams.enter_m + step_m * (np.float32(0.05) + np.float32(0.9) * chance)
-        before, best, best_m = np.zeros_like(at_m), np.zeros_like(at_m), at_m.copy()
-        for _ in range(_PLACES):
-            mean = way.mean_per_m(at_m)
-            power = self._echo_of(mean * way.patchiness(at_m)) * np.exp((before + mean) * -step_m) / np.square(at_m)
-            np.copyto(best_m, at_m, where=power > best)
-            np.maximum(best, power, out=best)
-            before += 2 * mean
-            at_m += step_m
-        return best * np.square(best_m), best_m
-
-    def _echo_of(self, extinction_per_m: Floats) -> Floats:
-        """Return the reflectivity of the surface, 0 to 1, whose echo is as strong as that of droplets."""
-        return np.minimum(np.pi * _PULSE_M / _LIDAR_RATIO_SR * extinction_per_m, 1.0)
+        nearest_m = self.ahead_m[0] - NEARER_M - to_ego[0, 3]
+        return np.asarray(np.concatenate([way[:, way[0] >= nearest_m] for _, way in ways], axis=1).T + to_ego[:3, 3])
 
     def _weakened_as_promised(
-        self, old: Cloud, whole: Cloud, echoes: Echoes, plume: Plume, to_ego: Matrix
+        self, old: Cloud, whole: Cloud, echoes: Echoes, seen: tuple[Plume, Matrix], draw: Draw
     ) -> str | None:
         """Check the weaker and lost returns, and some of the unchanged ones."""
         chosen, lost_mark = marked(len(old), returns(old)[::_SAMPLE]), marked(len(old), echoes.lost)
         chosen[echoes.rows], chosen[echoes.moved] = True, False
         rows = np.flatnonzero(chosen | lost_mark)
         parts = np.split(rows, np.arange(_PART, len(rows), _PART))
-        found = (self._part_as_promised(old, whole, part, lost_mark[part], plume, to_ego) for part in parts)
+        found = (self._part_as_promised(old, whole, part, lost_mark[part], seen, draw) for part in parts)
         return next(filter(None, found), None)
 
     def _part_as_promised(
-        self, old: Cloud, whole: Cloud, rows: Rows, lost: Mask, plume: Plume, to_ego: Matrix
+        self, old: Cloud, whole: Cloud, rows: Rows, lost: Mask, seen: tuple[Plume, Matrix], draw: Draw
     ) -> str | None:
         """Check some thousand of them."""
-        passed, before = passed_by_steps(old, rows, plume, to_ego, self.min_range_m), reflectivity(old, rows)
-        range_m = ranges_m(old, rows)
-        power = passed * self._receiver.received(before, range_m)
-        if (power[lost] > 1.03).any() or (power[~lost] < 0.97).any():
-            return "a return above the noise floor was lost, or one below it stayed"
-        slack_db = 10.0 * np.log10(1.0 + _LOSS_SLACK / np.maximum(passed[~lost], _LOSS_SLACK))
-        broken = proof_of_strengths(whole, rows[~lost], (before * passed)[~lost], range_m[~lost], slack_db, old)
+        passed, before = passed_by_steps(old, rows, *seen, self.min_range_m), reflectivity(old, rows)
+        slack_db = 10.0 * np.log10(1.0 + _LOSS_SLACK / np.maximum(passed, _LOSS_SLACK))
+        receiver, decibels = with_sensor(self, draw["sensor"]).receiver, (power_db(before), power_db(passed))
+        broken = proof_of_losses(receiver, old, rows, decibels, lost, draw["noise_key"], slack_db)
+        if broken is not None:
+            return broken
+        stay, range_m, passed = ~lost, ranges_m(old, rows[~lost]), passed[~lost]
+        broken = proof_of_strengths(whole, rows[stay], before[stay] * passed, range_m, slack_db[stay], old)
         return broken and f"{broken}, weakened by the plume"

@@ -15,7 +15,6 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
 from mt_nodes.relations.mutations.joint.echoes import (
     Echoes,
     moved_points,
@@ -24,6 +23,8 @@ from mt_nodes.relations.mutations.joint.echoes import (
     rows_at,
     with_echoes,
 )
+from mt_nodes.relations.mutations.joint.proof import proof_of_losses
+from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_sensor
 from mt_nodes.relations.mutations.joint.sun_in_pictures import SunInPictures
 from mt_nodes.relations.mutations.joint.sun_visibility import in_a_picture, visible_share
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
@@ -39,7 +40,7 @@ from mt_nodes.relations.mutations.lidar.rays import (
     rounding_m,
     smallest,
 )
-from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
+from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
 from mt_nodes.world.camera.sun_light import air_mass
 
@@ -54,7 +55,7 @@ _TRIES, _SHINES = 48, 0.5
 
 
 @dataclass(frozen=True)
-class SunGlare(SunInPictures):
+class SunGlare(WeakenedReturns, SunInPictures):
     """Puts a low sun into the sensors' field of view: weak returns near it are lost, and pictures get glare.
 
     One share of its light reaches all sensors: of disc and aureole (D. Buie et al., Solar Energy 74, 2003), what is not
@@ -65,23 +66,26 @@ class SunGlare(SunInPictures):
     LiDAR: background light is shot noise: its standard deviation goes with the square root of its mean (Z. Liu et al.,
     Estimating random errors due to shot noise in backscatter lidar observations, Applied Optics 45(18), 2006). A beam
     at the angle ψ from the sun gets b(ψ) = ``background`` · share · exp(−ψ² / 2 ``half_angle_rad``²) of it, in units of
-    the sensor's own noise (variance), so that its noise floor rises by √(1 + b). A return is lost when its margin over
-    the floor, at which a target of 90 % is just seen at ``max_range_m`` (LISA: V. Kilic et al., 2021), is less. A noise
-    peak above the threshold may come at any time, so that false returns are uniform in range; a part ``false_share``
-    · share · exp(−ψ² / 2 ``half_angle_rad``²) of the beams has one, with the intensity just seen at its range, and
-    reports it when it comes before the beam's own return.
+    the sensor's own noise (variance), so that its noise rises by √(1 + b), and the detection threshold with it: a
+    receiver keeps its rate of false alarms. In units of the noise, 1 / √(1 + b) of a return's signal is left; it is
+    lost by chance, where that is below the threshold in the noise
+    (:class:`~mt_nodes.relations.mutations.joint.reception.WeakenedReturns`). A noise peak above the threshold may come
+    at any time, so that false returns are uniform in range; a part ``false_share`` · share · exp(−ψ² / 2
+    ``half_angle_rad``²) of the beams has one, with the intensity just seen at its range, and reports it when it comes
+    before the beam's own return.
 
     Pictures: the lens scatters a veil by the CIE general disability glare equation (J. Vos, 2003; CIE 146:2002), which
     is bloom near the sun, also where the sun stands beside the picture, less the more obliquely it lights the lens; the
-    sky gets brighter as that of the CIE clear sky does; the disc is saturated; weak ghosts, and an exposure that makes
-    up for half of the additional mean light.
+    sky gets brighter as that of the CIE clear sky does, from the sun's colour to blue; the disc is saturated, with the
+    spikes of an aperture; weak ghosts, and an exposure that makes up for a part of the additional mean light, and
+    follows it with a delay.
 
     Assumptions, for want of published curves: the Gaussian fall of the LiDAR's stray light with the angle, its
-    strength, that a return that is there at all had 3 dB to spare, that lenses scatter as the eye does, metering, and
-    that what a LiDAR's topmost beams hit is as high as a house where no picture shows it. Beams without a return stay
-    silent. The sun stands still in ``frame_id`` for an episode. Guaranteed: all sensors see one share; nothing far from
-    the sun changes in clouds; only returns below the raised floor are lost; each false return is on its beam, nearer
-    than the return it replaces; in pictures, the light follows the equation by the angle from the sun.
+    strength, that lenses scatter as the eye does, metering, and that what a LiDAR's topmost beams hit is as high as a
+    house where no picture shows it. Beams without a return stay silent. The sun stands still in ``frame_id`` for an
+    episode. Guaranteed: all sensors see one share; nothing far from the sun changes in clouds; a return is lost exactly
+    where the number drawn for it exceeds its chance of detection; each false return is on its beam, nearer than the
+    return it replaces; in pictures, the light follows the equation by the angle from the sun.
     """
 
     azimuth_rad: float | None = param(
@@ -120,10 +124,6 @@ class SunGlare(SunInPictures):
     min_range_m: float = param(
         1.0, low=0.1, high=50.0, unit="m", aspect="fixed", help="the sensor reports nothing nearer"
     )
-    sensitivity: float = param(
-        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
-    )
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     frame_id: str = param("base_link", help="frame the sun stands still in: a fixed one, or the ego's")
 
     def __post_init__(self) -> None:
@@ -166,11 +166,12 @@ class SunGlare(SunInPictures):
         refuse_whole_numbers(cloud)
         sun, visible = self._to_frame(bundle, cloud).T @ state, self.visible(bundle, state)
         rows, own_m, light = self._lit(cloud, {"sun": sun, "visible": visible})
+        reception = self.draw_reception(rng, cloud)
         # One number for every return of the cloud, near the sun or not: another sun's angle draws the same ones.
         chance, place = rng.random((2, len(cloud)), dtype=np.float32)[:, rows]
         range_m = self.min_range_m + (self.max_range_m - self.min_range_m) * place.astype(np.float64)
         false = (chance < self.false_share * light) & (range_m < _NEARER * own_m)
-        if not false.any() and not self._weak(cloud, rows, own_m, light).any():
+        if not false.any() and not self._weak(cloud, rows, own_m, light, reception).any():
             raise NoEffect(
                 f"{cloud.topic}: {visible:.0%} of the sun's light is visible; of {len(rows)} returns within "
                 f"{_REACH * self.half_angle_rad:.2g} rad of it none is weak enough to be lost, and no false one comes "
@@ -179,6 +180,7 @@ class SunGlare(SunInPictures):
         return {
             "sun": sun,
             "visible": visible,
+            **reception,
             "rows": smallest(rows[false]),
             "range_m": range_m[false].astype(np.float32),
         }
@@ -192,8 +194,9 @@ class SunGlare(SunInPictures):
         rows, own_m, light = self._lit(cloud, draw)
         moved, range_m = draw["rows"].astype(np.int64), draw["range_m"].astype(np.float64)
         raised = np.sqrt(1.0 + self.background * light[np.searchsorted(rows, moved)])
-        threshold_reflectivity = np.minimum(self._receiver.threshold_reflectivity(range_m) * raised, 1.0)
-        weak = rows[self._weak(cloud, rows, own_m, light)]
+        receiver = with_sensor(self, draw["sensor"]).receiver
+        threshold_reflectivity = np.minimum(receiver.threshold_reflectivity(range_m) * raised, 1.0)
+        weak = rows[self._weak(cloud, rows, own_m, light, draw)]
         return Echoes(moved, threshold_reflectivity, moved, range_m, np.setdiff1d(weak, moved, assume_unique=True))
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
@@ -212,22 +215,25 @@ class SunGlare(SunInPictures):
             return "a false return is not where it was drawn"
         if ((range_m < self.min_range_m - 1e-3) | (range_m > self.max_range_m + 1e-3)).any():
             return f"a false return is not {self.min_range_m:g} to {self.max_range_m:g} m away"
-        threshold = self.sensitivity * (range_m / self.max_range_m) ** 2 * np.sqrt(1.0 + self.background * light)
+        own = with_sensor(self, draw["sensor"])
+        threshold = self.sensitivity * (np.maximum(range_m, own.focus_m) / own.max_range_m) ** 2
+        threshold *= np.sqrt(1.0 + self.background * light)
         broken = proof_of_strengths(whole, echoes.moved, np.minimum(threshold, 1.0), range_m)
         return broken and f"{broken}, which is the one just seen at the range of a false return"
 
     def _check_floor(self, old: Cloud, echoes: Echoes, draw: Draw) -> str | None:
-        """Compare every return with the raised noise floor; in blocks of some thousands, to save memory."""
+        """Compare every return with its chance in the raised noise; in blocks of some thousands, to save memory."""
         rows = returns(old)
-        rho, lost, moved = reflectivity(old, rows), marked(len(old), echoes.lost), marked(len(old), echoes.moved)
+        rows = rows[~marked(len(old), echoes.moved)[rows]]
+        bright_db, lost = power_db(reflectivity(old, rows)), marked(len(old), echoes.lost)
+        receiver = with_sensor(self, draw["sensor"]).receiver
         for start in range(0, len(rows), _PIECE):
             piece = rows[start : start + _PIECE]
-            margin = np.maximum(rho[start : start + _PIECE], DARKEST) / self.sensitivity
-            margin *= (self.max_range_m / ranges_m(old, piece)) ** 2
-            raised = np.sqrt(1.0 + self.background * self._light_by_angle(old, piece, draw))
-            excess, lost_rows = raised / np.maximum(2.0, margin), lost[piece]
-            if (excess[lost_rows] < 1.0 - 1e-5).any() or (excess[~lost_rows & ~moved[piece]] > 1.0 + 1e-5).any():
-                return "a return above the raised noise floor was lost, or one below it stayed"
+            passing_db = -5.0 * np.log10(1.0 + self.background * self._light_by_angle(old, piece, draw))
+            decibels = bright_db[start : start + _PIECE], passing_db
+            broken = proof_of_losses(receiver, old, piece, decibels, lost[piece], draw["noise_key"])
+            if broken is not None:
+                return broken
         return None
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
@@ -235,10 +241,6 @@ class SunGlare(SunInPictures):
         added = moved_points(bundle, draws)
         numbers = {"returns_lost": count_lost(bundle, clouds), "returns_false": float(sum(map(len, added.values())))}
         return Effects(numbers=numbers, added_points=added)
-
-    @property
-    def _receiver(self) -> Receiver:
-        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _to_frame(self, bundle: Bundle, cloud: Cloud) -> Floats:
         """Return the rotation (3, 3) from the cloud's frame to the one the sun stands still in."""
@@ -257,10 +259,10 @@ class SunGlare(SunInPictures):
         angle = np.arccos(np.minimum(cosine[near], 1.0))
         return rows[near], range_m[near], np.exp(-0.5 * np.square(angle / self.half_angle_rad))
 
-    def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats) -> npt.NDArray[np.bool_]:
-        """Return which returns (n,) are below the raised noise floor."""
-        margin = self._receiver.received(reflectivity(cloud, rows), own_m)
-        return np.asarray(margin < np.sqrt(1.0 + self.background * light))
+    def _weak(self, cloud: Cloud, rows: Rows, own_m: Floats, light: Floats, draw: Draw) -> npt.NDArray[np.bool_]:
+        """Return which returns (n,) are below the raised threshold, in the raised noise."""
+        left = 1.0 / np.sqrt(1.0 + self.background * light)
+        return self.lost(cloud, rows, (reflectivity(cloud, rows), own_m, left), draw)
 
     def _light_by_angle(self, cloud: Cloud, rows: Rows, draw: Draw) -> Floats:
         """Return the share of the sun's light (n,) that returns get, with the angle from both products."""

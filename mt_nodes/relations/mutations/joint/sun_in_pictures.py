@@ -4,21 +4,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NoEffect, NotApplicable
-from mt_nodes.data.images.codecs import Pixels
+from mt_nodes.data.images.codecs import Picture, Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.camera.lens_flare import ghosts
 from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, surroundings
-from mt_nodes.world.camera.relight import coarse_light, grey, relit
+from mt_nodes.world.camera.diffuse_light import shading_of
+from mt_nodes.world.camera.local_relight import relit_locally
+from mt_nodes.world.camera.relight import coarse_light, grey, light_in, samples_of
 from mt_nodes.world.camera.sun_light import DISC_RAD, colour_of_sun, glare_spread, sky_around_sun
 from mt_nodes.world.camera.surroundings import Surroundings
 
@@ -31,10 +35,17 @@ _DISC = 4.0
 #: Ghosts: their light relative to the veil at 0.1 rad, and how far beside the picture, in widths, the sun makes some
 #: (assumed).
 _GHOSTS, _BESIDE = 0.06, 0.25
-#: Light of a clear sky at a right angle to the sun, in full scale.
-_SKY = 0.12
+#: Light of a clear sky at a right angle to the sun, in full scale (assumed), its colour far from the sun, and the angle
+#: by which the sun's colour fades (both assumed).
+_SKY, _SKY_BLUE, _BLUE_RAD = 0.13, (0.62, 0.82, 1.0), 0.35
+#: Sky with this light may be clipped.
+_WHITE = 0.7
+#: Spikes of an aperture with six blades: number of rays, light, reach and width in rad (assumed).
+_BLADES, _SPIKES, _SPIKE_RAD, _SPIKE_WIDE_RAD = 6, 1.6, 0.16, 0.0013
 #: Share of the additional mean light that the exposure makes up for, and the shortest exposure (both assumed).
-_METERED, _SHORTEST = 0.5, 0.45
+_METERED, _SHORTEST = 0.6, 0.4
+#: Time in which the exposure approaches what is metered by a factor of e, and for which frames count (assumed).
+_LAG_NS, _REMEMBERED_NS = 0.3e9, 1_000_000_000
 #: Angles from the sun between which the proof compares the mean light, in degrees, with how many cells at least.
 _BANDS_DEG, _CELLS = (3.0, 6.0, 10.0, 15.0, 22.0, 32.0, 45.0, 65.0, 100.0), 150
 _SLACK, _ROUNDING = 0.12, 0.012
@@ -67,7 +78,31 @@ class SunInPictures(EverySensor):
                 f"{view.image.topic}: the sun stands {off_deg:.0f} degrees off the camera's axis; the lens scatters "
                 f"{veil.max():.2%} of full scale into the picture, expected {_LEAST_LIGHT:.1%}"
             )
-        return draw
+        return {**draw, "exposure": self._lagging(view, state, self._metered(view, draw))}
+
+    @property
+    def draw_history(self) -> int:
+        """Two: the exposure of a camera follows the light with a delay."""
+        return 2
+
+    def _lagging(self, view: View, state: Any, aim: float) -> float:
+        """Return the exposure relative to the source's: it approaches what is metered by a factor of e in some time.
+
+        At the first frame it is what is metered there.
+        """
+        past = []
+        for bundle in view.bundle.earlier:
+            image = next((i for i in bundle.images if i.topic == view.image.topic), None)
+            if image is not None and 0 < view.image.stamp_ns - image.stamp_ns < _REMEMBERED_NS:
+                then = View.of(bundle, image)
+                with suppress(NotApplicable):
+                    light: Draw = {"sun": self._sun(then, state), "visible": self.visible(bundle, state)}
+                    past.append((image.stamp_ns, self._metered(then, light)))
+        steps = [*past, (view.image.stamp_ns, aim)]
+        exposure = steps[0][1]
+        for (before_ns, _), (now_ns, metered) in pairwise(steps):
+            exposure = metered + (exposure - metered) * float(np.exp((before_ns - now_ns) / _LAG_NS))
+        return exposure
 
     @abstractmethod
     def visible(self, bundle: Bundle, state: Any) -> float:
@@ -82,21 +117,24 @@ class SunInPictures(EverySensor):
         return super().guarantee(source, followup, draw)
 
     def change_image(self, view: View, draw: Draw) -> Pixels:
-        """Add veil, sky, ghosts and disc, then expose."""
+        """Light the sky, add veil and ghosts, expose, and add the disc with its spikes."""
         around = surroundings(view)
-        added = self._veil(view, around, draw) + self._sky(around, draw)
-        light = added[..., None] * self._colour(draw) + self._ghosts(view, around, draw)
-        gain = np.float32(self._exposure(view, around, light))
-        light *= gain
-        light += self._disc(around, draw)[..., None]
-        np.minimum(light, np.float32(_DISC), out=light)
-        return relit(view.picture, np.full(around.shape, gain, np.float32), light, around.depth.step_px)
+        shading, step = shading_of(view.picture, around), around.depth.step_px
+        # Where the sky of the source is white, its light is unknown: it is that of a clear sky about the sun.
+        white = np.float32(np.clip((shading.sky_light - _WHITE) / (1.0 - _WHITE), 0.0, 1.0))
+        light = shading.light * (np.float32(1.0) - white * shading.sky)
+        light += shading.sky * np.moveaxis(self._sky(around, draw), -1, 0)[:, None]
+        light += np.moveaxis(self._lens_light(view, around, draw), -1, 0)[:, None]
+        light *= np.float32(draw["exposure"])
+        return self._with_disc(view, relit_locally(view.picture, shading.samples, light, step), draw)
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Compare the mean light by angle from the sun with the glare equation, integrated otherwise."""
         around = surroundings(old)
         before, after = (grey(coarse_light(v.picture, around.shape, around.depth.step_px)) for v in (old, new))
-        gain = self._gain_of(old, around, draw)
+        gain = float(draw["exposure"])
+        if not _SHORTEST <= gain <= 1.0:
+            return f"the exposure is {gain:.2f} of the source's, expected {_SHORTEST:g} to 1"
         across = np.linalg.norm(np.cross(around.rays, draw["sun"]), axis=-1)
         off_deg = np.degrees(np.arctan2(across, around.rays @ draw["sun"]))
         scale = self.glare_light * float(draw["visible"]) * max(self._on_axis(old, draw["sun"]), 0.0) * gain
@@ -121,27 +159,53 @@ class SunInPictures(EverySensor):
         on_lens = self.glare_light * float(draw["visible"]) * max(self._on_axis(view, draw["sun"]), 0.0)
         return np.asarray(np.float32(on_lens) * glare_spread(_angles(around, draw)), np.float32)
 
-    def _sky(self, around: Surroundings, draw: Draw) -> Singles:
-        """Return the additional light (h, w) of the sky around the sun."""
-        brighter = np.maximum(sky_around_sun(_angles(around, draw)), np.float32(0.0)) * np.float32(
-            draw["visible"] * _SKY
-        )
-        return np.asarray(np.where(around.sky, brighter, np.float32(0.0)), np.float32)
-
-    def _disc(self, around: Surroundings, draw: Draw) -> Singles:
-        """Return the light (h, w) of the disc where the sky shows it; a cell may hold a part of it."""
-        cell_rad = float(np.arccos(np.clip((around.rays[0, 0] * around.rays[0, 1]).sum(), -1.0, 1.0)))
-        share = np.clip(0.5 + (DISC_RAD - _angles(around, draw)) / np.float32(max(cell_rad, 1e-6)), 0.0, 1.0)
+    def _lens_light(self, view: View, around: Surroundings, draw: Draw) -> Singles:
+        """Return the light (h, w, 3) that the lens adds: veil and ghosts."""
         return np.asarray(
-            np.where(around.sky, share * np.float32(_DISC * float(draw["visible"] > 0.0)), 0.0), np.float32
+            self._veil(view, around, draw)[..., None] * self._colour(draw) + self._ghosts(view, around, draw)
         )
+
+    def _sky(self, around: Surroundings, draw: Draw) -> Singles:
+        """Return the light (h, w, 3) of a clear sky around the sun: of the sun's colour near it, blue beyond."""
+        angle = _angles(around, draw)
+        light = np.float32(_SKY) * (np.float32(1.0) + np.maximum(sky_around_sun(angle), np.float32(0.0)))
+        blue = (np.float32(1.0) - np.exp(-angle / np.float32(_BLUE_RAD)))[..., None]
+        colour = self._colour(draw) * (np.float32(1.0) - blue) + np.array(_SKY_BLUE, np.float32) * blue
+        return np.asarray(np.float32(draw["visible"]) * light[..., None] * colour, np.float32)
+
+    def _with_disc(self, view: View, pixels: Pixels, draw: Draw) -> Pixels:
+        """Return pixels with the disc where sky shows it, and the spikes that the aperture's edges draw around it."""
+        place = self._place(view, draw)
+        if place is None or draw["visible"] <= 0.0:
+            return pixels
+        per_rad = float(view.camera().k[0, 0])
+        reach = _SPIKE_RAD * per_rad
+        rows, columns = (
+            slice(max(0, int(at - reach)), min(end, int(at + reach) + 1))
+            for at, end in zip(place[::-1].tolist(), view.picture.size, strict=True)
+        )
+        if rows.start >= rows.stop or columns.start >= columns.stop:
+            return pixels
+        down, right = np.ogrid[rows, columns]
+        down, right = ((m - at).astype(np.float32) for m, at in ((down, place[1]), (right, place[0])))
+        away = np.sqrt(down * down + right * right)
+        disc = np.clip(0.5 + np.float32(DISC_RAD * per_rad) - away, 0.0, 1.0)
+        turn = np.float32(_BLADES / 2.0) * np.arctan2(down, right) + np.float32(0.4)
+        narrow = np.exp(np.abs(np.sin(turn)) * away * np.float32(-1.0 / (_SPIKE_WIDE_RAD * per_rad)))
+        fades = np.square(np.clip(1.0 - away / np.float32(reach), 0.0, 1.0))
+        added = np.float32(_SPIKES * float(draw["visible"])) * narrow * fades + np.float32(_DISC) * disc
+        return _brightened(view.picture, pixels, (rows, columns), added[..., None] * self._colour(draw))
+
+    def _place(self, view: View, draw: Draw) -> Floats | None:
+        """Return where the sun is (2,), in pixels, None behind the camera."""
+        axes = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
+        place = view.camera().project((axes @ draw["sun"])[None])[0]
+        return place if np.isfinite(place).all() else None
 
     def _ghosts(self, view: View, around: Surroundings, draw: Draw) -> Singles:
         """Return the light (h, w, 3) of the reflections between the surfaces of the lens; none from afar."""
-        camera = view.camera()
-        axes = np.asarray(view.bundle.transforms.lookup(view.image.frame_id, "base_link"))[:3, :3]
-        place = camera.project((axes @ draw["sun"])[None])[0]
-        if not np.isfinite(place).all():
+        camera, place = view.camera(), self._place(view, draw)
+        if place is None:
             return np.zeros((*around.shape, 3), np.float32)
         size = np.array([camera.width, camera.height])
         beside = float(np.maximum(np.maximum(-place, place - size), 0.0).max()) / camera.width
@@ -158,9 +222,11 @@ class SunInPictures(EverySensor):
         ratio = float(before.mean()) / max(float(after.mean()), 1e-6)
         return float(np.clip(ratio**_METERED, _SHORTEST, 1.0))
 
-    def _gain_of(self, view: View, around: Surroundings, draw: Draw) -> float:
-        added = self._veil(view, around, draw) + self._sky(around, draw)
-        return self._exposure(view, around, added[..., None] * self._colour(draw) + self._ghosts(view, around, draw))
+    def _metered(self, view: View, draw: Draw) -> float:
+        """Return the exposure relative to the source's that a camera comes to in this light."""
+        around = surroundings(view)
+        sky = np.where(around.sky[..., None], self._sky(around, draw), np.float32(0.0))
+        return self._exposure(view, around, self._lens_light(view, around, draw) + sky)
 
     def _colour(self, draw: Draw) -> Singles:
         return np.array(colour_of_sun(float(np.arcsin(np.clip(draw["sun"][2], -1.0, 1.0)))), np.float32)
@@ -176,7 +242,23 @@ class SunInPictures(EverySensor):
             raise NotApplicable(f"{view.image.topic}: where the sun stands is not known: {error}") from error
 
 
+def _brightened(picture: Picture, pixels: Pixels, where: tuple[slice, slice], light: Singles) -> Pixels:
+    """Return new pixels of a picture with light (h, w, 3), red, green, blue, added in a part; in place."""
+    part = pixels[where]
+    own = grey(light) if picture.order == "mono" else light if picture.order == "rgb" else light[..., ::-1]
+    part[...] = samples_of(np.minimum(light_in(part) + own, np.float32(1.0)), pixels.dtype)
+    return pixels
+
+
 def _angles(around: Surroundings, draw: Draw) -> Singles:
-    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones."""
-    chord = np.square(around.rays - np.asarray(draw["sun"])).sum(axis=-1)
-    return np.asarray(2.0 * np.arcsin(np.minimum(0.5 * np.sqrt(chord), 1.0)), np.float32)
+    """Return the angle (h, w) of each cell from the sun; by the chord, which resolves small ones; the last is kept."""
+    sun = np.asarray(draw["sun"], np.float64)
+    known = _known_angles.get(around)
+    if known is None or known[0] != sun.tobytes():
+        x, y, z = (np.square((around.rays[..., axis] - sun[axis]).astype(np.float32)) for axis in range(3))
+        angles = np.float32(2.0) * np.arcsin(np.minimum(np.float32(0.5) * np.sqrt(x + y + z), np.float32(1.0)))
+        known = _known_angles[around] = sun.tobytes(), angles
+    return known[1]
+
+
+_known_angles: WeakKeyDictionary[Surroundings, tuple[bytes, Singles]] = WeakKeyDictionary()

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.joint.air_drift import AirDrift
 from mt_nodes.relations.mutations.joint.attenuation import (
-    Receiver,
     Singles,
     all_returns,
     noise_sigma_m,
@@ -28,18 +26,12 @@ from mt_nodes.relations.mutations.joint.attenuation import (
     transmission,
 )
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, is_last_of_several, parts
-from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, quarters_at, unit
+from mt_nodes.relations.mutations.joint.chance import gaussian, quarters, quarters_at
 from mt_nodes.relations.mutations.joint.empty_beams import EmptyBeams, EmptyEchoes, empty_beams, write_echoes
 from mt_nodes.relations.mutations.joint.empty_proof import SeenEchoes
 from mt_nodes.relations.mutations.joint.fate import Fate, Mask
 from mt_nodes.relations.mutations.joint.proof import proof_of_weather
-from mt_nodes.relations.mutations.joint.receiver_models import (
-    AUTO,
-    GENERIC,
-    RECEIVER_MODELS,
-    ReceiverModel,
-    recognised_sensor,
-)
+from mt_nodes.relations.mutations.joint.reception import Reception, with_sensor
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, of_cloud
 from mt_nodes.relations.mutations.lidar.rays import Rows, refuse_whole_numbers, write_range_fields
 
@@ -51,7 +43,7 @@ _LEAST_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Weather(EachCloud):
+class Weather(Reception, EachCloud):
     """Weakens every return by e^(−2 ∫ α dr); returns below the threshold, in the receiver's noise, are lost.
 
     The amplitude a of a reported return, in thresholds, is drawn given its intensity and that it was detected
@@ -71,17 +63,8 @@ class Weather(EachCloud):
     dark returns are of 5 %, the error of intensities, and that the strongest echo is the one reported.
     """
 
-    sensor: str = param(
-        AUTO,
-        choices=(AUTO, *RECEIVER_MODELS),
-        help="family of the LiDAR, for max_range_m, focus_m, pulse_ns, divergence_mrad where those are defaults; auto: "
-        "as the cloud tells, else generic",
-    )
     max_range_m: float = param(
         120.0, low=10.0, high=500.0, unit="m", aspect="fixed", help="the sensor sees a 90 % target that far"
-    )
-    focus_m: float = param(
-        5.0, low=0.5, high=50.0, unit="m", aspect="fixed", help="nearer echoes are out of focus: not stronger (assumed)"
     )
     unknown_reflectivity: float = param(
         0.3,
@@ -107,16 +90,6 @@ class Weather(EachCloud):
         help="wind along the vehicle's x axis as an episode begins, over ground",
     )
     wind_y_mps: float = param(0.0, low=-40.0, high=40.0, unit="m/s", aspect="fixed", help="wind along its y axis")
-
-    @property
-    def receiver(self) -> Receiver:
-        """The sensor's receiver."""
-        return Receiver(self.max_range_m, self.focus_m)
-
-    @property
-    def model(self) -> ReceiverModel:
-        """The model of the receiver; the generic one before a cloud is recognised."""
-        return RECEIVER_MODELS[GENERIC if self.sensor == AUTO else self.sensor]
 
     @property
     def noise_at_threshold_m(self) -> float:
@@ -169,12 +142,9 @@ class Weather(EachCloud):
         refuse_odd_ranges(cloud, at)
         refuse_unreadable_intensities(cloud, at)
         is_last_of_several(cloud, slice(0))  # decided once a topic, which takes memory that is scarce later
-        key, sensor = int(rng.integers(2**62)), self._sensor_of(cloud)
-        own = with_sensor(self, sensor)
-        return {"noise_key": key, "sensor": sensor, **own.draw_air(rng, bundle, cloud, state, key)}
-
-    def _sensor_of(self, cloud: Cloud) -> str:
-        return recognised_sensor(cloud) if self.sensor == AUTO else self.sensor
+        reception = self.draw_reception(rng, cloud)
+        own = with_sensor(self, reception["sensor"])
+        return {**reception, **own.draw_air(rng, bundle, cloud, state, reception["noise_key"])}
 
     def fate(self, cloud: Cloud, draw: Draw) -> Fate:
         """Decide the fate of every beam, in blocks of some thousands, which fit the processor's cache."""
@@ -192,11 +162,8 @@ class Weather(EachCloud):
         else:
             chance = quarters(draw["noise_key"], len(part.range_m), part.first)
         bright = reflectivities(cloud, part.at, part.range_m, self.unknown_reflectivity)
-        clear = self.receiver.detected(bright, part.range_m, unit(chance[:, 0]))
         passing = transmission(self.optical_depths(cloud, part, draw))
-        noise = gaussian(chance[:, 1])
-        noise *= np.float32(self.receiver.noise)
-        weakened = noise + passing * (clear - noise)
+        clear, weakened = self.receiver.weakened(bright, part.range_m, passing, chance)
         least = np.maximum(weakened, np.float32(1.0))
         if (last := is_last_of_several(cloud, part.at)) is not None:
             least[last & (weakened >= 1.0)] = np.inf
@@ -269,21 +236,6 @@ class Weather(EachCloud):
         if fate.on_empty is not None and len(fate.on_empty.hit):
             write_echoes(new, cloud, empty_at, fate.on_empty)
         return new
-
-
-W = TypeVar("W", bound=Weather)
-
-
-@lru_cache(maxsize=64)
-def with_sensor(weather: W, sensor: str) -> W:
-    """Return weather as a family of sensors sees it: its parameters are the family's where they are the defaults."""
-    model, own = RECEIVER_MODELS[sensor], {f.name: f.default for f in fields(weather)}
-    names = ("max_range_m", "pulse_ns", "divergence_mrad")
-    of_family: dict[str, Any] = {name: getattr(model, name) for name in names if name in own}
-    # Rain has a focus of its own, without which no drop would be seen.
-    of_family |= {"focus_m": model.focus_m} if own["focus_m"] == Weather.focus_m else {}
-    changed = {name: value for name, value in of_family.items() if getattr(weather, name) == own[name]}
-    return replace(weather, sensor=sensor, **changed)
 
 
 def _weaken(points: Points, cloud: Cloud, fate: Fate, block: tuple[slice, Mask, Rows], reads: Singles) -> None:

@@ -14,7 +14,7 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST
 from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
@@ -24,11 +24,13 @@ from mt_nodes.relations.mutations.joint.echoes import (
     with_echoes,
 )
 from mt_nodes.relations.mutations.joint.level_ground import on_plane, plane_of
+from mt_nodes.relations.mutations.joint.proof import proof_of_losses
+from mt_nodes.relations.mutations.joint.reception import WeakenedReturns, with_sensor
 from mt_nodes.relations.mutations.joint.road_in_pictures import WetRoadInPictures
 from mt_nodes.relations.mutations.lidar.each_cloud import marked
 from mt_nodes.relations.mutations.lidar.lost_returns import count_lost
 from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, returns
-from mt_nodes.relations.mutations.lidar.strength_proof import proof_of_strengths
+from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 
 Mask = npt.NDArray[np.bool_]
 
@@ -39,7 +41,7 @@ _PIECE = 8192
 
 
 @dataclass(frozen=True)
-class WetGround(WetRoadInPictures):
+class WetGround(WeakenedReturns, WetRoadInPictures):
     """Weakens the ground's returns by a film of water, and loses those that fall below the noise floor.
 
     A film of depth w covers the share f = clip(w / 1.2 mm, 0, 1) of the pavement's texture. Where it does, light goes
@@ -48,42 +50,37 @@ class WetGround(WetRoadInPictures):
     reflected is thrown away from the sensor (M. Hahner et al., LiDAR Snowfall Simulation for Robust 3D Object
     Detection, CVPR 2022). Intensities fall by q = 1 − f + f T² / (1 − ρ R). ρ is the intensity over its full scale,
     0.05 at least; the angle of incidence is that on the plane found in the cloud's own ground, one plane for all of it.
-    A return is lost when q times its margin over the sensor's noise floor is less than 1: a target of 90 % is just seen
-    at ``max_range_m``, power falls with the square of the range (LISA: V. Kilic et al., 2021), and a return that is
-    there at all is assumed to have had 3 dB to spare. Mirror images below the road are left out: no published model of
-    them was found.
+    A return is lost by chance, when what is left of its amplitude, in the noise of the sensor's receiver, is below the
+    detection threshold (:class:`~mt_nodes.relations.mutations.joint.reception.WeakenedReturns`). Mirror images below
+    the road are left out: no published model of them was found.
 
     Guaranteed: only the ground changes and no point moves; intensities follow the formula, written in the angles of
-    incidence and refraction; exactly the returns below the floor are lost.
+    incidence and refraction; a return is lost exactly where the number drawn for it exceeds its chance of detection, by
+    the tail of the amplitudes.
     """
-
-    random = False
 
     water_mm: float = param(1.0, low=0.001, high=10.0, unit="mm", neutral=0.001, help="depth of the water film")
     tolerance_m: float = param(
         0.15, low=0.01, high=1.0, unit="m", aspect="fixed", help="returns this near to the plane are ground"
     )
-    sensitivity: float = param(
-        0.9, low=1e-6, high=1.0, aspect="fixed", help="intensity, 0 to 1, of the weakest echo at max_range_m"
-    )
-    max_range_m: float = param(120.0, low=1.0, high=1000.0, unit="m", aspect="fixed", help="the sensor's range")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
 
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Find the ground, under ``plane`` (4,): unit normal in the cloud's frame, height of its origin above it."""
         reflectivity(cloud, returns(cloud))
-        return {"plane": plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)}
+        plane = plane_of(bundle, cloud, self.ego_frame_id, self.tolerance_m)
+        return {"plane": plane, **self.draw_reception(rng, cloud)}
 
     def change_cloud(self, bundle: Bundle, cloud: Cloud, draw: Draw) -> Cloud:
         """Weaken returns, and drop weak ones."""
-        return with_echoes(cloud, self.echoes(cloud, draw["plane"]))
+        return with_echoes(cloud, self.echoes(cloud, draw))
 
-    def echoes(self, cloud: Cloud, plane: Floats) -> Echoes:
+    def echoes(self, cloud: Cloud, draw: Draw) -> Echoes:
         """Return the changes of the ground's returns."""
-        rows, range_m, cosine = on_plane(cloud, plane, self.tolerance_m)
+        rows, range_m, cosine = on_plane(cloud, draw["plane"], self.tolerance_m)
         rho = reflectivity(cloud, rows)
         left = self.share_left(cosine, rho)
-        lost = left * self._receiver.received(rho, range_m) < 1.0
+        lost = self.lost(cloud, rows, (rho, range_m, left), draw)
         return Echoes(rows[~lost], (left * rho)[~lost], NO_ROWS, NO_FLOATS, rows[lost])
 
     def share_left(self, cosine: Floats, rho: Floats) -> Floats:
@@ -96,7 +93,7 @@ class WetGround(WetRoadInPictures):
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check every return's height, angle and power."""
-        echoes = self.echoes(old, draw["plane"])
+        echoes = self.echoes(old, draw)
         broken, whole = proof_of_echoes(old, new, echoes)
         if broken is not None:
             return broken
@@ -105,21 +102,22 @@ class WetGround(WetRoadInPictures):
         # In blocks of some thousands: in double precision all of them would take more memory than the cloud.
         for start in range(0, len(touched), _PIECE):
             rows, own = touched[start : start + _PIECE], rho[start : start + _PIECE]
-            if (broken := self._as_promised(old, whole, rows, own, lost[rows], draw["plane"])) is not None:
+            if (broken := self._as_promised(old, whole, rows, own, lost[rows], draw)) is not None:
                 return broken
         return None
 
-    def _as_promised(self, old: Cloud, whole: Cloud, rows: Rows, rho: Floats, lost: Mask, plane: Floats) -> str | None:
+    def _as_promised(self, old: Cloud, whole: Cloud, rows: Rows, rho: Floats, lost: Mask, draw: Draw) -> str | None:
         """Check the height, angle and power of some changed returns (n,)."""
-        x, y, z = columns(old, rows)
+        plane, (x, y, z) = draw["plane"], columns(old, rows)
         below_m = x * plane[0] + y * plane[1] + z * plane[2]
         if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
             return "a return that is no ground was touched"
         range_m = np.sqrt(x * x + y * y + z * z)
         left = self._share_left_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)), rho)
-        over = left * self._receiver.received(rho, range_m)
-        if (over[lost] > 1.0 + 1e-6).any() or (over[~lost] < 1.0 - 1e-6).any():
-            return "a return above the noise floor was lost, or one below it stayed"
+        receiver = with_sensor(self, draw["sensor"]).receiver
+        broken = proof_of_losses(receiver, old, rows, (power_db(rho), power_db(left)), lost, draw["noise_key"])
+        if broken is not None:
+            return broken
         broken = proof_of_strengths(whole, rows[~lost], (left * rho)[~lost], range_m[~lost], old=old)
         return broken and f"{broken}, by Fresnel's formula"
 
@@ -131,10 +129,6 @@ class WetGround(WetRoadInPictures):
     def film(self) -> float:
         """Share of the pavement's texture that the water fills."""
         return min(self.water_mm / _TEXTURE_MM, 1.0)
-
-    @property
-    def _receiver(self) -> Receiver:
-        return Receiver(self.max_range_m, sensitivity=self.sensitivity)
 
     def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
         """Return the same as :meth:`share_left`, from Fresnel's sine and tangent laws."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
+from mt_nodes.base.plugins import name_of
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import Matrix, UnknownTransform
@@ -64,6 +65,12 @@ class SceneMoved(EachCloud):
 
         Computed independently of :meth:`matrix`: this is the proof.
         """
+
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that other sensors do not move along."""
+        others = [role for role in ("camera", "radar") if role in inputs]
+        moves = f"{name_of(type(self))} moves the scene in clouds alone"
+        return f"{moves}: the {' and the '.join(others)} would go on to show it where it was" if others else ""
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Draw:
         """Draw the movement of the episode."""

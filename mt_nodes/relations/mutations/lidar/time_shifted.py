@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
-from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
+from mt_nodes.relations.mutations.base import Draw, Followup, Mutation, stamps_apart
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,13 @@ class TimeShifted(Mutation):
     def __post_init__(self) -> None:
         if self._offset_ns == 0:
             raise UsageError(f"got offset_s {self.offset_s:g}, expected a nanosecond at least")
+
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that a stack does not join clouds with the stamps of another time."""
+        others = [role for role in ("camera", "radar") if role in inputs]
+        if not others or abs(self.offset_s) <= sync_s:
+            return ""
+        return stamps_apart(self.offset_s, "lidar", others, sync_s)
 
     @property
     def _offset_ns(self) -> int:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,9 @@ from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, grou
 from mt_nodes.world.scene.sight import RaycastBody
 
 Floats = npt.NDArray[np.float64]
+
+#: Places that are looked at, the most promising first, and how many of the free ones are compared.
+_TRIALS, _COMPARED = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,22 +55,39 @@ class FreePlace:
         (x, y, _), (length, width, _) = self.body.center_m.tolist(), self.body.size_m
         return Footprint((x, y), (length / 2, width / 2), float(self.body.high_m[2]))
 
-    def among(self, places: Sequence[Place], at_most: int) -> list[int]:
-        """Return the numbers of the first places that are free, at most so many.
+    def among(self, places: Sequence[Place]) -> Iterator[int]:
+        """Yield the numbers of places that are free.
 
         Raises:
             NotApplicable: none is free.
         """
-        found: list[int] = []
-        while len(found) < at_most:
-            start = found[-1] + 1 if found else 0
+        start = 0
+        while start < len(places):
             try:
-                found.append(start + solve(places[start:], self.stand, self.what)[0])
+                start += 1 + solve(places[start:], self.stand, self.what)[0]
             except NotApplicable:
-                if not found:
+                if not start:
                     raise
+                return
+            yield start - 1
+
+    def longest(self, places: Sequence[Place], foreseen_s: Floats, lasts_s: Callable[[int], float]) -> int:
+        """Return the number of the free place at which the object lasts longest, of those that are looked at.
+
+        Args:
+            places: the most promising first. foreseen_s: (n,) how long it may last there, in seconds.
+            lasts_s: how long it does last at a place of a number.
+
+        Raises:
+            NotApplicable: none is free.
+        """
+        best, longest_s = -1, -1.0
+        for number in islice(self.among(places[:_TRIALS]), _COMPARED):
+            if foreseen_s[number] <= longest_s:
                 break
-        return found
+            if (seconds := lasts_s(number)) > longest_s:
+                best, longest_s = number, seconds
+        return best
 
     def stand(self, place: Place, known: bool = False) -> tuple[Matrix, ObjectVisibility]:
         """Return pose (4, 4) in the ego's frame on the ground of the cloud, and visibility.

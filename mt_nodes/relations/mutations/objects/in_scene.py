@@ -122,9 +122,13 @@ def look_at(cloud: Cloud, body: RaycastBody, pose: Matrix) -> ObjectVisibility:
 
     A ray without a return that ends within a nearer object of the cloud, at its glass or dark paint, stays so.
     """
-    silent, direction = body.cast_silent(cloud, pose)
-    own_m = np.minimum(silent.own_m, enclosing_m(cloud, direction))
-    return ObjectVisibility(body.cast(cloud, pose), replace(silent, own_m=own_m), direction)
+    silent, direction = body.cast_silent(body.silent_around(cloud, pose), pose)
+    return ObjectVisibility(body.cast(cloud, pose), enclosed(cloud, silent, direction), direction)
+
+
+def enclosed(cloud: Cloud, silent: Hits, direction: Floats) -> Hits:
+    """Return hits of rays without a return, in directions (n, 3), that end within a nearer object of the cloud."""
+    return replace(silent, own_m=np.minimum(silent.own_m, enclosing_m(cloud, direction)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from mt_nodes.data.transforms import Matrix
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.motion_distorted import sweep_clock
 from mt_nodes.relations.mutations.objects.changed_returns import proof_of_rays, rows_of
-from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, look_at
+from mt_nodes.relations.mutations.objects.in_scene import CUT, SURFACE_M, ObjectVisibility, Sensor, enclosed, look_at
 from mt_nodes.world.scene.sight import Hits, RaycastBody
 
 Rows = npt.NDArray[np.int64]
@@ -73,16 +73,19 @@ def look_at_moving(cloud: Cloud, body: RaycastBody, pose: Matrix, velocity_mps: 
     """Cast all rays of a cloud to a moving object; ``pose`` (4, 4) is object to cloud at the cloud's stamp."""
     if np.linalg.norm(velocity_mps) < SLOWEST_MPS or not len(cloud):
         return look_at(cloud, body, pose)
-    looks = []
-    for at, own in BodyInSweep.of(cloud, body, pose, velocity_mps).slices(cloud, _STEP_M):
-        look = look_at(cloud, body, at)
-        met, missed = own[look.hits.rows], own[look.silent.rows]
-        looks.append(ObjectVisibility(_some(look.hits, met), _some(look.silent, missed), look.direction[missed]))
-    if not looks:
+    sweep = BodyInSweep.of(cloud, body, pose, velocity_mps)
+    rays = body.silent_around(cloud, pose, float(np.abs(sweep.seconds).max() * np.linalg.norm(velocity_mps)))
+    hits, silents, directions = [], [], []
+    for at, own in sweep.slices(cloud, _STEP_M):
+        hits.append(body.cast(cloud, at, own))
+        silent, direction = body.cast_silent(rays.of(own[rays.rows]), at)
+        silents.append(silent)
+        directions.append(direction)
+    if not hits:
         return look_at(cloud, body, pose)
-    silent, order = _joined([look.silent for look in looks])
-    direction = np.concatenate([look.direction for look in looks])[order]
-    return ObjectVisibility(_joined([look.hits for look in looks])[0], silent, direction)
+    silent, order = _joined(silents)
+    direction = np.concatenate(directions)[order]
+    return ObjectVisibility(_joined(hits)[0], enclosed(cloud, silent, direction), direction)
 
 
 def proof_of_moving_hits(
@@ -116,10 +119,6 @@ def _hidden(sweep: BodyInSweep, cloud: Cloud, slack_m: float) -> Iterator[Rows]:
     for at, own in sweep.slices(cloud, _STEP_M):
         rows = sweep.body.hides(cloud, at, slack_m)
         yield rows[own[rows] & within[rows]]
-
-
-def _some(hits: Hits, chosen: npt.NDArray[np.bool_]) -> Hits:
-    return Hits(*(getattr(hits, column.name)[chosen] for column in fields(Hits)))
 
 
 def _joined(parts: list[Hits]) -> tuple[Hits, Rows]:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ from mt_nodes.relations.mutations.objects.in_scene import (
     volume_of,
 )
 from mt_nodes.relations.mutations.objects.moving_hits import SLOWEST_MPS, look_at_moving, proof_of_moving_hits
-from mt_nodes.relations.mutations.objects.object_place import ObjectPlace
+from mt_nodes.relations.mutations.objects.object_place import ObjectPlace, refuse_looks
 from mt_nodes.relations.mutations.objects.object_rendition import CloudAndPictureChange
+from mt_nodes.relations.mutations.objects.place_outlook import EndOf, by_duration, lasts_s, steps_of
 from mt_nodes.relations.mutations.objects.world_place import (
     ACROSS,
     ALONG,
@@ -38,25 +39,17 @@ from mt_nodes.relations.mutations.objects.world_place import (
     STANDS,
     Floats,
     WorldPlace,
-    by_use,
     heading,
     velocity_of,
 )
 from mt_nodes.world.modelling.model_variants import VARIANTS, variants_of
 from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.lamps import LAMPS, OFF
-from mt_nodes.world.scene.materials import PAINTS, painted
+from mt_nodes.world.scene.materials import PAINTS
 from mt_nodes.world.scene.objects import KINDS
-from mt_nodes.world.scene.placement_solver import (
-    NoRoom,
-    Place,
-    Wish,
-    upright,
-)
+from mt_nodes.world.scene.placement_solver import NoRoom, Place, Wish, upright
 from mt_nodes.world.scene.sight import RaycastBody, body_of
 
-#: Free places that are compared by how long they stay so, as far as that can be known.
-_CANDIDATES = 16
 _LAMPS = sorted({lamps for of_kind in LAMPS.values() for lamps in of_kind})
 
 
@@ -70,15 +63,15 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     pass: to the seats, or to the return behind, which dims. A return before the object stays, so nothing floats in
     front of an occluder; rays that miss stay byte for byte.
 
-    Its place is chosen once an episode: on ground found in the cloud and tilted with it, with free space around, mostly
-    in sight, and where the ego does not pass it at once. There it stays, fixed in the world by the ego's motion (/tf,
-    odometry, or KISS-ICP from the clouds), or from there it moves on; whenever the place is not free, hidden, or the
-    ego's motion unknown, there is no follow-up. When the ego has left it behind, another one is added. Each ray of a
-    sweep meets a moving object where it is at that time. Rays that brought no return, into the sky, are found as gaps
-    of the beam pattern (or as the empty returns of an organised cloud) and get theirs, too, where beams can be told.
-    Guaranteed: every hit is on a ray of the sensor and on the object, nothing remains behind it on the same ray, and
-    everything else is unchanged; in pictures, pixels change only where a line of sight meets the object or the ground
-    at its feet with nothing nearer in between, half of them visibly.
+    Its place is on ground found in the cloud and tilted with it, with free space around and mostly in sight: of those
+    drawn, the one where it lasts longest, by the clouds to come of a recording, else by the ego's motion. There it
+    stays, fixed in the world by that motion (/tf, odometry, or KISS-ICP from the clouds), or from there it moves on.
+    When its place is taken or hidden, or the ego has left it behind, another one is added elsewhere; while no place is
+    free, or the ego's motion is unknown, there is no follow-up. Each ray of a sweep meets a moving object where it is
+    at that time. Rays that brought no return are found as gaps of the beam pattern (or as the empty returns of an
+    organised cloud) and get theirs, too, where beams can be told. Guaranteed: every hit is on a ray of the sensor and
+    on the object, nothing remains behind it on the same ray, and everything else is unchanged; in pictures, pixels
+    change only where a line of sight meets the object or its shadow with nothing nearer in between, half visibly.
 
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with its shadow on the ground:
@@ -97,15 +90,10 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         high=100.0,
         unit="m",
         aspect="place",
-        help="nearest and farthest from the ego, over ground",
+        help="nearest and farthest from the ego",
     )
     bearing_rad: tuple[float, float] = param(
-        (-3.1416, 3.1416),
-        low=-6.2832,
-        high=6.2832,
-        unit="rad",
-        aspect="place",
-        help="0 ahead, positive left; where: bearing only",
+        (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0 ahead, left positive"
     )
     yaw_rad: float | None = param(
         None, low=-6.2832, high=6.2832, unit="rad", aspect="place", help="which way it looks; any if unset"
@@ -123,7 +111,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     clearance_m: float = param(1.0, low=0.0, high=20.0, unit="m", aspect="fixed", help="free space around it")
     least_visible: float = param(0.7, low=0.0, high=1.0, aspect="fixed", help="share of it that must be in sight")
     least_points: int = param(10, low=1, high=100_000, aspect="fixed", help="returns it must give, in the first cloud")
-    places: int = param(64, low=1, high=64, aspect="fixed", help="how many to try when the episode begins")
+    places: int = param(512, low=1, high=4096, aspect="fixed", help="how many to choose from when the episode begins")
     ego_frame_id: str = param("base_link", help="frame on the road under the ego, x ahead, z up")
     range_sigma_m: float = param(
         0.02, low=0.0, high=0.5, unit="m", aspect="fixed", help="noise of a range, cut at 3 sigma"
@@ -142,20 +130,12 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
 
     def __post_init__(self) -> None:
         for name in ("range_m", "bearing_rad"):
-            low, high = getattr(self, name)
-            if low > high:
+            if (low := getattr(self, name)[0]) > (high := getattr(self, name)[1]):
                 raise UsageError(f"{name}: got {low:g} to {high:g}, expected low before high")
         if (self.moves == STANDS) != (self.speed_mps == 0.0):
             got = f"moves: got '{self.moves}' at speed_mps {self.speed_mps:g}"
             raise UsageError(f"{got}, expected 'along' or 'across' with a speed, or 'stands' with none")
-        if self.lamps not in (OFF, *LAMPS.get(self.kind, ())):
-            known = ", ".join((OFF, *LAMPS.get(self.kind, ())))
-            raise UsageError(f"lamps: got '{self.lamps}', a {self.kind} has {known}")
-
-        if self.variant and not self.variants:
-            raise UsageError(f"variant: got {self.variant}, but every {self.kind} is the same")
-        if self.paint != "own" and not painted(self.label):
-            raise UsageError(f"paint: got '{self.paint}', but a {self.kind} is not painted: vehicles are")
+        refuse_looks(self.kind, self.lamps, self.variant, self._paint)
 
     def body_in(self, draw: Draw) -> RaycastBody:
         """Return the mesh for rays of the variant that is drawn."""
@@ -205,32 +185,44 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         if self.yaw_rad is None:
             drawn = [heading(self.moves, self.speed_mps, place) for place in drawn]
         velocities = [velocity_of(self.moves, self.speed_mps, self.closing_mps, place) for place in drawn]
-        order = range(len(drawn)) if self.frame_id else by_use(bundle, drawn, velocities, self.range_m[1])
         variant = self.variant or (int(rng.integers(1, self.variants + 1)) if self.variants else 1)
-        free = self._free(bundle, {"variant": variant}).among(
-            [drawn[i] for i in order], at_most=1 if self.frame_id else _CANDIDATES
+        free = self._free(bundle, {"variant": variant})
+        if self.frame_id:
+            first = next(free.among(drawn))
+            return self._way(bundle, drawn[first], velocities[first], variant).in_sun(bundle, self.ego_frame_id)
+        coming = () if bundle.track is None else bundle.track.coming(bundle)
+        steps, demands = steps_of(bundle, coming, self.ego_frame_id), (self.clearance_m, self.least_visible)
+        order, foreseen_s = by_duration(
+            steps, np.array(drawn), np.array(velocities), free.footprint, demands, self._reach_m
         )
-        ways = [self._way(bundle, drawn[i], velocities[i], variant) for i in (list(order)[number] for number in free)]
-        if self.frame_id or bundle.track is None:
-            return ways[0].in_sun(bundle, self.ego_frame_id)
-        coming = bundle.track.coming(bundle)
-        best = max(ways, key=lambda way: sum(self._stands(ahead, way) for ahead in coming))
-        return best.in_sun(bundle, self.ego_frame_id)
+
+        def way(number: int) -> ObjectPlace:
+            return self._way(bundle, drawn[order[number]], velocities[order[number]], variant)
+
+        places = [drawn[number] for number in order]
+        longest = free.longest(places, foreseen_s[order], lambda n: lasts_s(bundle, coming, *self._ends(way(n))))
+        return way(longest).in_sun(bundle, self.ego_frame_id)
+
+    def _ends(self, way: ObjectPlace) -> tuple[EndOf, EndOf]:
+        """Return what tells of a bundle whether it ends before, and whether it does because the ego has passed."""
+        passed = partial(way.left_behind, ego_frame_id=self.ego_frame_id, reach_m=self._reach_m)
+        return partial(self.ended, way), passed
 
     def _way(self, bundle: Bundle, place: Place, velocity: Floats, variant: int) -> ObjectPlace:
         way = WorldPlace.begin(bundle, upright(place), velocity, self.frame_id, self.ego_frame_id)
         return ObjectPlace.of(way, variant)
 
-    def _stands(self, bundle: Bundle, way: ObjectPlace) -> bool:
-        """Whether it can stand where it is in a bundle to come."""
-        with suppress(NotApplicable):
-            self._placement(bundle, way)
-            return True
-        return False
-
     def ended(self, state: Any, bundle: Bundle) -> bool:
-        """Whether the ego has left the object behind: another one then stands up the road."""
-        return isinstance(state, WorldPlace) and state.left_behind(bundle, self.ego_frame_id, self._reach_m)
+        """Whether the ego has left the object behind, or its place is taken or hidden: another one stands elsewhere."""
+        if not isinstance(state, WorldPlace) or state.frame_id:
+            return False
+        if state.left_behind(bundle, self.ego_frame_id, self._reach_m):
+            return True
+        try:
+            self._stand(bundle, state)
+        except (NoRoom, NotApplicable) as reason:
+            return isinstance(reason, NoRoom)
+        return False
 
     @property
     def _reach_m(self) -> float:
@@ -244,7 +236,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
         moves = bool(np.linalg.norm(velocity) >= SLOWEST_MPS)
         if cloud is not bundle.clouds[0] or moves:
             look = look_at_moving(cloud, self.body_in(looks), to_cloud @ pose, to_cloud[:3, :3] @ velocity)
-        draw: Draw = {"pose": pose, **looks, **draw_hits(rng, cloud, look, self._sensor)}
+        draw: Draw = {"pose": pose, "since_bundle": state.index, **looks, **draw_hits(rng, cloud, look, self._sensor)}
         if moves:
             draw["velocity_mps"] = velocity
         if self.needs_motion:
@@ -294,17 +286,27 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     @property
     def _what(self) -> str:
         where = {"path": "on the path", "beside": "beside the path", "bearing": "in the sector"}[self.where]
-        low, high = self.range_m
-        return f"'{self.kind}' {where} at {low:g} to {high:g} m"
+        return f"'{self.kind}' {where} at {self.range_m[0]:g} to {self.range_m[1]:g} m"
 
     def _placement(self, bundle: Bundle, standing: ObjectPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return pose and visibility at the place of the episode."""
-        place = standing.place(bundle, self.ego_frame_id)
         try:
-            return self._free(bundle, self.looks(standing)).stand(place, known=not self.frame_id)
+            return self._stand(bundle, standing)
         except NoRoom as reason:
-            away_m = float(np.hypot(place[0], place[1]))
+            x, y, _ = standing.place(bundle, self.ego_frame_id)
+            away_m = float(np.hypot(x, y))
             raise NotApplicable(f"the '{self.kind}' cannot be where it is, {away_m:.1f} m away: {reason}") from reason
+
+    def _stand(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
+        """Return the same; found once for a cloud.
+
+        Raises:
+            NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
+        """
+        if not bundle.known_clouds:
+            raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
+        stand = partial(self._free(bundle, self.looks(standing)).stand, known=self.needs_motion)
+        return standing.found_at(standing.place(bundle, self.ego_frame_id), bundle.known_clouds[0], stand)
 
     def _free(self, bundle: Bundle, looks: Draw) -> FreePlace:
         cloud = bundle.known_clouds[0]

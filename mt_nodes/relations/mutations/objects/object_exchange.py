@@ -114,7 +114,8 @@ class ObjectExchanged(ObjectRemoved):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed and what was added."""
         placed = {c.topic: _placed(c, draws[c.topic]) for c in bundle.clouds}
-        effects = self.describe_removal(draws).merged(self.describe_addition(bundle, next(iter(draws.values()))))
+        addition = self.describe_addition(bundle, next(iter(draws.values())))
+        effects = self.describe_removal(bundle, draws).merged(addition)
         count = float(sum(map(len, placed.values())))
         return replace(effects, numbers={**effects.numbers, "points_on_object": count}, added_points=placed)
 

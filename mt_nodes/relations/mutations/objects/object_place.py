@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.ground_shadow import sun_over
 from mt_nodes.relations.mutations.objects.world_place import WorldPlace
 from mt_nodes.world.camera.sun_direction import SunLight
+from mt_nodes.world.modelling.model_variants import variants_of
+from mt_nodes.world.scene.lamps import LAMPS, OFF
+from mt_nodes.world.scene.materials import painted
+from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import upright
 
 
@@ -41,3 +46,17 @@ class ObjectPlace(WorldPlace):
         """Return what draws say of it; ``variants`` is their number, 0 for one mesh."""
         looks: Draw = {"variant": self.variant} if variants else {}
         return looks if self.sun is None else {**looks, "sun": self.sun.numbers()}
+
+
+def refuse_looks(kind: str, lamps: str, variant: int, paint: str) -> None:
+    """Refuse lamps, a variant (0: any) or paint (empty: its own) that a kind of object does not have.
+
+    Raises:
+        UsageError: it says what the kind has.
+    """
+    if lamps not in (known := (OFF, *LAMPS.get(kind, ()))):
+        raise UsageError(f"lamps: got '{lamps}', a {kind} has {', '.join(known)}")
+    if variant and not variants_of(kind):
+        raise UsageError(f"variant: got {variant}, but every {kind} is the same")
+    if paint and not painted(KINDS[kind].label):
+        raise UsageError(f"paint: got '{paint}', but a {kind} is not painted: vehicles are")

@@ -38,6 +38,7 @@ from mt_nodes.world.scene.nearest_object import Search, nearest_objects
 from mt_nodes.world.scene.placement_solver import NoRoom, ground_plane
 from mt_nodes.world.scene.returns import box_around, lengths, places, returns_at, within_box
 from mt_nodes.world.scene.scan_lines import scan_lines_of
+from mt_nodes.world.scene.shadow import shadow
 
 Rows = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -59,10 +60,9 @@ class ObjectRemoved(PictureExchange):
 
     Ray by ray along each ring (each band of elevation, in a scan without rings): if the returns left and right of the
     object have similar ranges, beyond the object, the ground or wall on which they lie continues behind it, and the ray
-    ends there. Else it ends on the plane of the
-    ground around the object, if that is near enough, or has no return. Noise is along the ray. Every other return
-    stays, byte for byte. What stood in the object's shadow is unknown, so that only ground and walls seen on both sides
-    are filled in.
+    ends there. Else it ends on the plane of the ground around the object, if that is near enough, or has no return.
+    Noise is along the ray. Every other return stays, byte for byte. What stood in the object's shadow is unknown: only
+    ground and walls seen on both sides are filled in. Effects: the object is removed, its shadow revealed.
 
     In pictures its silhouette (its returns, dilate_mask to the picture's edges) and its shadow are filled: from up to a
     second of earlier pictures, moved by the ego's motion and depth, else with ground and background beside it, shifted
@@ -75,7 +75,7 @@ class ObjectRemoved(PictureExchange):
     """
 
     ahead_m: tuple[float, float] = param(
-        (4.0, 30.0), low=0.0, high=200.0, unit="m", aspect="place", help="nearest and farthest x"
+        (4.0, 30.0), low=0.0, high=200.0, unit="m", aspect="place", help="nearest and farthest x of all of it"
     )
     aside_m: float = param(
         6.0, low=0.5, high=100.0, unit="m", aspect="place", help="farthest from the path, to either side"
@@ -184,18 +184,20 @@ class ObjectRemoved(PictureExchange):
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:
         """Report what was removed, and where its rays end now."""
         points_behind = {c.topic: on_rays(c, draws[c.topic]) for c in bundle.clouds}
-        return replace(self.describe_removal(draws), added_points=points_behind)
+        return replace(self.describe_removal(bundle, draws), added_points=points_behind)
 
-    def describe_removal(self, draws: Mapping[str, Draw]) -> Effects:
-        """Report what was removed; what stood behind it is unknown."""
+    def describe_removal(self, bundle: Bundle, draws: Mapping[str, Draw]) -> Effects:
+        """Report what was removed, and its shadow: what stood there is known in part at best."""
         first = next(iter(draws.values()))
         outline, plane = first["outline_m"], first["plane"]
         (x0, y0), (x1, y1) = outline.min(axis=0).tolist(), outline.max(axis=0).tolist()
         center = ((x0 + x1) / 2, (y0 + y1) / 2, float(plane[0]) + 1.0)
         corners = tuple((float(x), float(y)) for x, y in outline.tolist())
         removed = Volume(self.ego_frame_id, center, (x1 - x0, y1 - y0, 2.0), label="removed", outline_m=corners)
+        sensors_m = [self.to_ego(bundle, c)[:2, 3] for c in bundle.clouds or bundle.known_clouds[:1]]
         return Effects(
             removed=(removed,),
+            revealed=tuple(shadow(outline, at, self.ego_frame_id, self.max_range_m) for at in sensors_m),
             numbers={
                 "returns_going_on": float(sum(len(rows_of(d, "rows")) for d in draws.values())),
                 "returns_lost": float(sum(len(rows_of(d, "lost")) for d in draws.values())),
@@ -237,7 +239,7 @@ class ObjectRemoved(PictureExchange):
 
 def things_ahead(bundle: Bundle, to_ego: Matrix, search: Search) -> Iterator[tuple[Floats, Floats]]:
     """Yield outlines and ground of objects in the first cloud, as :meth:`ObjectRemoved.things` says."""
-    cloud, (near_m, far_m), aside_m = bundle.known_clouds[0], search.ahead_m, search.aside_m
+    cloud, (near_m, far_m), aside_m = bundle.known_clouds[0], search.around.ahead_m, search.around.aside_m
     low, high = np.array([near_m, -aside_m, -_HIGHEST_M]), np.array([far_m, aside_m, _HIGHEST_M])
     _, xyz = within_box(cloud, *box_around(to_ego, low, high))
     return ((outline, ground_around(cloud, to_ego, outline)) for outline in nearest_objects(move(to_ego, xyz), search))

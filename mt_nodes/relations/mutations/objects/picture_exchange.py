@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,10 @@ class PictureExchange(EverySensor):
     def changes(self) -> tuple[str, ...]:
         """Both sensors; LiDAR alone where pictures stay."""
         return self.sensors if self.pictures == "change" else ("lidar",)
+
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that the effect on a radar is not known; nothing where pictures are not changed: the user wants that."""
+        return super().contradiction(inputs, sync_s) if self.pictures == "change" else ""
 
     @property
     def draw_history(self) -> int:

@@ -37,7 +37,7 @@ _SOFT_M = 0.15
 _SURELY, _PERHAPS = (1.0, 0.8, 0.05), (0.1, 0.1, 0.0)
 #: Returns up to so many depth cells apart have nothing else between them.
 _CELLS = 2
-_MANY_PX = 250_000
+_MANY_PX, _FEW_PX = 250_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +75,13 @@ def _sight(view: View, body: RaycastBody, pose: Matrix, low_feet_m: Floats, to_s
     camera, shadow = view.camera(), _shadow(body, to_sun)
     x, y = _pixels_about(camera, body, pose, shadow)
     rays = camera.directions(np.stack(np.meshgrid(x, y), axis=-1)).reshape(-1, 3)
-    cloud = Cloud("", 0, "", (rays * _FAR_M).view(_RAYS).reshape(-1))
-    hits = body.cast(cloud, pose)
-    range_m = np.full(len(rays), np.inf)
-    range_m[hits.rows] = hits.range_m
+    range_m = _cast(rays, body, pose)
+    if len(rays) < _FEW_PX:  # what is thinner than a pixel lies between the lines of sight
+        for aside in (-1.0 / 3.0, 1.0 / 3.0):
+            between = camera.directions(np.stack(np.meshgrid(x + aside, y), axis=-1)).reshape(-1, 3)
+            range_m = np.minimum(range_m, _cast(between, body, pose))
     hit = np.isfinite(range_m)
-    nearest_m = np.where(hit, range_m, hits.range_m.min() if hit.any() else np.inf)
+    nearest_m = np.where(hit, range_m, range_m.min())
     surely, perhaps = (_before(view, camera, pose, rays, nearest_m, (x, y), margin) for margin in (_SURELY, _PERHAPS))
     may = hit | _near_feet(pose, rays, low_feet_m) | _in_shadow(pose, rays, shadow)
     size, step = (len(y), len(x)), int(x[1] - x[0]) if len(x) > 1 else 1
@@ -91,6 +92,14 @@ def _sight(view: View, body: RaycastBody, pose: Matrix, low_feet_m: Floats, to_s
     must = cv2.erode(hit.reshape(size).astype(np.uint8), np.ones((3, 3), np.uint8)) & (1 - doubtful)
     off = _off(camera, body, pose, cv2.dilate(hit.reshape(size).astype(np.uint8), np.ones((3, 3), np.uint8)), x, y)
     return Sight(_in_picture(wide & (1 - hidden), x, y, camera), _in_picture(must, x, y, camera), off)
+
+
+def _cast(rays: Floats, body: RaycastBody, pose: Matrix) -> Floats:
+    """Return the range (N,) at which rays (N, 3) meet the object, infinite for none."""
+    hits = body.cast(Cloud("", 0, "", (rays * _FAR_M).view(_RAYS).reshape(-1)), pose)
+    range_m = np.full(len(rays), np.inf)
+    range_m[hits.rows] = hits.range_m
+    return range_m
 
 
 def _off(

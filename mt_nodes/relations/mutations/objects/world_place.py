@@ -3,28 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import NotApplicable
-from mt_nodes.data.messages import Bundle
-from mt_nodes.data.rotations import seen_from
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import EGO_FRAME, Matrix, inverse
 from mt_nodes.relations.mutations.objects.in_scene import ego_from
-from mt_nodes.world.scene.placement_solver import Place
+from mt_nodes.world.scene.placement_solver import NoRoom, Place
 
 Floats = npt.NDArray[np.float64]
 T = TypeVar("T")
 
 #: How an object moves: not at all, along the ego's way as it was at first, or across it.
 STANDS, ALONG, ACROSS = "stands", "along", "across"
-#: A place is useful while it is between these distances from the ego, the farther one at least that asked for. It is
-#: looked at in steps of so many seconds up to a horizon: those that last so long are equally good (assumed).
-_NEAR_M, FAR_M, _STEP_S, _HORIZON_S = 3.5, 30.0, 0.25, 1.0
+#: A place is useful between these distances from the ego, the farther one at least that asked for (assumed).
+NEAR_M, FAR_M = 3.5, 30.0
 #: The ego from above, from ``base_link`` (assumed: below the roof of a car of 5 m): behind, ahead, and to each side.
 _EGO_M = (2.5, 3.0, 1.1)
 
@@ -48,6 +47,7 @@ class WorldPlace:
     stamp_ns: int
     since: int | None
     ahead: bool
+    _found: WeakKeyDictionary[Cloud, Any] = field(default_factory=WeakKeyDictionary, repr=False)
 
     @classmethod
     def begin(cls, bundle: Bundle, pose: Matrix, velocity_mps: Floats, frame_id: str, ego_frame_id: str) -> WorldPlace:
@@ -104,6 +104,23 @@ class WorldPlace:
         pose = self.to_ego(bundle, ego_frame_id) @ moved
         return float(pose[0, 3]), float(pose[1, 3]), float(np.arctan2(pose[1, 0], pose[0, 0]))
 
+    def found_at(self, place: Place, cloud: Cloud, find: Callable[[Place], T]) -> T:
+        """Return what is found at a place in a cloud, or raise why it cannot stand there; found once for a cloud.
+
+        Raises:
+            NoRoom: as ``find`` does.
+        """
+        before, found = self._found.get(cloud, (None, None))
+        if before != place:
+            try:
+                found = find(place)
+            except NoRoom as reason:
+                found = reason
+            self._found[cloud] = place, found
+        if isinstance(found, NoRoom):
+            raise found
+        return cast("T", found)
+
     def velocity_in(self, bundle: Bundle, ego_frame_id: str) -> Floats:
         """Return the velocity (3,) over ground along the axes of the ego; zero for what is not fixed in the world."""
         if self.frame_id or not self.velocity_mps.any():
@@ -141,28 +158,6 @@ def heading(moves: str, speed_mps: float, place: Place) -> Place:
         return place
     velocity = velocity_of(moves, speed_mps, 0.0, place)
     return place[0], place[1], float(np.arctan2(velocity[1], velocity[0]))
-
-
-def by_use(bundle: Bundle, places: Sequence[Place], velocities: Sequence[Floats], far_m: float) -> list[int]:
-    """Return the numbers of places, first those at which the object is useful longest while the ego drives on.
-
-    The ego keeps its speed and turn rate. Places that last for a second are equally good, and stay in their order.
-    """
-    motion = bundle.motion
-    if motion is None or motion.velocity_mps is None:
-        return list(range(len(places)))
-    (vx, vy, _), turn = motion.velocity_mps.tolist(), motion.yaw_rate_radps or 0.0
-    lasts = np.zeros(len(places))
-    at, speed = np.array(places)[:, :2], np.array(velocities)[:, :2]
-    going = np.ones(len(places), dtype=bool)
-    for time_s in np.arange(_STEP_S, _HORIZON_S + _STEP_S / 2, _STEP_S).tolist():
-        half = turn * time_s / 2.0
-        x, y = (vx * np.cos(half) - vy * np.sin(half)) * time_s, (vx * np.sin(half) + vy * np.cos(half)) * time_s
-        seen = seen_from(float(x), float(y), turn * time_s, at + speed * time_s)
-        away_m = np.hypot(seen[:, 0], seen[:, 1])
-        going &= (away_m >= _NEAR_M) & (away_m <= max(far_m, FAR_M)) & ((seen[:, 0] > 0.0) | (at[:, 0] <= 0.0))
-        lasts += going
-    return [int(number) for number in np.argsort(-lasts, kind="stable")]
 
 
 def is_in_ego(place: Place, half_m: tuple[float, float], center_m: tuple[float, float]) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -29,6 +30,15 @@ class ChangesRadars(Mutation):
     #: Why radars stay as they are, with the source of it; empty: a subclass changes them.
     radar_reason: ClassVar[str] = ""
 
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that the effect on a radar is not known, where a stack takes one."""
+        changed = self.radar_reason or type(self).draw_radar is not ChangesRadars.draw_radar
+        return "" if changed or "radar" not in inputs else self._unknown
+
+    @property
+    def _unknown(self) -> str:
+        return f"what {name_of(type(self))} does to a radar is not known"
+
     def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
         """Make every random choice of one radar.
 
@@ -37,7 +47,7 @@ class ChangesRadars(Mutation):
         """
         if self.radar_reason:
             raise NoEffect(f"{radar.topic}: {self.radar_reason}")
-        raise NotApplicable(f"{radar.topic}: what {name_of(type(self))} does to a radar is not known")
+        raise NotApplicable(f"{radar.topic}: {self._unknown}")
 
     def change_radar(self, bundle: Bundle, radar: Radar, draw: Draw) -> Radar:
         """Return the changed detections."""

@@ -174,7 +174,7 @@ class IntrinsicsDrifted(Drifting):
 
     def apply(self, bundle: Bundle, draw: Draw) -> Followup:
         """Change every CameraInfo."""
-        infos = tuple(_drifted(info, draw["error"]) for info in bundle.camera_infos)
+        infos = tuple(drifted_info(info, draw["error"]) for info in bundle.camera_infos)
         numbers = dict(zip(("focal", "right", "down", "distortion"), draw["error"].tolist(), strict=True))
         return Followup(((0, replace(bundle, camera_infos=infos)),), Effects(numbers=numbers))
 
@@ -193,7 +193,8 @@ class IntrinsicsDrifted(Drifting):
         return np.array([self.focal, self.right, self.down, self.distortion])
 
 
-def _drifted(info: CameraInfo, error: Floats) -> CameraInfo:
+def drifted_info(info: CameraInfo, error: Floats) -> CameraInfo:
+    """Return intrinsics with an error (4,): focal, right, down, distortion."""
     focal, right, down, distortion = error.tolist()
     change = np.diag([1.0 + focal, 1.0 + focal, 1.0])
     k, p = change @ info.k, change @ info.p

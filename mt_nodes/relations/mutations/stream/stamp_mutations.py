@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle
-from mt_nodes.relations.mutations.base import Draw, Followup
+from mt_nodes.relations.mutations.base import Draw, Followup, stamps_apart
 from mt_nodes.relations.mutations.stream.whole_stream import (
     SENSORS,
     WholeStream,
@@ -104,6 +105,15 @@ class ClockDrifted(WholeStream):
     def changes(self) -> tuple[str, ...]:
         """All sensors, or the one kind."""
         return self.sensors if self.of == "all" else (self.of,)
+
+    def contradiction(self, inputs: Collection[str], sync_s: float) -> str:
+        """Say that a stack does not join the sensor with others from the first instant on."""
+        others = [role for role in SENSORS if role in inputs and role != self.of]
+        apart_s, comes_near = abs(self.offset_s), self.offset_s * self.rate_ms_per_s < 0.0
+        joined = apart_s < sync_s or (apart_s == sync_s and self.rate_ms_per_s == 0.0) or comes_near
+        if self.of not in inputs or not others or joined:
+            return ""
+        return stamps_apart(self.offset_s, self.of, others, sync_s)
 
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> int:
         """Note when the drift begins."""

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from typing import Any, NoReturn
 
-from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import ExitCode, InfrastructureError, StackError
 from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.base.result_files import write_result
 from mt_nodes.base.stats.repeats import Confirm, counted_out
 from mt_nodes.data.verdict import SCHEMA, Pair, Verdict
 from mt_nodes.engine.arm import start
@@ -177,7 +176,7 @@ def search(
         trouble["deaths"] = deaths
     trials = () if state.played is None else tuple(state.played.trials)
     summary = summed(run, trials, state.sought, state.confirmations, state.found, replayed, **trouble)
-    write_whole(run.out / SUMMARY, json.dumps(jsonable(summary), indent=2) + "\n")
+    write_result(run.out / SUMMARY, jsonable(summary))
     write_search_page(run.out)
     return summary
 
@@ -199,7 +198,7 @@ def _replayed(
     run: SearchRun, relation: Relation, open_arms: OpenArms, progress: Callable[[Any], None]
 ) -> Mapping[str, Any]:
     """Return the summary of the ordinary replay of what was found; one that came to its end is not made again."""
-    from mt_nodes.report.run_files import read_summary  # the plotting library is heavy
+    from mt_nodes.engine.finish import read_summary
 
     if (run.out / CONFIRMED / SUMMARY).exists():
         summary: Mapping[str, Any] = read_summary(run.out / CONFIRMED)

@@ -22,6 +22,8 @@ _READABLE |= {"$END": "the end of the statement", "DOTS": "'...'", "LBRACE": "'{
 _READABLE |= {"SEMICOLON": "';'", "EQUAL": "'='", "CLAIM": "'|='"}
 _BEGINNINGS = {"NAME", "NUMBER", "STRING", "CLOCK", "OPEN", "LBRACE", "PLUS", "MINUS"}
 _OPERATORS = {"PLUS", "MINUS", "TIMES", "OVER"}
+#: A scenario takes a thousand; so many statements of one value take some seconds.
+MOST_CHARACTERS = 250_000
 _REST = {"HIGH", "ARROW", "DEG", "RAD", "PI", "RANGE", "DOTS", "OTHER", "OPERATOR"}
 
 
@@ -43,6 +45,10 @@ def parse(text: str, name: str = "script", strict: bool = False) -> tree.Script:
 
 def statements_of(text: str, name: str, findings: Findings) -> tuple[tree.Node, ...]:
     """Return the statements that can be parsed; findings report the others."""
+    if len(text) > MOST_CHARACTERS:
+        start = Span(0, 0, 1, 1, name)
+        findings.problems[Problem(start, f"{len(text):,} characters", f"at most {MOST_CHARACTERS:,}")] = None
+        return ()
     read = (_statement(tokens, name, findings) for tokens in split(text, name, findings))
     return tuple(statement for statement in read if statement is not None)
 
@@ -81,7 +87,7 @@ def _named(token: Token, following: Token | None, choices: Collection[str]) -> T
 
 
 def _broken(tokens: Sequence[Token], problem: Problem, name: str, findings: Findings) -> tree.Node | None:
-    findings.problems.append(problem)
+    findings.problems[problem] = None
     defined = [token for token, equal in pairwise(tokens) if equal.type == "EQUAL"]
     return tree.Broken(span_of(defined[0], name), str(defined[0])) if defined else None
 

@@ -93,18 +93,21 @@ class Findings:
     """
 
     strict: bool
-    problems: list[Problem] = field(default_factory=list)
+    problems: dict[Problem, None] = field(default_factory=dict)  # each once
     warnings: list[Problem] = field(default_factory=list)
     edits: list[Edit] = field(default_factory=list)
 
     def repaired(self, repair: Repair) -> None:
         """Record a repair."""
-        (self.problems if self.strict else self.warnings).append(repair.problem)
+        if self.strict:
+            self.problems[repair.problem] = None
+        else:
+            self.warnings.append(repair.problem)
         self.edits.extend(repair.edits)
 
     def refused(self, refusal: ValueRefusal) -> None:
         """Record the unreported problems of a refusal."""
-        self.problems += [problem for problem in refusal.problems if problem not in self.problems]
+        self.problems.update(dict.fromkeys(refusal.problems))
 
     @property
     def in_order(self) -> list[Problem]:

@@ -21,7 +21,7 @@ class OpenScenarioFile:
 
     root: ET.Element
     file: str
-    problems: list[str] = field(default_factory=list)
+    problems: dict[str, None] = field(default_factory=dict)  # each once
 
     @classmethod
     def of(cls, text: str, file: str, parameters: Mapping[str, str]) -> OpenScenarioFile:
@@ -64,9 +64,7 @@ class OpenScenarioFile:
 
     def refuse(self, got: str, expected: str) -> None:
         """Record a problem."""
-        problem = f"got {got}, expected {expected}"
-        if problem not in self.problems:
-            self.problems.append(problem)
+        self.problems[f"got {got}, expected {expected}"] = None
 
     def number(self, element: ET.Element | None, key: str, otherwise: float = 0.0) -> float:
         """Return a number of an element, or the default."""

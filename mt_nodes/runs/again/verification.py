@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a results directory is as it was written: checksums, totals, and follow-ups made again; for archives."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mt_nodes.base.errors import MtError
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import KEY, read_result
+from mt_nodes.data.datasets.dataset_name import exists, located
+from mt_nodes.engine.finish import read_summary, sum_up
+from mt_nodes.engine.ledger import FILE as LEDGER
+from mt_nodes.engine.ledger import baseline_of, read_ledger, sha256_of_followup
+from mt_nodes.engine.recorded_draws import RecordedDraws
+from mt_nodes.engine.reduction.reduction import reducing
+from mt_nodes.engine.results_dirs import cells_of
+from mt_nodes.engine.run_record import FILE as RECORD
+from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.summary.summary import RelationInfo
+from mt_nodes.relations.pipeline import DerivedFollowup
+from mt_nodes.runs.moral.report_journal import is_campaign
+from mt_nodes.runs.replay.replay_run import Run
+
+JOURNAL, SUMMARY = "result.jsonl", "summary.json"
+#: What is counted again from the journal, of the run and of each relation.
+_TOTALS, _COUNTS = ("offered", "outcomes"), ("violated", "decided", "lost", "gained")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """One kind of check of one directory: how much was checked, what is wrong, and why something was not checked."""
+
+    directory: str
+    what: str
+    checked: int
+    wrong: tuple[str, ...] = ()
+    unchecked: str = ""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return asdict(self)
+
+
+def verify(directory: Path) -> Iterator[Verification]:
+    """Yield the checks of a results directory, of a campaign also those of its cells."""
+    for place in (directory, *cells_of(directory).values()):
+        yield _files(place)
+        if (place / JOURNAL).is_file():
+            yield _guarded("totals", _totals, place)
+            if (place / LEDGER).is_file():
+                yield _guarded("follow-ups", _followups, place)
+
+
+def _guarded(what: str, check: Callable[[Path], Verification], place: Path) -> Verification:
+    try:
+        return check(place)
+    except MtError as error:
+        return Verification(str(place), what, 0, (str(error),))
+
+
+def _files(place: Path) -> Verification:
+    """Check what has a checksum: lines, results in JSON, archives of arrays; those of a cell are the cell's."""
+    cells = set(cells_of(place).values())
+    checked, wrong = 0, []
+    for path in sorted(p for p in place.rglob("*") if p.is_file() and not cells & set(p.parents)):
+        problem = _damage(path)
+        if problem is not None:
+            checked += 1
+            wrong += [problem] if problem else []
+    if not checked:
+        wrong.append(f"{place}: holds no file with a checksum; expected a results directory")
+    return Verification(str(place), "files", checked, tuple(wrong))
+
+
+def _damage(path: Path) -> str | None:
+    """Return what is wrong with a file, empty if nothing is; None where it has no checksum."""
+    try:
+        if path.suffix == ".jsonl":
+            if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
+                return f"{path}: its last line is cut off"
+            for _ in read_lines(path):
+                pass
+        elif path.name in (RECORD, SUMMARY) or (path.suffix == ".json" and f'"{KEY}"' in path.read_text("utf-8")):
+            read_result(path)
+        elif path.suffix == ".npz":
+            with zipfile.ZipFile(path) as archive:
+                broken = archive.testzip()
+            return f"{path}: {broken} does not match its checksum" if broken else ""
+        else:
+            return None
+    except (MtError, OSError, ValueError, zipfile.BadZipFile) as error:
+        return str(error) if str(path) in str(error) else f"{path}: {error}"
+    return ""
+
+
+def _totals(place: Path) -> Verification:
+    """Count the verdicts of the journal again, and compare with the summary."""
+    if is_campaign(place):
+        return Verification(str(place), "totals", 0, unchecked="those of a moral campaign are of drives, not of pairs")
+    summary, infos = read_summary(place), read_record(place)["relations"]
+    again = sum_up(place, [RelationInfo.of(row) for row in infos if row["id"] in summary["relations"]])
+    # Waivers and whatever cut a run short are not in its journal, but may turn an outcome.
+    plain = not any(summary.get(note) for note in ("waivers", "infrastructure", "interrupted", "isolation", "deaths"))
+    wrong = [
+        f"{name}: {summary.get(name)}, {again[name]} by the journal" for name in _TOTALS if summary[name] != again[name]
+    ]
+    for relation, row in summary["relations"].items():
+        counted = again["relations"].get(relation, {})
+        names = (*_COUNTS, *(("outcome",) if plain else ()))
+        wrong += [
+            f"{relation}.{n}: {row[n]}, {counted.get(n)} by the journal" for n in names if row[n] != counted.get(n)
+        ]
+    return Verification(
+        str(place), "totals", int(again["offered"]), tuple(f"{place / SUMMARY}: {one}" for one in wrong)
+    )
+
+
+def _followups(place: Path) -> Verification:
+    """Make every follow-up of a replay again from its draws, and compare its SHA-256 with the ledger's."""
+    request, total = read_record(place)["request"], sum(1 for _ in read_ledger(place))
+    if "bags" not in request:
+        return Verification(str(place), "follow-ups", 0, unchecked=f"{total} of a run whose input is not a bag")
+    run = _run_of(place)
+    if isinstance(run, str):
+        return Verification(str(place), "follow-ups", 0, unchecked=f"{total}: {run}")
+    checked, wrong = 0, []
+    for pair, line, derived in _made_again(run, place):
+        checked += 1
+        if isinstance(derived, str):
+            wrong.append(f"{pair}: {derived}")
+        elif _hashes(derived) != (line["sha256"], (baseline_of(line) or {}).get("sha256")):
+            wrong.append(f"{pair}: made again it has another SHA-256; that takes the same versions and CPU type")
+    if checked != total:
+        wrong.append(f"{place / LEDGER}: has {total} follow-ups, {checked} belong to bundles of its bags")
+    return Verification(str(place), "follow-ups", checked, tuple(wrong))
+
+
+def _run_of(place: Path) -> Run | str:
+    """Return the run of a directory with its files where they are now, or why it cannot be made."""
+    record = read_record(place)
+    request = Run.read_request(record["request"], place)
+
+    def here(name: str) -> str:
+        moved = located(name, Path(record.get("directory", ".")))
+        return moved if name and not exists(name) and exists(moved) else name
+
+    bags = tuple(map(here, request.bags))
+    if lost := [bag for bag in bags if not exists(bag)]:
+        return f"the bag {lost[0]} is not there"
+    try:
+        relations = tuple(map(here, request.relations))
+        found = replace(request, bags=bags, relations=relations, stack=here(request.stack), waivers="")
+        return Run.make(replace(found, transforms=here(request.transforms)), place)
+    except MtError as error:
+        return f"the run cannot be made again: {error}"
+
+
+def _made_again(run: Run, place: Path) -> Iterator[tuple[str, dict[str, Any], DerivedFollowup | str]]:
+    """Yield each recorded pair, its line, and the follow-up made again, or why it cannot be."""
+    recorded = {offer.relation.id: RecordedDraws(place, offer.relation) for offer in run.offers}
+    reduced = reducing(run.request)
+    for episode in run.episodes:
+        for bundle in episode():
+            for offer in run.offers:
+                draws, pair = recorded[offer.relation.id], offer.followup_pair(bundle)
+                line = draws.lines.get(str(pair))
+                if line is None:
+                    draws.meet(bundle)
+                    continue
+                try:
+                    derived = draws.rebuild(pair, bundle)
+                except MtError as error:
+                    yield str(pair), line, str(error)
+                    continue
+                assert derived is not None, "it has a line"
+                yield str(pair), line, reduced(derived, bundle)
+
+
+def _hashes(derived: DerivedFollowup) -> tuple[str, str | None]:
+    milder = derived.baseline
+    return sha256_of_followup(derived.followup), None if milder is None else sha256_of_followup(milder.followup)

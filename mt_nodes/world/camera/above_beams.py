@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges above a LiDAR's topmost beams, where only the picture tells which surface goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.camera.depth_completion import flooded
+
+Singles = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+Grid = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.int32]
+
+#: Neighbouring columns whose topmost ranges differ by less than this factor show one surface (assumed).
+_ONE_SURFACE = np.float32(1.25)
+#: A topmost return beyond this share of the farthest ranges is of the background; so many cells above it are, too.
+_DISTANT, _SEED_ROWS = 0.4, 6
+#: A surface reaches no farther aside, above the beams, than this share of its width there, and some cells (assumed).
+_ASIDE = 0.5
+_BACKGROUND, _SKY, _FIRST_SURFACE = 1, 2, 3
+
+
+def above_beams(
+    range_m: Singles,
+    top: Grid,
+    continues: Mask,
+    sky: Mask,
+    light: Singles,
+    far_m: Singles,
+) -> Singles:
+    """Return the range of every cell, those above the topmost returns by what they look like.
+
+    The picture is flooded from seeds in the order of its edges, weak ones first (watershed: F. Meyer, "Color Image
+    Segmentation", ICIP 1992): from surfaces that the sensor's topmost beams hit, which go on above its view; from the
+    background right above distant returns; from the sky. So a whole bridge or tree has one range, that of the seed to
+    which it is joined without a strong edge, and what is above a low thing that is near has the range of what is behind
+    it.
+
+    Args:
+        range_m: (h, w) ranges, right at and below the topmost returns.
+        top: (1, w) row of each column's topmost return.
+        continues: (1, w) whether the sensor's topmost beams hit a surface there.
+        sky: (h, w) cells above that look like sky. light: (h, w, 3) of the cells.
+        far_m: (h, w) range of the background.
+    """
+    above = np.arange(len(range_m))[:, None] < top
+    reached = np.take_along_axis(range_m, top, axis=0)[0]
+    surface = _surfaces(reached, continues[0])
+    distant = ~continues & (reached > _DISTANT * far_m.max())
+    row = np.arange(len(range_m))[:, None]
+    seeds = np.where(above, 0, np.where(continues, surface, _BACKGROUND))
+    seeds = np.where(distant & above & (row >= top - _SEED_ROWS), _BACKGROUND, seeds)
+    labels = flooded(light, np.where(sky, _SKY, seeds).astype(np.int32))
+    columns = np.arange(range_m.shape[1])
+    first, last = (np.full(int(surface[-1]) + 1, start) for start in (len(columns), 0))
+    np.minimum.at(first, surface, columns)
+    np.maximum.at(last, surface, columns)
+    of_surface = np.maximum(labels, _FIRST_SURFACE)
+    found = reached[np.clip(columns, first[of_surface], last[of_surface])]
+    aside = np.maximum(first[of_surface] - columns, columns - last[of_surface])
+    found = np.where(aside > _ASIDE * (last - first)[of_surface] + _SEED_ROWS, far_m, found)
+    # What joins the sky without looking like it is something far away before it, such as trees.
+    found = np.where(sky, np.float32(np.inf), np.where(labels < _FIRST_SURFACE, far_m, found))
+    return np.where(above, found, range_m).astype(np.float32)
+
+
+def _surfaces(reached_m: Singles, continues: Mask) -> Labels:
+    """Return the label (w,) of the surface that each column's topmost beams hit."""
+    near, far = np.minimum(reached_m[1:], reached_m[:-1]), np.maximum(reached_m[1:], reached_m[:-1])
+    breaks = (far > _ONE_SURFACE * near) | (continues[1:] != continues[:-1])
+    return np.asarray(_FIRST_SURFACE + np.concatenate([[0], np.cumsum(breaks)]), dtype=np.int32)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between which bounds the range of each cell of a picture lies."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Singles = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+#: Farther from all returns than this many cells, any range around is possible.
+_APART, _AROUND = 4, 9
+#: A LiDAR sees past an edge that hides the same thing from the camera, by so much at most (assumed: half the distance
+#: between the two), and in cells.
+_PAST_M, _REACHES = 0.15, (1, 2, 4, 8)
+#: A thing farther by this factor is another one.
+_BEHIND = np.float32(1.3)
+#: What a surface goes on to above its topmost return is so much nearer or farther (assumed; a lorry's load).
+_NEARER, _FARTHER = np.float32(0.75), np.float32(1.35)
+#: Where the picture shows neither sky nor a known surface is something beyond this share of the farthest returns.
+_BACKGROUND = np.float32(0.4)
+
+
+def bounds_of(
+    range_m: Singles, extremes_m: tuple[Singles, Singles], measured: Mask, above: Mask, far_m: Singles, cell_rad: float
+) -> tuple[Singles, Singles]:
+    """Return the least and the largest range (h, w) that each cell may have.
+
+    Args:
+        range_m: (h, w) the likeliest, infinite for the sky. above: (h, w) cells above all returns of their column.
+        extremes_m: (h, w) the same to the nearest and to the farthest return of a cell.
+        measured: (h, w) cells with a return. far_m: (h, w) range of the background.
+    """
+    around = np.ones((3, 3), np.uint8)
+    least, most = (
+        cv2.erode(np.minimum(range_m, extremes_m[0]), around),
+        cv2.dilate(np.maximum(range_m, extremes_m[1]), around),
+    )
+    apart = cv2.distanceTransform((~measured).astype(np.uint8), cv2.DIST_L2, 3) > _APART
+    wide = np.ones((_AROUND, _AROUND), np.uint8)
+    least = np.where(apart & ~above, cv2.erode(least, wide), least)
+    most = np.where(apart & ~above, cv2.dilate(most, wide), most)
+    least = np.minimum(least, _seen_past(range_m, cell_rad))
+    is_far = range_m >= far_m
+    nearest = np.where(is_far, np.minimum(_BACKGROUND * far_m, range_m), _NEARER * range_m)
+    least = np.where(above & np.isfinite(range_m), np.minimum(least, nearest), least)
+    most = np.where(above, np.maximum(most, np.where(is_far, np.float32(np.inf), _FARTHER * range_m)), most)
+    return np.asarray(least, np.float32), np.asarray(most, np.float32)
+
+
+def within(bounds: tuple[Singles, Singles], cells: Mask, range_m: Singles, error: float) -> tuple[Singles, Singles]:
+    """Return bounds (h, w) that are, in some cells, a range and a share by which that may be off."""
+    least, most = (range_m * np.float32(1.0 - min(error, 0.99)), range_m * np.float32(1.0 + error))
+    return np.where(cells, least, bounds[0]), np.where(cells, most, bounds[1])
+
+
+def _seen_past(range_m: Singles, cell_rad: float) -> Singles:
+    """Return the range (h, w) of what may hide a cell from the camera though the LiDAR sees past it."""
+    hides = range_m.copy()
+    for reach in _REACHES:
+        some = np.where(range_m < _PAST_M / (reach * cell_rad), range_m, np.float32(np.inf))
+        near = cv2.erode(some, np.ones((2 * reach + 1,) * 2, np.uint8))
+        np.copyto(hides, np.minimum(hides, near), where=near < range_m / _BEHIND)
+    return hides

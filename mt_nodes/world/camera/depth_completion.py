@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of the cells between a LiDAR's beams, from the returns above and below and from the picture."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+Singles = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+Grid = npt.NDArray[np.int64]
+Labels = npt.NDArray[np.int32]
+
+#: Two returns of a column whose ranges differ by less than this factor lie on one surface (assumed).
+_ONE_SURFACE = np.float32(1.3)
+#: So near to the range of flat ground a return lies on it.
+ON_GROUND = np.float32(0.85)
+#: Beams that are farther apart than this many cells say nothing of what is between them.
+_WIDEST_GAP = 8
+#: A difference of light that counts as much as half a cell of distance, when an edge lies between two returns.
+_LIGHT = np.float32(0.05)
+
+
+def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Singles) -> Singles:
+    """Return the range of every cell.
+
+    Between two returns of a column that lie on one surface, the inverse range is linear in the row: exactly so on a
+    plane that the camera sees without distortion, wherever it lies (its inverse depth is a linear function of the
+    pixel). Where an edge lies between the two, a cell has the range of that return to which it is more alike in colour,
+    and nearer. Elsewhere the range is that of the nearest return.
+
+    Args:
+        range_m: (h, w) of the returns. measured: (h, w) which cells have one.
+        light: (h, w, 3) of the cells. ground_m: (h, w) range of flat ground, infinite above the horizon.
+    """
+    filled = nearest(range_m, measured)
+    column, above, below, row = _gaps(measured)
+    upper, lower = range_m[above, column], range_m[below, column]
+    share = ((row - above) / (below - above)).astype(np.float32)
+    linear = np.float32(1.0) / ((1 - share) / upper + share / lower)
+    grounded = (upper > ON_GROUND * ground_m[above, column]) & (lower > ON_GROUND * ground_m[below, column])
+    one_surface = grounded | (np.maximum(upper, lower) < _ONE_SURFACE * np.minimum(upper, lower))
+    here = light[row, column]
+    unlike = [np.abs(here - light[at, column]).sum(axis=-1) / _LIGHT for at in (above, below)]
+    is_upper = unlike[0] + 0.5 * (row - above) < unlike[1] + 0.5 * (below - row)
+    filled[row, column] = np.where(one_surface, linear, np.where(is_upper, upper, lower))
+    return filled
+
+
+def flooded(light: Singles, seeds: Labels) -> Labels:
+    """Return the label (h, w) of every cell, flooded from the labels above 0 of ``seeds`` in the order of edges."""
+    colours = np.clip(255.0 * np.sqrt(light), 0.0, 255.0).astype(np.uint8)
+    # OpenCV leaves the edge of the picture and the lines between two labels without one.
+    image, labels = (cv2.copyMakeBorder(a, 1, 1, 1, 1, cv2.BORDER_REPLICATE) for a in (colours, seeds))
+    cv2.watershed(image, labels)
+    labels = np.where(seeds > 0, seeds, labels[1:-1, 1:-1])
+    for axis, step in ((1, 1), (1, -1), (0, 1), (0, -1)):
+        labels = np.where(labels <= 0, np.roll(labels, step, axis), labels)
+    return np.asarray(labels, np.int32)
+
+
+def nearest(range_m: Singles, measured: Mask) -> Singles:
+    """Return ranges (h, w) with every cell's nearest measured one."""
+    _, label = cv2.distanceTransformWithLabels(
+        (~measured).astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    by_label = np.zeros(int(label.max()) + 1, np.float32)
+    by_label[label[measured]] = range_m[measured]
+    return np.asarray(by_label[label])
+
+
+def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:
+    """Return column, next measured row above and below, and row of each cell (n,) in a narrow gap."""
+    height = len(measured)
+    rows = np.arange(height)[:, None]
+    above = np.maximum.accumulate(np.where(measured, rows, -1), axis=0)
+    below = np.minimum.accumulate(np.where(measured, rows, height)[::-1], axis=0)[::-1]
+    within = ~measured & (above >= 0) & (below < height) & (below - above <= _WIDEST_GAP)
+    row, column = np.nonzero(within)
+    return column, above[within], below[within], row

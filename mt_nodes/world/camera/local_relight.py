@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures in another light, by the ends of cells: each pixel changes in proportion between a dark and a bright sample.
+
+Within a cell and its neighbours, the new samples are a linear function of the old ones, exact at both ends. This is the
+local linear model of the guided filter (K. He, J. Sun, X. Tang, ECCV 2010), and takes one multiplication and one
+addition of bytes for each sample of a picture, whatever happened to the light.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.data.images.codecs import Picture, Pixels
+from mt_nodes.world.camera.diffuse_light import brightness, sample_shares
+
+Singles = npt.NDArray[np.float32]
+#: Steepest slope between the ends: flatter dark areas show less noise, and the byte of a slope is finer.
+_STEEPEST = 2.0
+
+
+def relit_locally(picture: Picture, samples: Singles, light: Singles, cell_px: int, negative: bool = False) -> Pixels:
+    """Return the pixels of a picture whose cells have another light.
+
+    Args:
+        picture: the original picture.
+        samples: (3, 2, h, w) red, green, blue of the dark and the bright end of each cell, in shares of full scale.
+        light: (3, 2, h, w) their new light, in shares of full scale; above it is white.
+        cell_px: width and height of a cell in pixels.
+        negative: whether the bright end may become darker than the dark one; else both get their mean.
+    """
+    if picture.order == "mono":
+        samples, light = brightness(samples)[None], brightness(light)[None]
+    (dark, bright), (new_dark, new_bright) = (np.moveaxis(part, 1, 0) for part in (samples, sample_shares(light)))
+    slope = (new_bright - new_dark) / np.maximum(bright - dark, np.float32(1e-3))
+    before, after = np.float32(0.5) * (dark + bright), np.float32(0.5) * (new_dark + new_bright)
+    # The line of bytes begins at black or above, and no higher than white where bright turns dark.
+    most = np.minimum(after / np.maximum(before, np.float32(1e-3)), np.float32(_STEEPEST))
+    least = np.float32(0.0)
+    if negative:
+        least = np.maximum((after - np.float32(1.0)) / np.maximum(before, np.float32(1e-3)), np.float32(-_STEEPEST))
+    np.clip(slope, least, most, out=slope)
+    level = after - slope * before
+    order = slice(None, None, -1) if picture.order == "bgr" else slice(None)
+    slope, level = (np.asarray(cv2.merge(list(planes[order]))) for planes in (slope, level))
+    return (_on_bytes if picture.pixels.dtype == np.uint8 else _on_words)(picture, slope, level, cell_px)
+
+
+def _on_bytes(picture: Picture, slope: Singles, level: Singles, cell_px: int) -> Pixels:
+    """Multiply and add in bytes; where bright turns dark, subtract."""
+    pixels, scale = picture.pixels, 255.0 / _STEEPEST
+    out = np.asarray(cv2.multiply(pixels, _bytes(slope, scale, picture, cell_px), scale=1.0 / scale))
+    cv2.add(out, _bytes(level, 255.0, picture, cell_px), dst=out)
+    if slope.min() < -0.5 / scale:
+        cv2.subtract(out, cv2.multiply(pixels, _bytes(-slope, scale, picture, cell_px), scale=1.0 / scale), dst=out)
+    return out
+
+
+def _bytes(cells: Singles, scale: float, picture: Picture, cell_px: int) -> Pixels:
+    """Return values of cells at every pixel, as bytes, clipped."""
+    small = cv2.addWeighted(cells, scale, cells, 0.0, 0.0, dtype=cv2.CV_8U)
+    return _stretched(small.reshape(cells.shape), picture, cell_px)
+
+
+def _on_words(picture: Picture, slope: Singles, level: Singles, cell_px: int) -> Pixels:
+    pixels, top = picture.pixels, float(picture.full_scale)
+    new = pixels * _stretched(slope, picture, cell_px) + _stretched(level * np.float32(top), picture, cell_px)
+    return np.asarray(np.rint(np.clip(new, 0.0, top)).astype(pixels.dtype))
+
+
+def _stretched(cells: npt.NDArray[Any], picture: Picture, cell_px: int) -> npt.NDArray[Any]:
+    """Return the values of cells at every pixel, interpolated, in the shape of the picture."""
+    size = cells.shape[1] * cell_px, cells.shape[0] * cell_px
+    whole = np.asarray(cv2.resize(cells, size))[: picture.size[0], : picture.size[1]]
+    return np.ascontiguousarray(whole).reshape(picture.pixels.shape)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of a cloud's returns in the cells of a picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.base.errors import NotApplicable
+from mt_nodes.data.messages import Bundle, Cloud, Image
+from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.world.camera.model import CameraModel
+
+Singles = npt.NDArray[np.float32]
+#: Beams this close to the topmost one are at the sensor's upper limit: the surfaces that they hit may continue above.
+_TOP_BEAMS_RAD = np.radians(1.0)
+_FAR_M = 15.0
+
+
+def to_camera(bundle: Bundle, cloud: Cloud, image: Image) -> npt.NDArray[np.float64]:
+    """Return the 4×4 from a cloud's frame to an image's.
+
+    Raises:
+        NotApplicable: it is not known.
+    """
+    try:
+        return np.asarray(bundle.transforms.lookup(image.frame_id, cloud.frame_id))
+    except UnknownTransform as error:
+        raise NotApplicable(f"{image.topic}: where {cloud.topic} lies is not known: {error}") from error
+
+
+def project_returns(
+    cloud: Cloud,
+    to_image: npt.NDArray[np.float64],
+    camera: CameraModel,
+    step: int,
+    extremes_m: tuple[Singles, Singles],
+    on_top: npt.NDArray[np.bool_],
+) -> None:
+    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
+    range_m, far_m = extremes_m
+    own = cloud.xyz[_before_camera(cloud.xyz, to_image, camera)]
+    in_camera = move(to_image, own)
+    pixels = camera.project(in_camera)
+    column, row = np.floor((pixels + 0.5) / step).T
+    with np.errstate(invalid="ignore"):
+        inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
+    if not inside.size:
+        return
+    cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
+    x, y, z = in_camera.T
+    ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
+    of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
+    np.minimum.at(of_cells, cell, ranges)
+    np.maximum.at(far_m.reshape(-1), cell, ranges)
+    nearest = np.flatnonzero(of_cells[cell] == ranges)
+    x, y, z = own[inside[nearest]].T.astype(np.float64)
+    high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
+    on_top_of_cells[cell[nearest]] = high
+
+
+def _before_camera(
+    xyz: npt.NDArray[Any], to_image: npt.NDArray[np.float64], camera: CameraModel
+) -> npt.NDArray[np.int64]:
+    """Return the rows of returns in the cone around the picture, in the cloud's own precision."""
+    x, y, z = xyz.T
+    eye = -to_image[:3, :3].T @ to_image[:3, 3]
+    with np.errstate(invalid="ignore", over="ignore"):
+        dx, dy, dz = (axis - float(at) for axis, at in zip((x, y, z), eye, strict=True))
+        a, b, c = to_image[2, :3].tolist()
+        ahead = dx * a + dy * b + dz * c
+        widest = float(np.cos(camera.widest_rad))  # below 0 for a fisheye that sees behind itself
+        least = np.copysign((widest - 0.01 * abs(widest)) ** 2, widest)
+        within = ahead * abs(ahead) >= least * (dx * dx + dy * dy + dz * dz)
+    # A return at the sensor itself does not count.
+    return np.flatnonzero(within & ((x != 0.0) | (y != 0.0)))
+
+
+def _topmost_rad(xyz: npt.NDArray[Any]) -> float:
+    """Return the elevation of the sensor's topmost beams, from far returns: offsets of the beams raise near ones."""
+    x, y, z = xyz.T
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        flat = np.sqrt(x * x + y * y)
+        slope = z / flat
+    known = np.isfinite(slope)
+    far = slope[known & (flat > _FAR_M)]
+    return float(np.arctan(np.quantile(far if len(far) else slope[known], 0.995)))

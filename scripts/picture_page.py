@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes docs/pictures.md: marks and figures of changed pictures, before and now, beside other libraries."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
+Figures = Mapping[str, float | None]
+State = Mapping[str, Figures]
+BEFORE, NOW = "before", "now"
+LIBRARIES = ("albumentations", "imagecorruptions")
+_INTRO = """# Pictures beside recorded ones
+
+This page says how far changed pictures pass for recorded ones: marks that people gave, and figures that need no
+reference. Use it to judge whether a violation can come from a picture that no camera would take.
+
+`make pictures ARGS=BAG` makes a page of forty pairs of pictures, before and after a change, of any bag with a camera
+and a LiDAR (without `BAG`: of a generated drive), with the same pictures changed by [other
+libraries](#other-libraries) if they are installed. `make picture-figures ARGS=BAG` measures the figures, and
+`make fog-agreement ARGS=BAG` what fog does to detectors. `kitti_drive` is the drive that [real data](real_data.md)
+describes; its pictures are not ours to publish. *Before* is the state of 26 November 2026 in which pictures were first
+measured."""
+_MARKS = """## Marks
+
+From 1 (false at first sight) over 3 (passes at a glance) to 5 (taken for a recording), given by a maker of the package,
+at full size, one by one, with the pair's source beside it. They stand in `scripts/picture_pairs.yaml`: change them
+there."""
+_THINGS = """## Added things
+
+*Told from recorded* is the area under the ROC curve of a classifier (extremely randomised trees on residuals, spectra,
+gradients and colours of windows of 16 pixels) that has to tell windows of added things from windows of recorded ones;
+0.5 is a guess, 1 is certainty. It is judged by kinds of things and directions that it has not learned from. What the
+same classifier makes of two halves of the recorded things is the floor: contents differ, too. *Grain* is the residual
+of windows without texture over that of the host's at the same brightness, *edges* the width of strong edges over that
+of recorded things, *flicker* how much the brightness at a return differs from frame to frame with the ego's motion
+taken out, over that at returns of recorded things: 1 is right for all three. *Hits* is the share of the thing's LiDAR
+returns that lie within what its picture shows: the goal is 98 %."""
+_WHOLE = """## Whole pictures
+
+Windows of 32 pixels of whole pictures, brought to one contrast, so that fog is not told by its lack of contrast alone;
+each is judged by trees that saw other frames. Most changes leave a trace that trees find: compare the columns with each
+other and with the other libraries, not with 0.5. *Grain* is over the source's at the same brightness: a change of the
+scene, which the camera then records, leaves it at 1, and blur and noise do not. *New edges* are strong edges of the
+changed picture without any edge of the source within 2 pixels: particles, and seams of the depth. *Flicker* is as
+above, at returns of recorded things, over the source's: 1 or less for what stands still in the air."""
+_FOG = """## Fog and detectors
+
+What a detector finds in our fog is compared with what it finds in fog by Koschmieder's law at the ranges of LiDAR
+returns, which uses no depth of the package (`scripts/fog_agreement.py` says how), at visibilities of 60, 150 and 400 m.
+A pair is one frame; a box is one that the detector finds in clear air and has to keep. Boxes decide: where a pair has
+many, both pictures lose one of them, and the pairs agree whatever was drawn. *Itself* is how many boxes stay as they
+are when samples of the plain picture change by one step: more agreement than that no rendering can reach. The goal is
+95 % of the boxes. `reference_yolo` is [our own](models.md), trained on made-up streets; `yolox_nano`, `nanodet_m` are
+public networks trained on COCO, run outside of this repository from Kazuhito00/YOLOX-ONNX-TFLite-Sample (3d4f111) and
+hpc203/nanodet-opncv-dnn-cpp-python (15dd99c), with scores from 0.35 and 0.2."""
+_LIBRARIES = """## Other libraries
+
+They are optional and not installed with the package; nothing but these comparisons uses them:
+
+```
+pip install --target peers --no-deps albumentations==2.0.8 albucore==0.0.24 imagecorruptions==1.1.2 \\
+    scikit-image simsimd stringzilla numba llvmlite pydantic pydantic_core annotated_types typing_inspection \\
+    lazy_loader imageio tifffile pywavelets networkx 'setuptools<81'
+PYTHONPATH=peers make pictures ARGS=BAG
+```
+
+Their operators and settings are in `scripts/picture_peers.py`: of albumentations those of similar strength, of
+imagecorruptions severity 3. Both know nothing of depth, sun or earlier frames, and add no things."""
+_DEPTH, _APART = "Flicker of depth", "Added things told from recorded ones"
+_STATISTICS, _FLICKER, _HITS = (
+    "Grain and edges of added things",
+    "Flicker of added things",
+    "Returns within the silhouette, %",
+)
+_PARTS = (_APART, _STATISTICS, _FLICKER, _HITS, _DEPTH)
+_COLUMNS = {
+    "told from recorded, by grain": "told, by grain",
+    "told from recorded, by edges": "told, by edges",
+    "grain over the host's": "grain",
+    "edges that the source has not, %": "new edges, %",
+    "flicker over the source's": "flicker",
+}
+
+
+def picture_page(root: Path, table: Table) -> str:
+    """Return the page."""
+    scripts = root / "scripts"
+    rows = yaml.safe_load((scripts / "picture_pairs.yaml").read_text(encoding="utf-8"))["pairs"]
+    figures = _read(scripts / "picture_figures.json")
+    parts = [_INTRO, _MARKS, _summary(rows), table(("picture", BEFORE, NOW, *LIBRARIES, "why"), map(_marks, rows))]
+    for drive, states in figures.items():
+        parts += [_THINGS if len(parts) < 5 else "", f"On `{drive}`:", _things(states, table), _general(states, table)]
+    parts.append(_WHOLE)
+    for drive, states in figures.items():
+        columns = ("picture", *_COLUMNS.values())
+        parts += [f"On `{drive}`, before → now:", table(columns, _whole(states))]
+    parts += [
+        _FOG,
+        table(("detector", "state", *_FOG_COLUMNS.values()), _fog(_read(scripts / "fog_agreement.json"))),
+        _LIBRARIES,
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def _summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the median and the lowest mark of each column in words, over the operators that have one."""
+    texts = []
+    for who in (BEFORE, NOW, *LIBRARIES):
+        marks = [row["marks"][who]["mark"] for row in rows if who in row.get("marks", {})]
+        if marks:
+            texts.append(f"{who}: median {statistics.median(marks):g}, lowest {min(marks):g}, of {len(marks)}")
+    return f"{'; '.join(texts)}. The aim is a median of 4 and none below 3." if texts else "No marks were given yet."
+
+
+def _marks(row: Mapping[str, Any]) -> tuple[str, ...]:
+    marks = row.get("marks", {})
+    given = (f"{marks[who]['mark']:g}" if who in marks else "" for who in (BEFORE, NOW, *LIBRARIES))
+    why = "; ".join(f"{who}: {marks[who]['why']}" for who in (BEFORE, NOW, *LIBRARIES) if who in marks)
+    return f"{row['name']} (`{row['mutation']}`)", *given, why
+
+
+def _things(states: Mapping[str, State], table: Table) -> str:
+    kinds = dict.fromkeys(k for state in states.values() for k in state.get(_HITS, {}) if "aside" not in k)
+    keys = {
+        "grain": (_STATISTICS, "grain of {} over the host's"),
+        "edges": (_STATISTICS, "width of edges of {} over the host's"),
+        "flicker": (_FLICKER, "of {}, over recorded things'"),
+        "hits, %": (_HITS, "{}"),
+    }
+    rows = [(kind, *(_both(states, part, key.format(kind)) for part, key in keys.values())) for kind in kinds]
+    return table(("added", *keys), rows)
+
+
+def _general(states: Mapping[str, State], table: Table) -> str:
+    names = {
+        _APART: lambda name: name,
+        _DEPTH: lambda name: f"depth that {name}",
+        _HITS: lambda name: f"hits, {name}, %" if "aside" in name else "",
+        _FLICKER: lambda name: f"flicker {name}" if "samples" in name else "",
+    }
+    rows = []
+    for part, label in names.items():
+        for name in dict.fromkeys(n for state in states.values() for n in state.get(part, {})):
+            if label(name):
+                rows.append((label(name), *(_number(states.get(s, {}).get(part, {}).get(name)) for s in (BEFORE, NOW))))
+    return table(("figure", BEFORE, NOW), rows)
+
+
+def _whole(states: Mapping[str, State]) -> Iterator[tuple[str, ...]]:
+    pictures = dict.fromkeys(n for state in states.values() for n in state if n not in _PARTS)
+    for name in sorted(pictures):
+        yield name, *(_both(states, name, key) for key in _COLUMNS)
+
+
+def _both(states: Mapping[str, State], part: str, name: str) -> str:
+    """Return a figure before and now; one alone where the other is missing."""
+    texts = [_number(states.get(state, {}).get(part, {}).get(name)) for state in (BEFORE, NOW)]
+    if NOW not in states or BEFORE not in states:
+        return texts[0] or texts[1]
+    return f"{texts[0] or '?'} → {texts[1] or '?'}" if any(texts) else ""
+
+
+_FOG_COLUMNS = {
+    "pairs decided": "pairs decided",
+    "pairs violated, ours": "violated, ours",
+    "pairs violated, plain": "violated, plain",
+    "pairs that agree, %": "pairs agree, %",
+    "boxes": "boxes",
+    "boxes lost in ours alone": "lost in ours alone",
+    "boxes lost in the plain alone": "in the plain alone",
+    "boxes that agree, %": "boxes agree, %",
+    "boxes that agree with themselves, %": "itself, %",
+}
+
+
+def _fog(states: Mapping[str, Mapping[str, Figures]]) -> Iterator[tuple[str, ...]]:
+    for state, stacks in states.items():
+        for stack, found in stacks.items():
+            yield f"`{stack}`", state, *(_number(found.get(key)) for key in _FOG_COLUMNS)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fisheye lenses and rigs of cameras: projection, the page of what works, one world in overlapping views."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from mt_nodes.base import plugins
+from mt_nodes.data.messages import Bundle
+from mt_nodes.relations.mutations.base import Followup
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint import particles_in_pictures
+from mt_nodes.relations.pipeline import MutationPipeline
+from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+import camera_layouts  # noqa: E402
+from lidar_layouts import APPLIES  # noqa: E402
+
+COEFFICIENTS = (0.02, -0.005, 0.001, 0.0)
+#: What must work with every lens and every number of cameras.
+EVERYWHERE = (
+    *("brightness_changed", "dust", "fog", "hail", "image_motion_blurred", "image_pixelated", "jpeg_compressed"),
+    *("lens_dirt", "lens_drifted", "lens_film", "lens_frost", "light_pulsed", "night", "object_added", "rain"),
+    *("road_covered", "rolling_shutter", "sensor_noise", "smoke", "snow", "spray", "sun_glare", "vignetting_drifted"),
+)
+
+
+def fisheye(distortion: tuple[float, ...] = COEFFICIENTS, across_deg: float = 190.0) -> CameraModel:
+    sensor = CameraSensor(480, 360, across_deg, model="equidistant", distortion=distortion)
+    return CameraModel.of(sensor.info("/c/info", 0, "camera"), (360, 480))
+
+
+@cache
+def rig() -> Bundle:
+    return camera_layouts.bundles_of("four fisheyes")[1]
+
+
+@cache
+def changed(name: str, **params: float) -> Followup:
+    made = plugins.catalogue("mutations")[name](**params)
+    derived, proof = MutationPipeline([made], 0, "rig").derive_unproven(rig())
+    assert proof() is None
+    return derived.followup
+
+
+def rays_in_base_link(bundle: Bundle, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where a camera of the rig stands, and the directions (H, W, 3) of its pixels."""
+    view = View.of(bundle, bundle.images[number])
+    pose = np.asarray(bundle.transforms.lookup("base_link", view.image.frame_id))
+    return pose[:3, 3], view.camera().grid() @ pose[:3, :3].T
+
+
+def test_the_page_says_what_comes_out() -> None:
+    page = (ROOT / "docs" / camera_layouts.PAGE).read_text(encoding="utf-8")
+    assert page == camera_layouts.page(), "run scripts/camera_layouts.py --docs docs"
+
+
+def test_no_proof_is_broken_and_what_is_no_matter_of_the_scene_works_everywhere() -> None:
+    found = camera_layouts.outcomes()
+    assert not [(n, c, text) for n, row in found.items() for c, text in row.items() if text.startswith("BROKEN")]
+    assert {name: set(found[name].values()) for name in EVERYWHERE} == {name: {APPLIES} for name in EVERYWHERE}
+    assert len(found) > 55, "every mutation of pictures is tried"
+
+
+def test_a_fisheye_sees_beyond_90_degrees_by_its_formula() -> None:
+    camera = fisheye()
+    pixels = np.random.default_rng(0).random((500, 2)) * (480.0, 360.0)
+    directions = camera.directions(pixels)
+    assert directions[:, 2].min() < -0.1, "some pixels look behind the camera"
+    np.testing.assert_allclose(camera.project(7.0 * directions), pixels, atol=1e-6)
+    angle = np.arccos(directions[:, 2])
+    stretched = angle * (1.0 + 0.02 * angle**2 - 0.005 * angle**4 + 0.001 * angle**6)
+    from_centre = np.hypot(*(pixels - camera.k[:2, 2]).T) / camera.k[0, 0]
+    np.testing.assert_allclose(stretched, from_centre, atol=1e-9)
+
+
+def test_a_fisheye_is_opencvs_where_that_has_an_answer() -> None:
+    camera = fisheye()
+    places = np.random.default_rng(1).normal(size=(500, 3))
+    places[:, 2] = 0.3 + np.abs(places[:, 2])
+    expected = cv2.fisheye.projectPoints(places[:, None], np.zeros(3), np.zeros(3), camera.k, np.array(COEFFICIENTS))[0]
+    np.testing.assert_allclose(camera.project(places), expected.reshape(-1, 2), atol=1e-6)
+
+
+def test_a_fisheye_whose_coefficients_are_zero_is_no_pinhole() -> None:
+    camera = fisheye((0.0,) * 4, 150.0)
+    at_60_deg = camera.project(np.array([[np.sin(np.pi / 3), 0.0, np.cos(np.pi / 3)]]))[0, 0] - camera.k[0, 2]
+    assert at_60_deg == pytest.approx(camera.k[0, 0] * np.pi / 3)
+
+
+def test_a_model_that_turns_back_sees_no_farther_than_where_it_turns() -> None:
+    camera = fisheye((-0.2, 0.0, 0.0, 0.0), 150.0)
+    turns = np.sqrt(1.0 / 0.6)
+    assert camera.widest_rad <= turns + 0.01
+    assert np.isfinite(camera.directions(np.array([[0.0, 0.0], [479.0, 359.0]]))).all()
+    assert np.isnan(camera.project(np.array([[np.sin(turns + 0.1), 0.0, np.cos(turns + 0.1)]]))).all()
+
+
+def test_clouds_give_the_depth_of_what_a_fisheye_sees_beside_and_behind_it() -> None:
+    view = View.of(rig(), rig().images[0])
+    cells = depth_of(view.bundle, view.image, view.camera())
+    off_deg = np.degrees(np.arccos(view.camera().grid(cells.step_px)[..., 2]))
+    _, rays = rays_in_base_link(rig(), 0)
+    level = np.abs(np.degrees(np.arcsin(rays[:: cells.step_px, :: cells.step_px, 2])) + 5.0) < 4.0
+    for low, high in ((0.0, 30.0), (60.0, 80.0), (82.0, 92.0)):
+        beside = level & (off_deg > low) & (off_deg < high)
+        assert beside.sum() > 50 and cells.measured[beside].mean() > 0.15, (low, cells.measured[beside].mean())
+
+
+def test_an_added_object_stands_at_one_place_in_all_views() -> None:
+    followup = changed("object_added", where="bearing", bearing_rad=(-0.7, -0.4), frame_id="base_link")
+    boxes = followup.effects.image_boxes
+    assert len(boxes) == 2, "ahead and to the right, it is in two views"
+    lines = []
+    for box in boxes:
+        number = [image.topic for image in rig().images].index(box.topic)
+        view = View.of(rig(), rig().images[number])
+        pose = np.asarray(rig().transforms.lookup("base_link", view.image.frame_id))
+        middle = (np.array(box.box_px[:2]) + box.box_px[2:]) / 2.0
+        lines.append((pose[:3, 3], view.camera().directions(middle[None])[0] @ pose[:3, :3].T))
+    (a, u), (b, v) = lines
+    along = np.linalg.lstsq(np.column_stack([u, -v]), b - a, rcond=None)[0]
+    apart_m = np.linalg.norm(a + along[0] * u - b - along[1] * v)
+    place = (a + along[0] * u + b + along[1] * v) / 2.0
+    added = followup.effects.added[0].center_m
+    assert apart_m < 0.3 and np.linalg.norm(place - added) < 0.8, (apart_m, place, added)
+
+
+def test_the_sun_stands_in_one_direction_in_all_views() -> None:
+    followup = changed("sun_glare", azimuth_rad=0.7, elevation_rad=0.75)
+    towards = np.array([np.cos(0.7) * np.cos(0.75), np.sin(0.7) * np.cos(0.75), np.sin(0.75)])
+    seen = 0
+    for number, (old, new) in enumerate(zip(rig().images, followup.first.images, strict=True)):
+        if new is old:
+            continue
+        _, rays = rays_in_base_link(rig(), number)
+        brighter = np.asarray(new.pixels, float).sum(axis=2) - np.asarray(old.pixels, float).sum(axis=2)
+        white = (np.asarray(new.pixels) >= 250).all(axis=2) & (brighter > 20)
+        if white.sum() > 20:
+            middle = rays[white].mean(axis=0)
+            assert np.degrees(np.arccos(middle @ towards / np.linalg.norm(middle))) < 6.0
+            seen += 1
+    assert seen == 2, "ahead and to the left"
+
+
+def test_all_cameras_of_a_rig_see_the_same_drops() -> None:
+    """A drop near two cameras has one place on the vehicle, at the instant of both pictures."""
+    made = particles_in_pictures
+    spectrum = plugins.catalogue("mutations")["rain"](rain_mm_per_h=25.0).spectrum
+    seen = []
+    for number in (0, 1):
+        view = View.of(rig(), rig().images[number])
+        boxes = replace(made._boxes(view), focal_px=600.0)
+        classes = made._particles(7, spectrum, boxes, lambda d: np.tile([-5.0, 0.3, -6.0], (len(d), 1)), 12.3)
+        seen.append([(places + boxes.camera_m, places) for places, _ in classes])
+    close = 0
+    for (on_vehicle, around), (of_other, around_other) in zip(*seen, strict=True):
+        far = min(np.abs(around).max(), np.abs(around_other).max())
+        both = (np.abs(around).max(axis=1) < far) & (np.abs(on_vehicle - of_other).max(axis=1) < far)
+        np.testing.assert_allclose(on_vehicle[both], of_other[both], atol=1e-3)
+        close += int(both.sum())
+    assert len(seen[0]) > 3 and close > 100
