@@ -11,7 +11,7 @@ import numpy as np
 
 from mt_nodes.world.modelling.bicycle import Cycle, cyclist_on
 from mt_nodes.world.modelling.car_livery import Livery
-from mt_nodes.world.modelling.car_shapes import ESTATE, HATCHBACK, SALOON, SMALL, SUV, CarShape
+from mt_nodes.world.modelling.car_shapes import ESTATE, SALOON, SMALL, SUV, CarShape
 from mt_nodes.world.modelling.motorcar import motorcar
 from mt_nodes.world.modelling.person import dressed
 from mt_nodes.world.modelling.quadrupeds import Beast, animal
@@ -24,12 +24,12 @@ from mt_nodes.world.scene.materials import PAINTS
 #: Variants of a frequent kind.
 VARIANTS = 10
 
-_CAR_SHAPES: tuple[CarShape, ...] = (HATCHBACK, SALOON, ESTATE, SUV, SMALL)
+_CAR_SHAPES: tuple[CarShape, ...] = (SMALL, SALOON, ESTATE, SUV)
 #: Bodies and paints of ten cars, the plates of which no office has issued.
 _CARS: tuple[tuple[int, str, str], ...] = (
     (0, "silver", "KA MT 427"), (1, "black", "MT XN 105"), (2, "grey", "S MT 9310"), (3, "white", "HD MT 74"),
-    (4, "red", "B MT 2208"), (1, "blue", "M MT 6631"), (0, "white", "F MT 518"), (3, "black", "K MT 3027"),
-    (2, "blue", "HH MT 86"), (4, "grey", "DD MT 943"),
+    (0, "red", "B MT 2208"), (1, "blue", "M MT 6631"), (0, "white", "F MT 518"), (3, "black", "K MT 3027"),
+    (2, "blue", "HH MT 86"), (0, "grey", "DD MT 943"),
 )  # fmt: skip
 _ROE = Beast(
     0.75,

@@ -139,7 +139,7 @@ def _sampled(view: _Eye, direction: Singles) -> tuple[Singles, Singles, Singles]
     layers, seen = layers.reshape(*shape, -1), hit.astype(np.uint8)
     if count <= _SMALL_PX:
         fine = cv2.dilate(seen, np.ones((3, 3), np.uint8)) > 0
-        finer = int(np.clip(np.sqrt(_RAYS / max(1, np.count_nonzero(fine))), 2, _FINEST))
+        finer = int(np.clip(np.sqrt(_RAYS / max(1, int(np.count_nonzero(fine)))), 2, _FINEST))
         return _refined(view, direction, fine, finer, (layers, cover, range_m))
     if step > 1:  # between a ray that hits and one that does not
         fine = np.abs(enlarged(hit.astype(np.float32), size, step) - np.float32(0.5)) < 0.499

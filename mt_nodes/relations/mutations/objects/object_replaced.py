@@ -37,6 +37,7 @@ from mt_nodes.relations.mutations.objects.picture_proof import Sight, sight_of
 from mt_nodes.relations.mutations.objects.removal_in_pictures import StandingBody
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.measures import Mask
+from mt_nodes.world.modelling.model_variants import variants_of
 from mt_nodes.world.scene.figures import Figure, figure_of
 from mt_nodes.world.scene.objects import KINDS
 from mt_nodes.world.scene.placement_solver import Footprint, NoRoom, Place, solve, stand_on
@@ -73,9 +74,11 @@ class ObjectReplaced(ObjectExchanged):
         0.2, low=0.001, high=1.0, aspect="fixed", help="brightness that is seen half of the time at max_range_m"
     )
 
-    def begin(self, rng: np.random.Generator, bundle: Bundle) -> float:
-        """Draw a person's heading, in radians."""
-        return float(rng.uniform(-np.pi, np.pi))
+    def begin(self, rng: np.random.Generator, bundle: Bundle) -> tuple[float, int]:
+        """Draw a person's heading, in radians, and the variant of the kind."""
+        heading = float(rng.uniform(-np.pi, np.pi))
+        count = variants_of(self.by)
+        return heading, int(rng.integers(1, count + 1)) if count else 1
 
     def ready(self) -> None:
         """Load the ray caster."""
@@ -94,7 +97,8 @@ class ObjectReplaced(ObjectExchanged):
         removal = self.removal(view, exchange)
         pixels = view.picture.pixels if removal is None else removal.pixels(view.picture)
         empty = self._empty(view, pixels, exchange.body)
-        shot = shot_of(empty, self._figure, exchange.draw["pose"], self.image_label, self.ego_frame_id)
+        figure = self._figure(exchange.draw)
+        shot = shot_of(empty, figure, exchange.draw["pose"], self.image_label, self.ego_frame_id)
         if shot is not None and shot.sight.sum() >= LEAST_PIXELS:
             box = replace(shot.box, topic=view.image.topic)
             return PictureChange(with_object(empty, shot), removal, box)
@@ -126,8 +130,8 @@ class ObjectReplaced(ObjectExchanged):
         things = self.things(bundle)
         return islice(things, _THINGS) if self.changes_pictures(bundle) else things
 
-    def _stand_in_sight(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
-        return self.refuse_unclean(bundle, self._stand(bundle, yaw_rad, thing))
+    def _stand_in_sight(self, bundle: Bundle, state: tuple[float, int], thing: tuple[Floats, Floats]) -> ObjectExchange:
+        return self.refuse_unclean(bundle, self._stand(bundle, state, thing))
 
     def _empty(self, view: View, pixels: Pixels, body: StandingBody) -> View:
         """Return a view of the scene without the old object: its pixels, and clouds for occlusion."""
@@ -143,48 +147,44 @@ class ObjectReplaced(ObjectExchanged):
         """Return where the new object may be visible, and must be, without the old one before it."""
         empty = self._empty(view, view.picture.pixels, self._body(draw))
         pose = camera_from(view, self.ego_frame_id) @ draw["pose"]
-        return sight_of(empty, self._body_of_new, pose, self._figure.feet_m)
+        return sight_of(empty, self._body_of_new(draw), pose, self._figure(draw).feet_m)
 
     def draw_addition(
         self, rng: np.random.Generator, bundle: Bundle, old: Cloud, left: Cloud, draw: Draw, known: Any
     ) -> Draw:
         """Cast the object."""
-        return draw_hits(
-            rng, left, look_at(left, self._body_of_new, self._to_cloud(bundle, old) @ draw["pose"]), self._sensor
-        )
+        pose = self._to_cloud(bundle, old) @ draw["pose"]
+        return draw_hits(rng, left, look_at(left, self._body_of_new(draw), pose), self._sensor)
 
     def prove_addition(self, bundle: Bundle, left: Cloud, new: Cloud, draw: Draw, addition: Draw) -> str | None:
         """Check that hits are on rays and on the object, and that nothing is left behind it."""
         pose = self._to_cloud(bundle, left) @ draw["pose"]
-        return proof_of_hits(left, new, addition, self._body_of_new, pose, self._sensor)
+        return proof_of_hits(left, new, addition, self._body_of_new(draw), pose, self._sensor)
 
     def describe_addition(self, bundle: Bundle, draw: Draw) -> Effects:
         """Report the object's place and what it hides."""
-        pose, frame_id = draw["pose"], self.ego_frame_id
+        pose, frame_id, body = draw["pose"], self.ego_frame_id, self._body_of_new(draw)
         hidden = (
-            shadow_of(self._body_of_new, pose, self.to_ego(bundle, c), frame_id, self.max_range_m)
+            shadow_of(body, pose, self.to_ego(bundle, c), frame_id, self.max_range_m)
             for c in bundle.clouds or bundle.known_clouds[:1]
         )
-        return Effects(
-            added=(volume_of(self._body_of_new, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden)
-        )
+        return Effects(added=(volume_of(body, pose, frame_id, KINDS[self.by].label),), occluded=tuple(hidden))
 
-    @property
-    def _body_of_new(self) -> RaycastBody:
-        return body_of(self.by)
+    def _body_of_new(self, draw: Draw) -> RaycastBody:
+        return body_of(self.by, variant=int(draw.get("variant", 1)))
 
-    @property
-    def _figure(self) -> Figure:
-        return figure_of(self.by)
+    def _figure(self, draw: Draw) -> Figure:
+        return figure_of(self.by, variant=int(draw.get("variant", 1)))
 
     @property
     def _sensor(self) -> Sensor:
         return Sensor(self.range_sigma_m, self.max_range_m, self.sensitivity)
 
-    def _stand(self, bundle: Bundle, yaw_rad: float, thing: tuple[Floats, Floats]) -> ObjectExchange:
+    def _stand(self, bundle: Bundle, state: tuple[float, int], thing: tuple[Floats, Floats]) -> ObjectExchange:
         """Return the draw of an object and the pose in its place; raises NoRoom."""
-        outline, plane = thing
-        cloud, body = bundle.known_clouds[0], self._body_of_new
+        (outline, plane), (yaw_rad, variant) = thing, state
+        looks: Draw = {"variant": variant} if variants_of(self.by) else {}
+        cloud, body = bundle.known_clouds[0], self._body_of_new(looks)
         to_ego, (length, width, _) = self.to_ego(bundle, cloud), body.size_m
         footprint = Footprint(
             (float(body.center_m[0]), float(body.center_m[1])), (length / 2, width / 2), body.high_m[2]
@@ -202,7 +202,7 @@ class ObjectReplaced(ObjectExchanged):
             raise NoRoom(f"with fewer than {self.least_returns} returns from it")
         if visible.mean() < self.least_visible:
             raise NoRoom("hidden")
-        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose}, removed)
+        return ObjectExchange({"outline_m": outline, "plane": plane, "pose": pose, **looks}, removed)
 
     def _place(self, rectangle: Rectangle, footprint: Footprint, yaw_rad: float) -> Place:
         """Return the new object's place: its near faces where the old ones were."""
