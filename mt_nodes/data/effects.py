@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -51,6 +53,44 @@ class ImageBox:
 
 
 @dataclass(frozen=True, eq=False)
+class DoubtfulDepth:
+    """Where the depth of an image, and so its change by air, is not known well enough.
+
+    Attributes:
+        cell_px: width and height of a cell. cells: (h, w) mask of those in doubt.
+    """
+
+    cell_px: int
+    cells: npt.NDArray[np.bool_]
+
+    def shares(self, box_px: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the share (M,) of boxes (M, 4), as (x0, y0, x1, y1), that is in doubt."""
+        sums = np.pad(np.cumsum(np.cumsum(self.cells, axis=0, dtype=np.int64), axis=1), ((1, 0), (1, 0)))
+        height, width = self.cells.shape
+        first = np.floor(np.asarray(box_px)[:, :2] / self.cell_px).astype(int).clip(0, (width - 1, height - 1))
+        last = np.ceil(np.asarray(box_px)[:, 2:] / self.cell_px).astype(int).clip(first + 1, (width, height))
+        (x0, y0), (x1, y1) = first.T, last.T
+        doubtful = sums[y1, x1] - sums[y0, x1] - sums[y1, x0] + sums[y0, x0]
+        return np.asarray(doubtful / ((x1 - x0) * (y1 - y0)))
+
+    def joined(self, other: DoubtfulDepth | None) -> DoubtfulDepth:
+        """Return both together; they are of the same image."""
+        return self if other is None else replace(self, cells=self.cells | other.cells)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return plain data: the mask's bits, deflated, in base64."""
+        bits = base64.b64encode(zlib.compress(np.packbits(self.cells).tobytes())).decode()
+        return {"cell_px": self.cell_px, "shape": list(self.cells.shape), "bits": bits}
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> DoubtfulDepth:
+        """Read what :meth:`as_plain` made."""
+        height, width = data["shape"]
+        bits = np.frombuffer(zlib.decompress(base64.b64decode(data["bits"])), np.uint8)
+        return cls(data["cell_px"], np.unpackbits(bits, count=height * width).reshape(height, width) != 0)
+
+
+@dataclass(frozen=True, eq=False)
 class Effects:
     """Differences between the follow-up's world and the source's, as far as checks need them.
 
@@ -67,6 +107,8 @@ class Effects:
         image_transforms: 3×3 by image topic that takes a pixel (x, y, 1) of the source to the follow-up's; images
             without one keep their pixels in place.
         unchanged: why a message of a sensor that the mutation changes stays as it is, by topic.
+        doubtful_depth: by image topic, where the change depends on a depth that is not known; boxes there are not
+            demanded.
     """
 
     added: tuple[Volume, ...] = ()
@@ -81,6 +123,7 @@ class Effects:
     image_mirrored: bool = False
     image_transforms: dict[str, Matrix] = field(default_factory=dict)
     unchanged: dict[str, str] = field(default_factory=dict)
+    doubtful_depth: dict[str, DoubtfulDepth] = field(default_factory=dict)
 
     @property
     def mirrored(self) -> bool:
@@ -127,6 +170,10 @@ class Effects:
                 for topic in {**self.image_transforms, **later.image_transforms}
             },
             {**self.unchanged, **later.unchanged},
+            {
+                **self.doubtful_depth,
+                **{t: own.joined(self.doubtful_depth.get(t)) for t, own in later.doubtful_depth.items()},
+            },
         )
 
     def as_plain(self) -> dict[str, Any]:
@@ -146,6 +193,8 @@ class Effects:
             boxes["image_transforms"] = {topic: m.tolist() for topic, m in self.image_transforms.items()}
         if self.unchanged:
             boxes["unchanged"] = self.unchanged
+        if self.doubtful_depth:
+            boxes["doubtful_depth"] = {topic: mask.as_plain() for topic, mask in self.doubtful_depth.items()}
         return {**boxes, "numbers": self.numbers} if self.numbers else boxes
 
     @classmethod
@@ -166,11 +215,9 @@ class Effects:
             )
 
         matrix = data.get("output_transform")
+        named: dict[str, Any] = {name: volumes(name) for name in _VOLUMES}
         return cls(
-            added=volumes("added"),
-            removed=volumes("removed"),
-            occluded=volumes("occluded"),
-            revealed=volumes("revealed"),
+            **named,
             output_transform=None if matrix is None else np.array(matrix, dtype=np.float64),
             output_frame_id=data.get("output_frame_id", ""),
             numbers=dict(data.get("numbers", {})),
@@ -182,6 +229,7 @@ class Effects:
                 topic: np.array(m, dtype=np.float64) for topic, m in data.get("image_transforms", {}).items()
             },
             unchanged=dict(data.get("unchanged", {})),
+            doubtful_depth={t: DoubtfulDepth.from_plain(m) for t, m in data.get("doubtful_depth", {}).items()},
         )
 
 
