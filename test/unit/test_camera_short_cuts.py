@@ -130,7 +130,7 @@ def test_a_path_is_averaged_from_its_one_end_to_the_other(
     view = View.of(bundle, replace(bundle.images[0], pixels=ramp.copy()))
     path = np.zeros((*depth.depth_of(bundle, bundle.images[0], view.camera()).range_m.shape, 2))
     path[..., 0] = length_px
-    monkeypatch.setattr(ImageMotionBlurred, "_path_px", lambda *_, **__: path)
+    monkeypatch.setattr(ImageMotionBlurred, "path_px", lambda *_, **__: path)
     new = ImageMotionBlurred().change_image(view, {})
     if places == 1:
         assert new is view.picture.pixels
