@@ -45,6 +45,8 @@ RELATIONS = tuple(
     and incompatibility(r, STACK) is None
     and not any(isinstance(mutation, WholeStream) and not isinstance(mutation, ClockDrifted) for mutation in r.mutate)
 )
+#: Relations that tolerate violations: two frames do not tell how many there are.
+TOLERANT = {r.id for r in shipped_relations() if r.tolerated_rate}
 #: Relations of what camera and LiDAR say of one thing.
 AGREED = tuple(r.id for r in shipped_relations() if r.check and {"detections", "boxes"} <= set(r.check.needs))
 CATALOGUE = plugins.catalogue("faults").items()
@@ -177,7 +179,7 @@ class Kept:
 @cache
 def drive(camera: CameraSensor) -> tuple[Bundle, ...]:
     frames = FRAMES if camera == USUAL else FRAMES[:1]
-    lidar = replace(hdl_64e(), azimuths=450)
+    lidar = replace(hdl_64e(), azimuths=900)
     return tuple(generate_drive(frames[-1] + 1, lidar=lidar, camera=camera, bend_1pm=BEND_1PM, only=frames))
 
 
@@ -227,7 +229,8 @@ def test_the_honest_stack_holds_every_relation(stack: str, relations: tuple[str,
     assert clean(kept), kept.reasons
     for name in relations:
         ended, reasons = kept.table[name, name], [reason for reason in kept.reasons if f"/{name}/" in reason]
-        assert set(ended) <= {"HOLDS", "NOT_APPLICABLE"} and ended["HOLDS"] > 0, reasons
+        allowed = {"HOLDS", "NOT_APPLICABLE"} | ({"VIOLATED"} if name in TOLERANT else set())
+        assert set(ended) <= allowed and ended["HOLDS"] > 0, reasons
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != TOUCHY])
