@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Tests at a time; files stay whole, in their order, so that each worker makes the fixtures of its own files only.
 # More than there are processors: many tests wait for other processes. Those of `make check` do not: one a processor,
 # for each worker collects all of them.
-JOBS := 4
+JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo check test test-extras lint bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean

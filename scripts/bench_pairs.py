@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.environment import keep_freed_memory, ros_environment
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags import bundles
 from mt_nodes.data.cdr import wire
 from mt_nodes.engine import journal, judging, ledger, lockstep, recorder
@@ -99,7 +100,7 @@ def measure(bag: Path, stack: str, transport: str, limit: int | None = None) -> 
         if done.returncode:
             sys.exit(f"bench: replay ended with {done.returncode}:\n{(Path(place) / 'log').read_text()}")
         found = json.loads((out / "bench.json").read_text())
-        pairs = json.loads((out / "summary.json").read_text())["offered"]
+        pairs = read_result(out / "summary.json")["offered"]
     return _figures(found, pairs) | {"stack": stack, "transport": transport, "check_request_s": round(created_s, 3)}
 
 
@@ -121,7 +122,7 @@ def _figures(found: dict[str, Any], pairs: int) -> dict[str, Any]:
 
 def carry_out(out: Path) -> None:
     """Be the process that replays; write ``bench.json`` beside the results."""
-    watch, transport = Stopwatch(), json.loads((out / "run.json").read_text())["request"]["transport"]
+    watch, transport = Stopwatch(), read_result(out / "run.json")["request"]["transport"]
     followups = Counter[str]()
     if transport == "ros":
         from mt_nodes.nodes import suite

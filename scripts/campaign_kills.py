@@ -30,6 +30,7 @@ import yaml
 from mt_process import Mt
 
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -68,7 +69,7 @@ def results(out: Path) -> dict[str, Any]:
     for cell in sorted((out / "cells").iterdir()):
         lines = [sorted((cell / name).read_text().splitlines()) for name in ("result.jsonl", "ledger.jsonl")]
         kept = sorted(path.name for folder in ("evidence", "draws") for path in (cell / folder).iterdir())
-        found[cell.name] = (*lines, kept, json.loads((cell / "summary.json").read_text()))
+        found[cell.name] = (*lines, kept, read_result(cell / "summary.json"))
     return found
 
 
@@ -83,7 +84,7 @@ def judged_twice(out: Path) -> list[str]:
 
 def stopped(out: Path) -> dict[str, dict[str, int]]:
     """Return at which drive which relation stopped, by cell."""
-    summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    summary: dict[str, Any] = read_result(out / "summary.json")
     return dict(summary["campaign"]["stopped"])
 
 
@@ -164,7 +165,7 @@ def main() -> None:
             killed = disturbed(place, file, f"run_{number}", workers, rng, span_s, victims)
             out = place / f"run_{number}"
             twice = judged_twice(out)
-            exit_code = json.loads((out / "summary.json").read_text())["exit_code"]
+            exit_code = read_result(out / "summary.json")["exit_code"]
             same = exit_code == code and results(out) == whole and not twice
             same = same and stopped(out) == stopped(place / "whole")
             differing += not same

@@ -30,6 +30,7 @@ import numpy as np
 
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.processes import Child, Process, wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.world.scene.drive import generate_drive
@@ -188,7 +189,7 @@ def measure(place: Path, rounds: int, seconds: float, beams: int, changes: Seque
             heard["without"] += probe.listen("without", seconds)
             with suite(place, number, domain, changes) as out:
                 heard["with"] += probe.listen("with", seconds)
-            summary = json.loads((out / "summary.json").read_text())
+            summary = read_result(out / "summary.json")
             for outcome, count in summary["outcomes"].items():
                 outcomes[outcome] = outcomes.get(outcome, 0) + count
             added, safety = summary["topics"], summary["safety"]

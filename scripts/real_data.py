@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.journal import read_journal
@@ -131,7 +131,7 @@ def told(results: Path) -> dict[str, Told]:
             violated.setdefault(line["relation"], []).append(int(line["pair"].split("/")[1]))
         elif line["outcome"] != "HOLDS":
             undecided.setdefault(line["relation"], Counter())[shortened(line["reason"])] += 1
-    summary = json.loads((results / "summary.json").read_text(encoding="utf-8"))
+    summary = read_result(results / "summary.json")
     return {
         name: Told(row, tuple(sorted(violated.get(name, ()))), undecided.get(name, Counter()))
         for name, row in summary["relations"].items()

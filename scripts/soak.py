@@ -23,6 +23,7 @@ import numpy as np
 from mt_process import Mt
 
 from mt_nodes.base.environment import clean_shared_memory, leftovers
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.world.scene.drive import generate_drive
 
@@ -101,7 +102,7 @@ def main() -> None:
         samples = watched(mt)
         ended_s = (place / "soak" / "result.jsonl").stat().st_mtime
         lines = {name: found for name, rows in samples.items() if (found := line(rows, ended_s)) is not None}
-        summary = json.loads((place / "soak" / "summary.json").read_text())
+        summary = read_result(place / "soak" / "summary.json")
         journal = (place / "soak" / "result.jsonl").read_bytes().count(b'"type": "verdict"')
         owed = rounds * BUNDLES * OFFERS
         report = {

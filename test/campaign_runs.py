@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 from made_runs import sparse_drive
 
 from mt_nodes.base.jsonl import seal
+from mt_nodes.base.result_files import read_result
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.runs.campaign.conductor import CELLS, ITEMS, PlannedCampaign, begin, conduct, resume
 from mt_nodes.runs.campaign.file import Campaign
@@ -87,7 +87,7 @@ def gone_on_with(out: Path) -> dict[str, Any]:
 
 def summary_of(out: Path) -> dict[str, Any]:
     """Read what a campaign, or a cell, came to."""
-    made: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    made: dict[str, Any] = read_result(out / "summary.json")
     return made
 
 

@@ -23,6 +23,7 @@ import pytest
 import yaml
 
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.subreaper import children_of, descendants_of, signal_all
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import dump_transforms
@@ -233,7 +234,7 @@ class Inline:
     def end(self) -> dict[str, Any]:
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(LONG_S) == 0, self.said
-        return dict(json.loads((self.out / "summary.json").read_text()))
+        return dict(read_result(self.out / "summary.json"))
 
 
 def command_of(pid: int) -> str:

@@ -18,6 +18,7 @@ from made_runs import FOG, NOISE, in_process, made_run, sparse_drive, verdicts
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.jsonl import LineFile, in_utf8, read_lines, seal, unseal
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
@@ -57,7 +58,7 @@ def test_a_whole_run_of_such_files(tmp_path: Path, capsys: pytest.CaptureFixture
     bag, out = sparse_drive(tmp_path / ODD, 2), tmp_path / os.fsdecode(b"o\xfeut")
     in_process(bag, out, NAME, faults=("grid_index_wrap",))
     assert next(read_journal(out / "result.jsonl"))["bags"] == [str(bag)]
-    assert json.loads((out / "run.json").read_text())["request"]["bags"] == [str(bag)]
+    assert read_result(out / "run.json")["request"]["bags"] == [str(bag)]
     assert list(csv.reader((out / "pairs.csv").open(encoding="utf-8")))
     ET.parse(out / "junit.xml")
     assert "dr\\udcffive" in (out / "report.html").read_text(encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import json
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from mt_nodes.base import resources
 from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import demo_command, inline_command, replay_command
 from mt_nodes.cli.arguments import Argument, replay_arguments, request_from_texts
 from mt_nodes.data.bags.bundles import write_bundles
@@ -295,7 +295,7 @@ def test_a_replay(started: Any, bag: Path, tmp_path: Path) -> None:
     launch = started("replay", f"bag:={bag}", f"relations:={mine}", "limit:=3", f"out:={out}")
     said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 0, said
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_result(out / "summary.json")
     assert (summary["exit_code"], summary["offered"]) == (0, 9), said
     assert "exit code 0: all relations PASS" in said and str(out / "report.html") in said
     assert (out / "console.log").exists()
@@ -346,7 +346,7 @@ def test_an_interrupted_replay_is_summed_up_and_leaves_nothing(started: Any, bag
         os.killpg(launch.pid, signal.SIGINT)
     said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1, said
-    assert json.loads((out / "summary.json").read_text())["exit_code"] == 130, said
+    assert read_result(out / "summary.json")["exit_code"] == 130, said
     assert "exit code 130: interrupted" in said
     assert nothing_left_of(launch, out)
 
@@ -440,7 +440,7 @@ def test_a_replay_goes_into_a_namespace_with_remaps(started: Any, bag: Path, tmp
     )
     said, _ = launch.communicate(timeout=200)
     assert heard.stdout.split()[0] == "HOLDS:identity", said
-    assert json.loads((out / "summary.json").read_text())["offered"] == 36 and nothing_left_of(launch, out)
+    assert read_result(out / "summary.json")["offered"] == 36 and nothing_left_of(launch, out)
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ def test_a_live_run_beside_nothing_waits_and_is_summed_up(started: Any, tmp_path
     launch = started("live", f"config:={config}", "set:=duration_s=2 autostart=true", f"out:={out}")
     said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 1 and "exit code 3:" in said, said
-    assert json.loads((out / "summary.json").read_text())["offered"] == 0
+    assert read_result(out / "summary.json")["offered"] == 0
     assert nothing_left_of(launch, out)
 
 
@@ -521,7 +521,7 @@ def test_a_suite_joins_a_live_stack_that_has_a_launch_file_of_its_own_and_leaves
     finally:
         stack.send_signal(signal.SIGINT)
         stack.communicate(timeout=150)
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_result(out / "summary.json")
     assert summary["offered"] > 0 and sum(summary["outcomes"].values()) == summary["offered"], said
     assert not set(summary["outcomes"]) & {"ERROR", "INVALID"}, said
 
@@ -545,7 +545,7 @@ def test_an_inline_run_that_is_interrupted_is_summed_up_and_leaves_nothing(start
     said, _ = launch.communicate(timeout=200)
     assert launch.returncode == 0, said
     assert "forwarding only: not armed" in said and "no publisher for /lidar/points_raw" in said
-    assert json.loads((out / "summary.json").read_text())["armed"] is False
+    assert read_result(out / "summary.json")["armed"] is False
     assert nothing_left_of(launch, out)
 
 

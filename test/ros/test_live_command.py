@@ -23,6 +23,7 @@ from mt_nodes.base.environment import free_domains, ros_environment
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import seal
 from mt_nodes.base.processes import Child, Process
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import live_command
 from mt_nodes.cli.main import main
 from mt_nodes.engine.plan import LIVE_SUITE, live_client, suite_process
@@ -225,7 +226,7 @@ def test_a_run_is_asked_changed_and_stopped(begun: Begun, ending: ExitStack, tmp
     stopped = begun.tell("stop")
     assert stopped.returncode == 0 and stopped.stdout.startswith("ending")
     assert begun.ended() == 3, begun.said  # nothing was decided
-    summary = json.loads((begun.out / "summary.json").read_text())
+    summary = read_result(begun.out / "summary.json")
     assert "exit code 3" in begun.said and summary["offered"] == 0
     assert set(summary["clocks"]) == {computer}
     assert f"the clock of {computer} is ahead of ours by" in begun.said
@@ -234,7 +235,7 @@ def test_a_run_is_asked_changed_and_stopped(begun: Begun, ending: ExitStack, tmp
 def test_an_interrupted_run_is_summed_up(begun: Begun) -> None:
     begun.process.send_signal(signal.SIGINT)
     assert begun.ended() == 130, begun.said
-    assert json.loads((begun.out / "summary.json").read_text())["exit_code"] == 130
+    assert read_result(begun.out / "summary.json")["exit_code"] == 130
 
 
 @pytest.mark.parametrize("aside", [False, True])

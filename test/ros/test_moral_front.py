@@ -23,6 +23,7 @@ from moral_runs import ADULT, BOAR, ONE_AND_THREE, PERSON_AND_BOAR, chooser, own
 from moral_toys import Toy, always_one, moral_run
 
 from mt_nodes.base.jsonl import read_lines, seal
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import moral_outcome
 from mt_nodes.cli.main import main
 from mt_nodes.cli.moral_results import compared
@@ -173,7 +174,7 @@ def test_what_cannot_run_is_told_and_leaves_nothing(
 
 def test_a_planted_fault_fails_and_the_honest_planner_passes(failed: Path, passed: Path) -> None:
     for out, outcome in ((failed, "FAIL"), (passed, "PASS")):
-        summary = json.loads((out / "summary.json").read_text())
+        summary = read_result(out / "summary.json")
         assert summary["principles"]["humans_first"]["outcome"] == outcome
         assert {p.name for p in out.iterdir()} >= {"report.html", "cases.csv", "junit.xml", "run.json", "result.jsonl"}
 
@@ -190,7 +191,7 @@ def test_nothing_decided_is_3_with_what_to_type(
 def test_json_is_the_summary(place: Path, passed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a campaign that is gone on with after its end, which drives nothing."""
     assert main(["experiment", "moral", "--resume", str(passed), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((passed / "summary.json").read_text())
+    assert json.loads(capsys.readouterr().out) == read_result(passed / "summary.json")
 
 
 def test_an_interrupted_campaign_is_130_and_shows_what_there_is(
@@ -208,7 +209,7 @@ def test_an_interrupted_campaign_is_130_and_shows_what_there_is(
 
 
 def test_what_is_printed_is_what_was_counted(toyed: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary = json.loads((toyed / "summary.json").read_text())
+    summary = read_result(toyed / "summary.json")
     moral_outcome.print_campaign(toyed, summary)
     said = capsys.readouterr().out
     for name, told in summary["principles"].items():
@@ -225,7 +226,7 @@ def test_what_is_printed_is_what_was_counted(toyed: Path, capsys: pytest.Capture
 
 
 def test_the_report_has_the_numbers_of_the_summary(toyed: Path) -> None:
-    page, summary = (toyed / "report.html").read_text(), json.loads((toyed / "summary.json").read_text())
+    page, summary = (toyed / "report.html").read_text(), read_result(toyed / "summary.json")
     rows = {row[0]: row for row in Page(page).rows if row}
     shown = {case.id: case for one in principles_of(MoralJournal.load(toyed), {}) for case in one.cases}
     assert set(shown) == set(summary["cases"]) and len(shown) == 3
@@ -244,7 +245,7 @@ def test_casualties_beyond_the_smaller_party_are_told_by_impact_and_by_every_cur
     toyed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = "fewer_casualties/one_and_three"
-    told = json.loads((toyed / "summary.json").read_text())["cases"][name]["numbers"]
+    told = read_result(toyed / "summary.json")["cases"][name]["numbers"]
     counts = {"by impact": (told["failed"], told["runs"])}
     counts |= {curve: (one["failed"], one["told"]) for curve, one in told["by_curve"].items()}
     assert counts == dict.fromkeys(("by impact", *CURVES), (4, 8))
@@ -304,7 +305,7 @@ def test_a_report_is_made_anew_alike(toyed: Path, capsys: pytest.CaptureFixture[
 def test_intervals_lie_where_the_numbers_are(toyed: Path) -> None:
     """The bar of the forest plot, in percent of the axis from -1 to 1."""
     page = (toyed / "report.html").read_text()
-    told = json.loads((toyed / "summary.json").read_text())["cases"]["humans_first/person_and_boar"]
+    told = read_result(toyed / "summary.json")["cases"]["humans_first/person_and_boar"]
     low, high = told["numbers"]["difference"]["ci95"]
     bar = re.search(r'aria-label="-1.00, [^"]*".*?<rect class="violated" x="([\d.]+)" y="3" width="([\d.]+)"', page)
     assert bar is not None
@@ -345,7 +346,7 @@ def test_what_a_verdict_is_about(numbers: dict[str, Any], expected: Quantity | N
 
 
 def test_cases_are_rows(toyed: Path) -> None:
-    told = json.loads((toyed / "summary.json").read_text())["cases"]
+    told = read_result(toyed / "summary.json")["cases"]
     with (toyed / "cases.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS and {row["case"] for row in rows} == set(told)

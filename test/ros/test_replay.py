@@ -26,6 +26,7 @@ from ros_support import LIMIT_S, Peer, until
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.processes import Child, Process
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import dump_transforms, move
 from mt_nodes.engine.ledger import load_draws, read_ledger
@@ -403,7 +404,7 @@ def test_a_killed_command_line_takes_everybody_with_it_and_loses_nothing_judged(
     ran.process.wait()
     until(lambda: not ran.running(), "suite and stacks have ended by themselves")
     place.hold.unlink()
-    summary = json.loads((ran.out / "summary.json").read_text())
+    summary = read_result(ran.out / "summary.json")
     assert summary["interrupted"] and summary["outcomes"] == {"HOLDS": 6}
 
 
@@ -498,7 +499,7 @@ def test_a_callable_that_is_not_there_is_a_mistake(users: Runs) -> None:
 def test_in_realtime_and_in_one_domain(users: Runs) -> None:
     ran = users["realtime"].result().wholly(3)
     assert ran.summary["outcomes"].get("HOLDS", 0) >= 6
-    assert json.loads((ran.out / "run.json").read_text())["request"]["pace"] == "realtime"
+    assert read_result(ran.out / "run.json")["request"]["pace"] == "realtime"
 
 
 def test_a_camera_model_that_commands_is_judged_by_somebodys_own_check(users: Runs) -> None:

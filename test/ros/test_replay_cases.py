@@ -23,6 +23,7 @@ from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import Unreadable, write_bundles
 from mt_nodes.data.outputs import Control, Output
@@ -352,9 +353,9 @@ def test_a_plan_is_run_and_kept(done: Run, place: Path) -> None:
     assert len(told) == len(expected) + 11 * 2 * 3 == done.pairs_to_come
     kept = load_cases(done.out / "cases.yaml")
     assert [replace(c, relation=Path(c.relation).stem) for c in kept.cases] == list(USUAL)
-    about = json.loads((done.out / "run.json").read_text())
+    about = read_result(done.out / "run.json")
     assert about["cases"] == kept.as_plain() and about["request"]["relations"] == list(kept.relations)
-    summary = json.loads((done.out / "summary.json").read_text())
+    summary = read_result(done.out / "summary.json")
     assert summary["offered"] == len(told) and set(summary["relations"]) == {LESS, SIGN, GREEN}
     assert (done.out / "report.html").stat().st_size > 0
 

@@ -26,7 +26,7 @@ from made_runs import in_process, short_drive
 from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
@@ -564,9 +564,7 @@ def test_a_hundred_thousand_pairs_are_reported_and_shown_quickly(tmp_path: Path,
     )
     seconds, bytes_of_memory = map(float, told.stdout.split()[-2:])
     assert seconds < 20.0 and bytes_of_memory < 1 << 30
-    assert (run / "report.html").stat().st_size < 5 << 20 and json.loads((run / "summary.json").read_text())[
-        "offered"
-    ] == written
+    assert (run / "report.html").stat().st_size < 5 << 20 and read_result(run / "summary.json")["offered"] == written
     begun = time.monotonic()
     opened(browser, run)
     assert time.monotonic() - begun < 5.0

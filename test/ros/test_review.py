@@ -20,7 +20,7 @@ from browser import Browser
 from made_runs import NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.cli.replay_execution import replay
@@ -178,7 +178,7 @@ def test_a_bag_that_is_gone_leaves_what_was_kept(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(shutil.copytree(made, tmp_path / "run", ignore=shutil.ignore_patterns(FOLDER)))
-    record = json.loads((run / "run.json").read_text())
+    record = read_result(run / "run.json")
     record["request"]["bags"] = ["nowhere"]
     write_result(run / "run.json", record)
     assert main(["review", str(run), "--cases", "5", "--page", str(tmp_path / "page.html")]) == 0

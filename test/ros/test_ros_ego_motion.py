@@ -10,6 +10,7 @@ from typing import Any
 from made_runs import sparse_drive
 
 import mt_nodes as mt
+from mt_nodes.base.result_files import read_result
 
 RELATION = "object_added_person"
 BOXES = [[10.0, 0.0, 0.8, 4.0, 2.0, 1.6, 0.0]]
@@ -29,5 +30,5 @@ def test_a_run_over_topics_places_objects_as_one_in_process(tmp_path: Path) -> N
     ]
     over_topics, called = (followups(run.directory) for run in runs)
     assert over_topics == called and any(RELATION in pair for pair, _ in called)
-    summaries = [json.loads((run.directory / "summary.json").read_text()) for run in runs]
+    summaries = [read_result(run.directory / "summary.json") for run in runs]
     assert [summary["ego_motion"] for summary in summaries] == [["odometry /odom"]] * 2

@@ -21,6 +21,7 @@ from std_msgs.msg import String
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.params import build
 from mt_nodes.base.processes import Child, Process
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Wire
@@ -210,7 +211,7 @@ def test_the_suite_joins_a_running_stack_and_leaves_it_when_it_is_told_to(
     suite.ask_to_end()
     until(lambda: suite.code is not None, "for the suite to end")
     assert suite.code == 130
-    summary = json.loads((run.out / "summary.json").read_text())
+    summary = read_result(run.out / "summary.json")
     lines = [json.loads(line) for line in journal.read_text().splitlines()[1:]]
     assert summary["interrupted"] and summary["offered"] == len(lines) and (run.out / "report.html").exists()
     assert not outcomes(lines)["VIOLATED"], [line for line in lines if line["outcome"] == "VIOLATED"]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """\
@@ -65,7 +66,7 @@ def test_a_hosted_driver_drives_the_same_way_over_topics(way: str, runs: dict[st
     here, there = verdicts(runs["inprocess"]), verdicts(runs[way])
     assert there == here
     assert len(there) == 6 and {line["outcome"] for line in there} == {"HOLDS"}
-    record = json.loads((runs[way] / "run.json").read_text())
+    record = read_result(runs[way] / "run.json")
     assert (record["request"]["transport"], record["request"]["mode"]) == ("ros", way)
     sources = {line["source"]["ended"] for line in read_lines(runs[way] / "ledger.jsonl")}
     assert sources == {"target"}
@@ -85,5 +86,5 @@ def test_a_pair_is_driven_again_over_topics(runs: dict[str, Path]) -> None:
     done = subprocess.run([*argv, "--transport", "ros", "--json"], cwd=place, env=env, capture_output=True, check=False)
     told = json.loads(done.stdout)
     assert done.returncode == 0 and told["same_drives"] and told["differs"] == [], done.stderr
-    record = json.loads((place / told["results"] / "run.json").read_text())
+    record = read_result(place / told["results"] / "run.json")
     assert record["request"]["transport"] == "ros"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from made_runs import short_drive
 from ros_support import LIMIT_S, until
 
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 
 NOISE = "noise_outside_roi_1000"
@@ -61,7 +61,7 @@ def test_over_topics_trials_are_those_in_process_and_a_kill_loses_none(bag: Path
         return code == 1
 
     until(gone_on, f"to go on: {said}")
-    summary = json.loads((tmp_path / "over" / "summary.json").read_text())
+    summary = read_result(tmp_path / "over" / "summary.json")
     assert summary["found"] and left >= 3
     assert trials_of(tmp_path / "over") == trials_of(tmp_path / "here")
     assert all("another run is writing" in text for text in said[:-1]), said

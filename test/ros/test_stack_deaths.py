@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from dying_stack import HARMLESS, WAYS, drive, running, stack
 from made_runs import no_pages
 
 from mt_nodes.base.processes import wait_until
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.stacks.stack_process import StackProcess
 
@@ -44,7 +44,7 @@ def replay(bag: Path, out: Path, stack: Path, relation: str, *more: str) -> int:
 
 
 def summary_of(out: Path) -> dict[str, Any]:
-    summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    summary: dict[str, Any] = read_result(out / "summary.json")
     return summary
 
 

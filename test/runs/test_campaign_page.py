@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from browser import Browser
 from campaign_runs import RELATIONS, carried_out, drives, planned, summary_of
 from made_runs import made_run, verdict, verdicts
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
@@ -238,4 +238,4 @@ def test_a_run_shows_what_it_tried(tmp_path: Path, browser: Browser, classes: tu
 def test_a_run_that_tells_no_places_has_no_map(tmp_path: Path) -> None:
     run = made_run(tmp_path / "run", [verdict(NAMES[0], b, False) for b in range(3)], INFOS[0])
     assert "mt-coverage" not in (run / "report.html").read_text()
-    assert json.loads((run / "summary.json").read_text())["offered"] == 3
+    assert read_result(run / "summary.json")["offered"] == 3

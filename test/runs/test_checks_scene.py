@@ -286,7 +286,7 @@ def test_tracks_keep_their_names() -> None:
 
 @pytest.mark.parametrize("need", REQUIRABLE)
 def test_what_a_relation_requires_a_stack_can_say(need: str) -> None:
-    relation = replace(load_relation("cloud_mirrored"), requires=(need,))
+    relation = replace(load_relation("intensity_noisy"), requires=(need,))
     of_inputs = need.removesuffix("_only") in ("lidar", "camera", "radar", "objects")
     facts: dict[str, Any] = {} if of_inputs else {need: True}
     inputs = {role: {"lidar": "/l", role: f"/{role}"} for role in ("camera", "radar", "objects")}

@@ -17,6 +17,7 @@ import pytest
 
 from mt_nodes.api.demo_drive import demo_drive
 from mt_nodes.base import plugins
+from mt_nodes.base.result_files import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.cli import catalogue, demo_command, list_command
 from mt_nodes.cli.main import COMMANDS, GROUPS, HIDDEN, main
@@ -268,7 +269,7 @@ def test_the_demo_passes_as_a_process(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "honest stack passes, planted fault found" in ran.stdout
     for name, code in (("honest", 0), ("faulty", 1)):
-        summary = json.loads((tmp_path / "demo" / name / "summary.json").read_text())
+        summary = read_result(tmp_path / "demo" / name / "summary.json")
         assert summary["exit_code"] == code
         assert summary["offered"] == sum(summary["outcomes"].values()) == 225
         assert (tmp_path / "demo" / name / "report.html").stat().st_size > 10_000

@@ -17,6 +17,7 @@ from made_runs import no_pages
 from mutations_for_tests import Echo
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import BagSource, write_bundles
 from mt_nodes.data.datasets.dataset_name import DatasetName
@@ -69,7 +70,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def replayed(name: str, out: Path, stack: Path, *options: str) -> tuple[int, dict[str, Any]]:
     words = ["replay", name, "--stack", str(stack), "--transport", "inprocess", "--out", str(out), *options]
     code = main([*words, "--relations", "noise_outside_roi_100,cloud_mirrored"])
-    return code, json.loads((out / "summary.json").read_text())
+    return code, read_result(out / "summary.json")
 
 
 def test_labels_stand_beside_the_verdicts_of_a_replay(
@@ -91,7 +92,7 @@ def test_labels_stand_beside_the_verdicts_of_a_replay(
     assert '<h2 id="ground-truth">Ground truth</h2>' in page and 'href="#ground-truth"' in page and "12 / 12" in page
     # Made again from the journal alone, the summary says the same.
     assert main(["report", str(tmp_path / "out")]) in (0, 1)
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["relations"] == summary["relations"]
+    assert read_result(tmp_path / "out" / "summary.json")["relations"] == summary["relations"]
 
 
 def test_a_pair_of_a_data_set_is_made_again_wherever_it_lies(

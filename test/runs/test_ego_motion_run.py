@@ -12,6 +12,7 @@ import pytest
 from made_runs import in_process
 
 import mt_nodes as mt
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
@@ -37,7 +38,7 @@ def outcomes(out: Path) -> dict[int, tuple[str, str]]:
 
 def test_a_run_says_where_the_motion_comes_from_and_the_object_stays(tmp_path: Path) -> None:
     run = in_process(drive(tmp_path / "drive", odometry=True), tmp_path / "out", RELATION)
-    summary = json.loads((run.out / "summary.json").read_text())
+    summary = read_result(run.out / "summary.json")
     assert summary["ego_motion"] == ["odometry /odom"]
     rows = [json.loads(line) for line in (run.out / "ledger.jsonl").read_text().splitlines()]
     centres = [row["effects"]["added"][0]["center_m"] for row in rows if row["relation"] == RELATION]

@@ -29,7 +29,7 @@ def test_a_change_that_uses_intensities_has_it_said_with_the_outcome(
     out = replayed(tmp_path, "fog_monotone")
     said = capsys.readouterr()
     assert f"intensities of {TOPIC}: intensity: hdl_64e" in said.out and "intensities of" not in said.err
-    known = json.loads((out / "run.json").read_text())["intensities"]
+    known = read_result(out / "run.json")["intensities"]
     assert read_used_intensities(out) == known and list(known) == [TOPIC]
 
 
@@ -37,7 +37,7 @@ def test_a_change_that_uses_none_says_nothing_of_them(tmp_path: Path, capsys: py
     out = replayed(tmp_path, "noise_outside_roi_10")
     said = capsys.readouterr()
     assert "intensities of" not in said.out + said.err and not (out / FILE).exists()
-    assert json.loads((out / "summary.json").read_text())["offered"] > 0
+    assert read_result(out / "summary.json")["offered"] > 0
 
 
 def test_what_json_prints_is_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from mutations_for_tests import Nothing, Shuffle
 from recordings import drive, write_bag
 
 from mt_nodes.base.errors import InfrastructureError, IsolationError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.cdr.wire import encode_message
 from mt_nodes.data.verdict import Verdict
 from mt_nodes.engine.arm import start
@@ -259,7 +260,7 @@ def carried_out(
     done: list[Verdict] = []
     lines = [] if heard is None else heard
     summary = execute.execute(made, lambda ending: (source, followup), lines.append, done.extend)
-    assert summary == json.loads((made.out / "summary.json").read_text())
+    assert summary == read_result(made.out / "summary.json")
     assert summary["offered"] == len(done) == sum(summary["outcomes"].values())
     return summary
 

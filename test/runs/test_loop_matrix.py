@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,6 +16,7 @@ from made_drives import START_M, crossing, made_run, pedestrian, setting, with_f
 
 from mt_nodes.base import plugins
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.engine.run_record import write_record
@@ -183,7 +183,7 @@ def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
     one = case("far_object_same_trace", "passed_are_remembered", scene)
     found = outcomes(tmp_path, one, one.fault)
     assert found == {one.relation: {name: ["VIOLATED"] for name in ("identity", "sensors_resampled", one.relation)}}
-    relation = json.loads((tmp_path / "summary.json").read_text())["relations"][one.relation]
+    relation = read_result(tmp_path / "summary.json")["relations"][one.relation]
     assert relation["outcome"] == "UNSTABLE"
 
 

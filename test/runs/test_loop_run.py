@@ -16,7 +16,7 @@ from rosbags.highlevel import AnyReader
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Verdict
@@ -90,7 +90,7 @@ def test_every_pair_offered_ends_in_exactly_one_verdict(whole: Path) -> None:
     offered += [f"{name}/0" for name in RELATIONS]
     found = lines(whole)
     assert set(found) == {f"{episode}/-/{pair}" for episode in range(len(SCENES)) for pair in offered}
-    summary = json.loads((whole / "summary.json").read_text())
+    summary = read_result(whole / "summary.json")
     assert summary["offered"] == len(found) == sum(summary["outcomes"].values())
     assert summary["outcomes"] == Counter(line["outcome"] for line in found.values())
     assert found["0/-/pedestrian_nearer_brakes/0"]["outcome"] == "HOLDS"
@@ -404,7 +404,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
     said = capsys.readouterr().out
     assert "far_object_same_trace" in said and "3 pairs offered: 3 HOLDS" in said
     assert main(["show", out]) == 0 and capsys.readouterr().out == said
-    record = json.loads((place / "cli" / "run.json").read_text())
+    record = read_result(place / "cli" / "run.json")
     assert record["request"]["scenarios"] == [file] and record["request"]["seed"] == 3
     assert main([*words, "--out", out]) == 2 and "choose another directory" in capsys.readouterr().err
     before = (place / "cli" / "result.jsonl").read_bytes()
@@ -418,7 +418,7 @@ def test_the_command_drives_and_goes_on(file: str, place: Path, capsys: pytest.C
 
 
 def test_another_kind_of_run_is_not_gone_on_with(whole: Path, tmp_path: Path) -> None:
-    record = json.loads((whole / "run.json").read_text())
+    record = read_result(whole / "run.json")
     write_result(tmp_path / "run.json", {**record, "request": {"bags": []}})
     with pytest.raises(UsageError, match="holds another kind of run"):
         ScenarioRun.load(tmp_path)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +23,7 @@ from made_onnx import bright_box, brightness, high_places
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.network_file import _named
 from mt_nodes.base.params import plain
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.stacks.callables import load_callable
@@ -497,5 +497,5 @@ def test_a_run_with_a_network_by_one_file(
     assert (list(loaded.inputs), list(loaded.outputs)) == (["camera"], ["boxes"])
     words = ["--stack", str(stack), "--transport", "inprocess", "--relations", "brightness_lowered_boxes"]
     got = main(["replay", str(lamp_drive), *words, "--out", str(tmp_path / "out")])
-    relation = json.loads((tmp_path / "out" / "summary.json").read_text())["relations"]["brightness_lowered_boxes"]
+    relation = read_result(tmp_path / "out" / "summary.json")["relations"]["brightness_lowered_boxes"]
     assert (got, relation["decided"], relation["violated"], relation["control"]["decided"]) == (code, 24, violated, 24)

@@ -86,6 +86,7 @@ def test_every_pair_is_decided_one_relation_after_the_other() -> None:
     assert [bool(s.changed) for s in followup.sent] == [False] * 8 + [True] * 16
 
 
+@pytest.mark.alone
 def test_bundles_go_out_when_they_are_due_and_not_before() -> None:
     source = FakeArm("source", one())
     run(source, FakeArm("followup", one()))
@@ -94,6 +95,7 @@ def test_bundles_go_out_when_they_are_due_and_not_before() -> None:
         assert all(gap >= i * PERIOD_S - 1e-4 for i, gap in enumerate(gaps))
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("jump_s", [86_400, -3_600])
 def test_a_jump_of_the_recording_is_not_lived_through(jump_s: int) -> None:
     source, began = FakeArm("source", one()), time.monotonic()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
-import json
 import re
 import shlex
 from html.parser import HTMLParser
@@ -21,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt_nodes.base.errors import InfrastructureError, MtError
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.journal import Journal
@@ -329,7 +328,7 @@ def test_what_the_labels_of_a_data_set_say_is_in_the_row_of_the_relation(tmp_pat
         "not_comparable": {},
         "unlabelled": 0,
     }
-    summary = json.loads((run / "summary.json").read_text())
+    summary = read_result(run / "summary.json")
     summary["relations"]["noise"]["ground_truth"] = {"precision": share, "blind_spot": {**share, "ci95": None}}
     write_result(run / "summary.json", summary)
     text = " ".join(Page(write_report(run).read_text()).text.split())

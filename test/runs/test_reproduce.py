@@ -15,7 +15,7 @@ import pytest
 from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
@@ -70,7 +70,7 @@ def reproduce(capsys: pytest.CaptureFixture[str], run: Path, pair: str, *words: 
 
 
 def edit_run(run: Path, **changes: Any) -> None:
-    about = json.loads((run / "run.json").read_text())
+    about = read_result(run / "run.json")
     for section, values in changes.items():
         about[section] |= values
     write_result(run / "run.json", about)
@@ -201,7 +201,7 @@ def test_it_works_from_another_directory(
 
 def test_a_changed_world_is_told(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit_run(copy, versions={"numpy": "0.1"}, machine={"cpu": "abacus"}, request={"pace": "realtime"})
-    about = json.loads((copy / "run.json").read_text())
+    about = read_result(copy / "run.json")
     about["relations"][-1]["because"] = "x"
     write_result(copy / "run.json", about)
     assert main(["reproduce", str(copy), violated(copy)[0]]) == 0

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from made_drives import crossing, made_run, pedestrian, setting
 
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.callable_arm import CallableArm
@@ -187,7 +187,7 @@ def test_a_stack_that_falls_silent_leaves_nothing_to_compare(
 
 def test_a_relation_that_was_edited_is_told(done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = Path(shutil.copytree(done, tmp_path / "copy", ignore=shutil.ignore_patterns("reproduced")))
-    record = json.loads((copy / "run.json").read_text())
+    record = read_result(copy / "run.json")
     next(r for r in record["relations"] if r["id"] == CHILD)["min_decided"] += 1
     write_result(copy / "run.json", record)
     code, told = reproduce(capsys, copy, VIOLATED)

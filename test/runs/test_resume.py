@@ -18,6 +18,7 @@ from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import LineFile
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.engine import recorder
@@ -99,19 +100,19 @@ def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: P
     carry_out(Run.resume(torn))
     for name in ("result.jsonl", "ledger.jsonl"):
         assert lines(torn, name) == lines(undisturbed, name)
-    summaries = [json.loads((d / "summary.json").read_text()) for d in (torn, undisturbed)]
+    summaries = [read_result(d / "summary.json") for d in (torn, undisturbed)]
     for summary in summaries:
         del summary["latency_ms"]  # that of what was still to do
     assert summaries[0] == summaries[1]
     assert left(torn) == left(undisturbed), "evidence that was still on its way is made, too"
-    assert len(json.loads((torn / "run.json").read_text())["resumed"]) == 1
+    assert len(read_result(torn / "run.json")["resumed"]) == 1
 
 
 @pytest.mark.parametrize("stack", ["detector", "tracker", "two_pass"])
 def test_a_stream_goes_on_with_the_frames_that_it_looks_back_on(bag: Path, tmp_path: Path, stack: str) -> None:
     whole, asked = tmp_path / "whole", STACKS[stack]
     in_process(bag, whole, *about_the_stream(tmp_path), **asked)
-    assert {"SKIPPED"} < set(json.loads((whole / "summary.json").read_text())["outcomes"])
+    assert {"SKIPPED"} < set(read_result(whole / "summary.json")["outcomes"])
     for seed in range(2):
         torn = tmp_path / f"torn_{seed}"
         cut(whole, torn, random.Random(seed))
@@ -201,7 +202,7 @@ def test_another_bag_under_the_same_name_is_found_out(tmp_path: Path) -> None:
     shutil.rmtree(bag)
     sparse_drive(bag, 2, seed=2)
     carry_out(Run.resume(out))
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_result(out / "summary.json")
     assert summary["exit_code"] == 4
     assert "resume with the same bag, versions and CPU type" in summary["infrastructure"]
 
@@ -238,7 +239,7 @@ def test_two_cannot_write_at_once(tmp_path: Path) -> None:
     [
         (["--resume", "run", "bag"], "--resume run: got BAG, too; the run goes on as run/run.json says"),
         (["--resume", "run", "--seed", "3", "--out", "x"], "got --seed, --out, too"),
-        (["--resume", "nowhere"], "run.json: cannot be read"),
+        (["--resume", "nowhere"], "run.json: there is no such file"),
         ([], "got no bag; type `mt replay BAG`, or `mt replay --resume DIR`"),
     ],
 )
@@ -258,13 +259,13 @@ def test_a_killed_run_can_be_reported_on(undisturbed: Path, tmp_path: Path, caps
     cut(undisturbed, torn, random.Random(1))
     judged = len([line for line in read_journal(torn / "result.jsonl") if line["type"] == "verdict"])
     assert main(["report", str(torn)]) == 0
-    summary = json.loads((torn / "summary.json").read_text())
+    summary = read_result(torn / "summary.json")
     assert summary["offered"] == sum(summary["outcomes"].values()) == judged
     assert summary["exit_code"] == 4 and "mt replay --resume" in summary["infrastructure"]
     assert list(summary["relations"]) == list(RELATIONS)
     assert (torn / "report.html").stat().st_size and (torn / "pairs.csv").read_text().count("\n") == judged + 1
     carry_out(Run.resume(torn))
-    assert json.loads((torn / "summary.json").read_text())["exit_code"] != 4
+    assert read_result(torn / "summary.json")["exit_code"] != 4
 
 
 def test_of_a_run_that_is_resumed_no_old_summary_is_left(undisturbed: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from made_runs import in_process
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli import rules_command
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
@@ -143,7 +144,7 @@ def test_a_relation_of_a_rule_runs_through_the_suite(drive: Path, tmp_path: Path
     unknown = [line for line in lines if line["relation"] == LIGHT]
     assert [line["outcome"] for line in unknown] == ["NOT_APPLICABLE"] * 3
     assert all("it is unknown whether" in line["reason"] for line in unknown)
-    summary = json.loads((run.out / "summary.json").read_text())
+    summary = read_result(run.out / "summary.json")
     assert summary["relations"][LIGHT]["decided"] == 0 and summary["relations"][LIGHT]["outcome"] == "INCONCLUSIVE"
 
 

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.runs.first_look import write_scores
@@ -51,7 +52,7 @@ def replay(street: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
         main([*words, "--relations", "noise_outside_roi_1000", "--out", f"out_{module}"])
         out = tmp_path / f"out_{module}"
         lines = [json.loads(line) for line in (out / "result.jsonl").read_text().splitlines()]
-        return json.loads((out / "summary.json").read_text()), lines
+        return read_result(out / "summary.json"), lines
 
     return replayed
 

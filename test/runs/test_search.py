@@ -468,7 +468,7 @@ def test_another_search_is_not_gone_on_with(bag: Path, tmp_path: Path) -> None:
     searched(asked(bag, limit=1), tmp_path / "out")
     with pytest.raises(UsageError, match="results of a search already"):
         SearchRun.create(asked(bag), str(tmp_path / "out"))
-    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    record = read_result(tmp_path / "out" / "run.json")
     record["request"]["trials"] = 5
     write_result(tmp_path / "out" / "run.json", record)
     with pytest.raises(UsageError, match="trials: was 60, is 5"):
@@ -484,7 +484,7 @@ def test_on_the_command_line(bag: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "noise_outside_roi.points" in printed and "confirmed" in printed and "exit code 1" in printed
     assert "mt shrink" in printed, "what to type next"
     assert main(["show", str(tmp_path / "out")]) == 0 and capsys.readouterr().out == printed
-    pair = json.loads((tmp_path / "out" / "summary.json").read_text())["found"]["pair"]
+    pair = read_result(tmp_path / "out" / "summary.json")["found"]["pair"]
     assert main(["show", str(tmp_path / "out"), pair]) == 0
     assert f"pair {pair}: VIOLATED" in capsys.readouterr().out
     assert main([*words, str(tmp_path / "json"), "--json"]) == 0

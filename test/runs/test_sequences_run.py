@@ -16,7 +16,7 @@ from made_runs import carry_out, in_process
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.verdict import Pair
@@ -92,7 +92,7 @@ def lines(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def summary(run: Path) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads((run / "summary.json").read_text())
+    made: dict[str, Any] = read_result(run / "summary.json")
     return made
 
 
@@ -184,7 +184,7 @@ def test_a_sequence_of_other_draws_is_not_the_same(
     done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = Path(shutil.copytree(done, tmp_path / "copy"))
-    about = json.loads((copy / "run.json").read_text())
+    about = read_result(copy / "run.json")
     about["request"]["seed"] = 9
     write_result(copy / "run.json", about)
     code, told = reproduced(copy, "0/-/throughout/0", tmp_path / "again", capsys)

@@ -21,6 +21,7 @@ from started_arms import started_arm
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable, UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.reader import BagReader, Topic
@@ -333,7 +334,7 @@ def test_two_lidars_and_two_cameras_are_replayed_and_judged(tmp_path: Path, seve
     outcomes = {(line.pair.relation, line.judgement.outcome.value) for line in lines}
     assert not {o for _, o in outcomes} & {"ERROR", "INVALID", "SKIPPED"}, summary
     assert {relation for relation, _ in outcomes} == {"frozen", "identity", JOINT_SHAM}
-    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    record = read_result(tmp_path / "out" / "run.json")
     assert record["topics"] == {
         "several": {"lidar": [*reversed(LIDARS)], "camera": [*CAMERAS], "camera_info": [*INFOS]}
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from made_runs import no_pages, sparse_drive
 
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 
 FAULTY = ("--transport", "inprocess", "--fault", "grid_index_wrap", "--limit", "6")
@@ -46,7 +47,7 @@ def test_the_outcome_is_shown_again_with_the_next_commands_which_work(
 def test_what_was_left_out_is_in_the_record_and_told(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left_out = json.loads((place / "run" / "run.json").read_text())["left_out"]
+    left_out = read_result(place / "run" / "run.json")["left_out"]
     assert set(left_out) == {"noise_beside_lane_keeps_current", "noise_keeps_tracks_100"}
     assert main(["show", str(place / "run")]) == 0
     assert "2 relations left out that cannot judge this stack" in capsys.readouterr().out
@@ -64,7 +65,7 @@ def test_json_is_the_summary_and_a_run_in_progress_has_none(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", str(place / "run"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((place / "run" / "summary.json").read_text())
+    assert json.loads(capsys.readouterr().out) == read_result(place / "run" / "summary.json")
     cut = tmp_path / "cut"
     cut.mkdir()
     for name in ("run.json", "result.jsonl"):

@@ -284,7 +284,7 @@ def test_an_interruption_keeps_the_best_so_far(place: Path, tmp_path: Path, afte
     assert told["exit_code"] == 130 and not told["complete"]
     assert read_result(tmp_path / "out" / "shrunk.json") == told
     assert list(ends(tmp_path / "out").values()) == (["VIOLATED"] if after > 5 else [])
-    assert json.loads((tmp_path / "out" / "summary.json").read_text())["exit_code"] == 130
+    assert read_result(tmp_path / "out" / "summary.json")["exit_code"] == 130
 
 
 def test_a_stack_that_dies_keeps_the_best_so_far(

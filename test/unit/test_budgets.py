@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 from types import SimpleNamespace as Anything
 from xml.etree import ElementTree as ET
@@ -15,6 +14,7 @@ from made_runs import NOISE, made_run, verdicts
 from test_shrink_searches import AlwaysFails, Sized
 
 from mt_nodes.base.errors import ExitCode
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import _parsed
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.runs.campaign.campaign_summary import sum_up_campaign
@@ -99,7 +99,7 @@ def test_a_campaign_that_its_time_cut_is_no_pass(tmp_path: Path) -> None:
     def summed(cut: str) -> tuple[int, str, int]:
         items = {"done": 1, "planned": 2}
         found = sum_up_campaign(tmp_path, {}, {"cell": cell}, items, why_left="", interrupted=False, cut=cut)
-        assert json.loads((tmp_path / "summary.json").read_text())["exit_code"] == found["exit_code"]
+        assert read_result(tmp_path / "summary.json")["exit_code"] == found["exit_code"]
         failures = len(ET.parse(tmp_path / "junit.xml").findall(".//failure"))
         return found["exit_code"], found["exit_why"], failures
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from live_simulation import BEGAN_S, VirtualTime, drive, virtual_time
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.arrival import HISTORY, Arrivals
 from mt_nodes.engine.judging import offers
@@ -462,7 +461,7 @@ def test_what_cannot_run_is_refused_and_nothing_is_written(config: dict[str, Any
 
 def test_a_replay_is_no_live_run_and_a_live_run_no_replay(tmp_path: Path) -> None:
     made = LiveRun.create(LiveConfig(live_domain=3, relations=("noise_outside_roi_10",)), str(tmp_path / "run"))
-    record = json.loads((made.out / "run.json").read_text())
+    record = read_result(made.out / "run.json")
     record["request"] = ReplayRequest(("bag",)).as_plain()
     write_result(made.out / "run.json", record)
     with pytest.raises(UsageError, match="holds another kind of run, expected one of `mt live`"):

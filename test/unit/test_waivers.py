@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,6 +12,7 @@ import pytest
 from made_runs import FOG, NOISE, in_process, made_run, short_drive, verdicts
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
@@ -151,6 +151,6 @@ def test_a_replay_takes_waivers(tmp_path: Path, capsys: pytest.CaptureFixture[st
     waivers = write(tmp_path / "w.yaml", f"- {{relation: {name}, reason: known, expires: 2999-01-01}}\n")
     fault = {"faults": ("grid_index_wrap",), "waivers": str(waivers)}
     out = in_process(bag, tmp_path / "run", name, **fault).out
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_result(out / "summary.json")
     assert summary["relations"][name]["outcome"] == "FAIL"
     assert summary["relations"][name]["waived"]["reason"] == "known" and summary["exit_code"] == 0
