@@ -12,13 +12,12 @@ from __future__ import annotations
 import fcntl
 import json
 import math
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 
@@ -137,10 +136,10 @@ def jsonable(value: Any) -> Any:
         return {str(k): jsonable(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [jsonable(v) for v in value]
-    if isinstance(value, np.ndarray):
+    # The import of NumPy takes longer than the rest of `mt --help`; without it there is no value of its types.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return jsonable(value.tolist())
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
     if isinstance(value, Enum):
         return jsonable(value.value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -8,7 +8,8 @@ X. Tang, "Single Image Haze Removal Using Dark Channel Prior", CVPR 2009). A blu
 
 The bounds are assumptions. They were set on 26 recorded frames by day, on follow-ups of those (night, dusk, fog, dust,
 smoke, rain, snow) and on pictures of the drive world at all hours and weathers, with a gap of unknown between the
-classes. Rain and snow have no unique mark, so pictures never show them; a tunnel looks like night.
+classes. Rain and snow veil the distance as thin fog does and have no unique mark, so that nothing is said of a veil
+that they may be, and only a thicker one is fog. A tunnel looks like night.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, unknown
 
 _SKY_BY_NIGHT, _SKY_BY_DAY = 0.1, 0.33
-_VEIL_CLEAR, _VEIL_THICK = 0.22, 0.34
+#: The drive world's heaviest rain, snow, or both brighten the darkest to at most 0.31, 0.37 and 0.43.
+_VEIL_CLEAR, _VEIL_THICK = 0.22, 0.45
 #: A blue sky: least excess of blue over red, least brightness, and least share of the picture's upper half.
 _BLUER, _SKY_LEAST, _BLUE_SHARE = 0.06, 0.35, 0.2
 _WIDE_PX, _AROUND_PX = 320, 5

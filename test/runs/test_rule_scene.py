@@ -104,8 +104,8 @@ def test_pictures_tell_clear_air_and_fog_and_neither_rain_nor_snow() -> None:
         True,
     )
     assert (fog.value("weather"), fog.value("visibility_good")) == ("fog", False)
-    for kind in ("rain", "snow"):
-        scene = describe([pictured(hour=12.0, **{kind: 0.5})])
+    for falls in ({"rain": 0.5}, {"snow": 0.5}, {"rain": 1.0, "snow": 1.0}):
+        scene = describe([pictured(hour=12.0, **falls)])
         assert scene.value("weather") is None is scene.value("weather_clear")
     overcast = describe([pictured(hour=12.0, cloudiness=1.0)])
     assert (overcast.value("weather_clear"), overcast.value("visibility_good")) == (None, True)

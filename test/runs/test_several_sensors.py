@@ -450,7 +450,7 @@ def test_text_is_no_sensor(tmp_path: Path) -> None:
 def scene() -> Bundle:
     """A camera and a cloud that is looked at only, of one instant, with all that fog needs."""
     pixels = np.random.default_rng(1).integers(0, 256, (48, 64, 3), dtype=np.uint8)
-    points = np.random.default_rng(2).uniform((4, -6, -1.5), (40, 6, 1.0), (300, 3)).astype(np.float32)
+    points = np.random.default_rng(2).uniform((4, -6, -1.5), (40, 6, 1.0), (3000, 3)).astype(np.float32)
     cloud_ = Cloud("/points", stamp(0), "lidar", points.view([(axis, "<f4") for axis in "xyz"]).reshape(-1))
     k = np.array([[60.0, 0, 32], [0, 60, 24], [0, 0, 1]])
     info = replace(camera_info(0), width=64, height=48, k=k, p=np.hstack([k, np.zeros((3, 1))]))
