@@ -28,7 +28,7 @@ from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
 from mt_nodes.world.scene.objects import KINDS
 
-#: Corners of boxes within every car's body: across it between front and rear wheels, and along it between left and right.
+#: Corners of boxes within every car's body: between front and rear wheels, and, longer, between left and right ones.
 CORES_M = (
     (np.array([-0.8, -0.6, 0.5]), np.array([0.8, 0.6, 0.8])),
     (np.array([-1.3, -0.5, 0.5]), np.array([1.3, 0.5, 0.8])),
