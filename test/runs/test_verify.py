@@ -76,9 +76,23 @@ def other_draws(run: Path) -> None:
     (run / "ledger.jsonl").write_text("".join(f"{seal(row)}\n" for row in rows))
 
 
+def lose(name: str) -> Callable[[Path], None]:
+    return lambda run: (run / name).unlink()
+
+
+def forget_a_follow_up(run: Path) -> None:
+    rows = (run / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (run / "ledger.jsonl").write_text("".join(rows[:-1]))
+
+
 @pytest.mark.parametrize(
     ("damage", "what"),
     [
+        (lose("result.jsonl"), "result.jsonl: is not there, and the summary is of it"),
+        (lose("summary.json"), "summary.json: cannot be read"),
+        (lose("run.json"), "run.json: there is no such file"),
+        (lose("ledger.jsonl"), "ledger.jsonl: lacks 9 follow-ups that were judged"),
+        (forget_a_follow_up, "ledger.jsonl: lacks 1 follow-ups that were judged"),
         (flip("summary.json"), "summary.json: "),
         (flip("run.json"), "run.json: "),
         (flip("ledger.jsonl"), "ledger.jsonl:"),

@@ -13,7 +13,9 @@ from mt_nodes.base.errors import MtError
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.base.result_files import KEY, read_result
 from mt_nodes.data.datasets.dataset_name import exists, located
+from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
+from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
 from mt_nodes.engine.ledger import baseline_of, read_ledger, sha256_of_followup
 from mt_nodes.engine.recorded_draws import RecordedDraws
@@ -52,8 +54,17 @@ def verify(directory: Path) -> Iterator[Verification]:
         yield _files(place)
         if (place / JOURNAL).is_file():
             yield _guarded("totals", _totals, place)
-            if (place / LEDGER).is_file():
-                yield _guarded("follow-ups", _followups, place)
+            yield _guarded("follow-ups", _followups, place)
+        elif _sums_up_pairs(place):
+            yield Verification(str(place), "totals", 0, (f"{place / JOURNAL}: is not there, and the summary is of it",))
+
+
+def _sums_up_pairs(place: Path) -> bool:
+    """Whether a directory without cells has a summary of judged pairs; that of `mt inline` or a search is another."""
+    try:
+        return not cells_of(place) and "offered" in read_result(place / SUMMARY)
+    except MtError:  # the check of files tells it
+        return False
 
 
 def _guarded(what: str, check: Callable[[Path], Verification], place: Path) -> Verification:
@@ -122,9 +133,14 @@ def _totals(place: Path) -> Verification:
 
 def _followups(place: Path) -> Verification:
     """Make every follow-up of a replay again from its draws, and compare its SHA-256 with the ledger's."""
-    request, total = read_record(place)["request"], sum(1 for _ in read_ledger(place))
+    request = read_record(place)["request"]
+    recorded = {line["pair"] for line in read_ledger(place)} if (place / LEDGER).is_file() else set()
+    total = len(recorded)
     if "bags" not in request:
         return Verification(str(place), "follow-ups", 0, unchecked=f"{total} of a run whose input is not a bag")
+    if lost := sorted(_judged(place) - recorded):
+        text = f"{place / LEDGER}: lacks {len(lost)} follow-ups that were judged, such as {lost[0]}"
+        return Verification(str(place), "follow-ups", total, (text,))
     run = _run_of(place)
     if isinstance(run, str):
         return Verification(str(place), "follow-ups", 0, unchecked=f"{total}: {run}")
@@ -138,6 +154,13 @@ def _followups(place: Path) -> Verification:
     if checked != total:
         wrong.append(f"{place / LEDGER}: has {total} follow-ups, {checked} belong to bundles of its bags")
     return Verification(str(place), "follow-ups", checked, tuple(wrong))
+
+
+def _judged(place: Path) -> set[str]:
+    """Return the follow-ups of bundles whose answers were judged, by the journal."""
+    lines = (line for line in read_journal(place / JOURNAL) if line.get("outcome") in ("HOLDS", "VIOLATED"))
+    pairs = (Pair.parse(line["pair"]).followup for line in lines)
+    return {str(pair) for pair in pairs if pair.bundle is not None}
 
 
 def _run_of(place: Path) -> Run | str:
