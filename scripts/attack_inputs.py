@@ -18,7 +18,7 @@ from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import LidarModel
 
 LIDAR = LidarModel(tuple(math.radians(-15.0 + 4.0 * beam) for beam in range(8)), 90, 0.9, 100.0, 0.02, 0.06)
-BUNDLES, DAY_NS = 12, 86_400 * 10**9
+BUNDLES, DAY_NS = 30, 86_400 * 10**9
 
 
 class Bags:

@@ -11,6 +11,7 @@ from typing import Any
 
 Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 KINDS = ("replay in process", "replay over topics", "closed loop", "live in shadow", "inline", "campaign", "moral")
+FIGURES = Path(__file__).with_name("soak.json")
 #: Slopes that are told: of processes that last as long as a piece.
 _LASTING = 0.9
 
@@ -35,7 +36,7 @@ def _cell(cell: Mapping[str, Any], reasons: dict[str, int]) -> str:
 
 def soak_table(table: Table) -> str:
     """Return what all pieces of the soak came to together."""
-    pieces = json.loads(Path(__file__).with_name("soak.json").read_text(encoding="utf-8"))["pieces"]
+    pieces = json.loads(FIGURES.read_text(encoding="utf-8"))["pieces"]
     hours = sum(piece["minutes"] for piece in pieces) / 60.0
     runs = table(
         ("run", "pairs offered", "unaccounted for", "deaths of its stack", "outcomes"),
@@ -51,6 +52,23 @@ def soak_table(table: Table) -> str:
     doctor = ", ".join(str(piece["doctor"]) for piece in pieces)
     head = f"{hours:.1f} of 8 hours, in {len(pieces)} piece{'s' if len(pieces) > 1 else ''}."
     return f"{head}\n\n{runs}\n\n{slopes}\n\nLeft at the end: {left}; exit code of `mt doctor`: {doctor}."
+
+
+def drive_table(table: Table) -> str:
+    """Return what became of memory over an hour's drive."""
+    drive = json.loads(FIGURES.read_text(encoding="utf-8"))["drive"]
+    rows = [
+        (
+            name.rpartition(" ")[0],
+            f"{row['memory_mb'][0]:g} to {row['memory_mb'][1]:g} MB",
+            f"{row['mb_per_hour_of_drive']:+.1f} MB",
+        )
+        for name, row in drive["processes"].items()
+    ]
+    lost = sum(drive[key] for key in ("unaccounted", "journal_missing", "journal_doubled"))
+    pairs = f"{drive['offered']:,} pairs offered, {lost} unaccounted for"
+    head = f"{drive['bundles']:,} bundles in {drive['took_s']} s; {pairs}."
+    return f"{head}\n\n{table(('process', 'memory, first to last', 'for each hour of drive'), rows)}"
 
 
 def _run(name: str, parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

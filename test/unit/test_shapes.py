@@ -19,8 +19,10 @@ FITS: dict[str, Any] = {"id": "a", "rate": None, "rows": [{"name": "b", "more": 
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"count": 3}, {"rate": 0.5}, {"why": None}, {"range": [1, 2.5]}, {"by_class": {"car": 3}}, {"any": [None]}]
-    + [{"on": True}, {"other": 1}],
+    [
+        *({}, {"count": 3}, {"rate": 0.5}, {"why": None}, {"range": [1, 2.5]}, {"by_class": {"car": 3}}),
+        *({"any": [None]}, {"on": True}, {"other": 1}),
+    ],
 )
 def test_what_fits(more: dict[str, Any]) -> None:
     assert mismatch({**FITS, **more}, SHAPE) == ""
@@ -43,5 +45,5 @@ def test_what_fits(more: dict[str, Any]) -> None:
 )
 def test_what_does_not_fit_is_named_with_its_place(value: Any, why: str) -> None:
     assert mismatch(value, SHAPE) == why
-    with pytest.raises(InfrastructureError, match="run.json: not as mt_nodes writes it: "):
+    with pytest.raises(InfrastructureError, match=r"run\.json: not as mt_nodes writes it: "):
         expect_shape(value, SHAPE, "run.json")
