@@ -8,6 +8,8 @@ from setuptools import find_packages, setup
 NAME = "mt_nodes"
 HERE = Path(__file__).parent
 SHARE = Path("share") / NAME
+#: Has no wheels for other processors.
+_LANELET2 = 'lanelet2>=1.2.2; platform_machine == "x86_64"'
 NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator")
 
 
@@ -93,6 +95,8 @@ setup(
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
+        # High-definition maps as regions: Lanelet2 and OpenDRIVE.
+        "maps": [_LANELET2, "pyxodr>=0.1.3"],
         "parquet": ["pyarrow>=14"],
         "datasets": ["pyarrow>=14"],
         # What `import mt_nodes as mt` uses where it is installed; cloudpickle, for ROS 2 workspaces without pip, too.
@@ -114,6 +118,7 @@ setup(
                 "jsonschema>=4.18",
                 "pyarrow>=14",
             ),
+            *(_LANELET2, "pyxodr>=0.1.3"),
             *("kiss-icp>=1.2", "pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
         ],
     },
