@@ -15,6 +15,7 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
+from mt_nodes.world.camera.colour_match import like_colours
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
@@ -45,6 +46,10 @@ _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
 _LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
+#: Sky near a cell counts if it is this share of what is near.
+_LEAST_NEAR = 0.005
+#: Light of cells that may be clipped.
+_CLIPPED = 0.9
 #: Columns to each side whose topmost hits belong to the same wall (assumed).
 _BESIDE_CELLS = 9
 
@@ -212,8 +217,9 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
     A cell with the colour of the surface that the column's topmost beams hit, or most of those beside it (a wall with
-    windows), is no sky, unless that is as bright as the sky: a picture cannot tell; white walls above the sensor's view
-    count as sky.
+    windows), is no sky, unless that is as bright as the sky. Nor is one with the colour of any such surface near by,
+    unless the sky there has that colour, too, or it is white: a picture cannot tell; white walls before a white sky
+    count as sky above the sensor's view.
 
     Args:
         light: (h, w, 3) of the cells, red, green, blue.
@@ -226,11 +232,25 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     bright = grey(light)
     reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
     red, green, blue = (light[..., i] for i in range(3))
-    like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
-    like_sky &= ~(continues & (grey(_of_hit(light, top)) < _DIMMER * reference) & _like_hit(light, top))
-    wall = _around(_of_hit(light, top))
-    like_sky &= ~(continues & (grey(wall) < _DIMMER * reference) & _alike(light, wall))
+    like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
+    hit = _of_hit(light, top)
+    for wall in (hit, _around(hit)):
+        like_sky &= ~(continues & (grey(wall) < _DIMMER * reference) & _alike(light, wall))
+    like_wall = like_colours(light, hit, continues)
+    sky_light = _light_near(light, like_sky & ~like_wall)
+    if sky_light is not None:
+        like_sky &= ~(like_wall & (bright < _CLIPPED) & ~_alike(light, sky_light))
     return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
+
+
+def _light_near(light: Singles, cells: Cells) -> Singles | None:
+    """Return the mean light (h, w, 3) of some cells near each cell, of all where there are none; None for no cells."""
+    if not cells.any():
+        return None
+    size = (2 * (light.shape[1] // _AROUND) + 1,) * 2
+    weight = cv2.blur(cells.astype(np.float32), size)[..., None]
+    near = cv2.blur(light * cells[..., None], size) / np.maximum(weight, np.float32(1e-6))
+    return np.where(weight > _LEAST_NEAR, near, light[cells].mean(axis=0))
 
 
 def _of_hit(light: Singles, top: Grid) -> Singles:
