@@ -13,7 +13,6 @@ import hashlib
 import importlib
 import importlib.util
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from fuzz import invariant
 from fuzz.cases import Case, Target
 
-TARGETS = ("clouds", "images", "messages", "bags", "files")
+TARGETS = ("clouds", "images", "messages", "bags", "files", "results")
 GUIDED = ("messages", "files")
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -123,7 +122,7 @@ def _origin(error: Exception) -> str:
     frames = traceback.extract_tb((error.__context__ or error).__traceback__)
     folders = str(ROOT / "mt_nodes"), str(ROOT / "fuzz")
     ours = [f for f in frames if f.filename.startswith(folders) and f.name != "require"] or frames
-    text = re.sub(r"\d+", "N", str(error).partition(":")[0])[:80]  # what follows is of the case
+    text = str(error).partition(":")[0][:100]  # what follows is of the case
     return f"{type(error).__name__} at {Path(ours[-1].filename).name}:{ours[-1].lineno}: {text}"
 
 

@@ -263,7 +263,7 @@ def cases(draw: st.DrawFn) -> Case:
     kind = draw(st.sampled_from(tuple(READERS)))
     document = copy.deepcopy(draw(st.sampled_from(_documents(kind))))
     for _ in range(draw(st.integers(0, 3))):
-        document = _changed(draw, document)
+        document = changed(draw, document)
     text = _dumped(document, kind)
     for at, gone, new in draw(st.lists(_TEXT_EDITS, max_size=2)):
         begin = at % (len(text) + 1)
@@ -278,7 +278,7 @@ _TEXT_EDITS = st.tuples(
 )
 
 
-def _changed(draw: st.DrawFn, document: Any) -> Any:
+def changed(draw: st.DrawFn, document: Any) -> Any:
     """Change one place of a document: another value, another key, one more, one less."""
     places = list(_places(document))
     if not places:

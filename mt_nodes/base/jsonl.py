@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.shapes import Shape, expect_shape
 
 _KEY = ', "crc32": "'
 _END = len(_KEY) + len('00000000"}')
@@ -57,25 +58,35 @@ def unseal(text: str, where: str) -> dict[str, Any]:
     return dict(json.loads(body))
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+def _unsealed(raw: bytes, path: Path, number: int, shapes: Mapping[str, Shape] | None) -> dict[str, Any]:
+    line = unseal(raw.decode("utf-8", errors="replace"), f"{path}:{number}")
+    if shapes is not None:
+        expect_shape(line, shapes.get(str(line.get("type")), {"type": str}), f"{path}:{number}")
+    return line
+
+
+def read_lines(path: Path, shapes: Mapping[str, Shape] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the lines of a file without their checksums, but for an incomplete last line (no newline).
 
+    Args:
+        shapes: by ``type`` of a line, the shape that it must have; None: any.
+
     Raises:
-        InfrastructureError: a line is damaged.
+        InfrastructureError: a line is damaged, or of another shape.
     """
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             if not raw.endswith(b"\n"):
                 return
-            yield unseal(raw[:-1].decode("utf-8", errors="replace"), f"{path}:{number}")
+            yield _unsealed(raw[:-1], path, number, shapes)
 
 
 class LineTail:
     """Reads a file of checksummed lines while it grows."""
 
-    def __init__(self, path: Path) -> None:
-        """Begin at the start of a file, which need not exist yet."""
-        self._path, self._at, self._count = path, 0, 0
+    def __init__(self, path: Path, shapes: Mapping[str, Shape] | None = None) -> None:
+        """Begin at the start of a file, which need not exist yet; ``shapes`` as in :func:`read_lines`."""
+        self._path, self._at, self._count, self._shapes = path, 0, 0, shapes
 
     def fresh(self) -> list[dict[str, Any]]:
         """Return the lines completed since the last call; an incomplete last line is left for later.
@@ -93,7 +104,7 @@ class LineTail:
         rows = []
         for raw in whole.splitlines():
             self._count += 1
-            rows.append(unseal(raw.decode("utf-8", errors="replace"), f"{self._path}:{self._count}"))
+            rows.append(_unsealed(raw, self._path, self._count, self._shapes))
         self._at += len(whole)
         return rows
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.shapes import NUMBER, TEXT_OR_NULL, Shape, expect_shape
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.score_file import read_scores
@@ -18,6 +19,25 @@ from mt_nodes.engine.waivers import apply_waivers, load_waivers
 
 Summary = dict[str, Any]
 Line = Mapping[str, Any]
+
+_NUMBER_OR_NULL = (*NUMBER, type(None))
+_ARM: Shape = {
+    **dict.fromkeys(("decided", "violated", "frames", "drives", "lost", "gained", "pairs_lost", "pairs_gained"), int),
+    **dict.fromkeys(("rate", "p_sign", "p_counts"), _NUMBER_OR_NULL),
+    **{"ci95": (list, type(None)), "ci95_method": TEXT_OR_NULL, "outcomes": {"*": int}},
+    "counts": {"*": dict.fromkeys("<=>", int)},
+}
+_RELATION: Shape = {
+    **{**_ARM, "outcome": str, "why": str, "kind": str, "control": _ARM, "sham": _ARM, "requirement": [str]},
+    **{"because": str, "change": str, "test": str, "p": _NUMBER_OR_NULL, "p_adjusted": _NUMBER_OR_NULL},
+    "worst?": {"pair": str, "reason": str},
+}
+#: What the summary of judged pairs holds.
+SHAPE: Shape = {
+    **{"relations": {"*": _RELATION}, "exit_code": int, "exit_why": str, "offered": int, "outcomes": {"*": int}},
+    **{"interrupted": bool, **dict.fromkeys(("infrastructure", "isolation", "usage"), TEXT_OR_NULL)},
+    **{"latency_ms": {"*": {"*": _NUMBER_OR_NULL}}, "deaths?": [{"reason": str, "pairs": [str]}]},
+}
 
 
 class Tables(Protocol):
@@ -91,6 +111,7 @@ def read_summary(out: Path) -> Summary:
     )
     if "relations" not in data:
         raise InfrastructureError(f"{path}: is no summary of a run; expected a results directory of a run")
+    expect_shape(data, SHAPE, str(path))
     return data
 
 

@@ -22,10 +22,22 @@ from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.shapes import NUMBER, Shape, expect_shape
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.stacks.stack import Stack
 
 FILE, STACK_FILE = "run.json", "stack.yaml"
+#: What the record of a run of any kind holds.
+SHAPE: Shape = {
+    **{"request": {}, "started?": str, "directory?": str, "stack?": str, "topics?": {"*": {}}, "versions?": {"*": str}},
+    "pairs?": (int, type(None)),
+    "relations": [
+        {
+            **{"id": str, "kind?": str, "because?": str, "requirement?": [str], "requires?": [str]},
+            **{"min_decided?": int, "tolerated_rate?": (*NUMBER, type(None))},
+        }
+    ],
+}
 VERSIONS_OF = ("numpy", "scipy", "shapely", "open3d-cpu", "open3d", "rosbags", "ros-rclpy", "ros-rmw-fastrtps-cpp")
 
 Record = dict[str, Any]
@@ -107,7 +119,8 @@ def read_record(out: Path) -> Record:
             raise UsageError(f"{out}: holds a campaign, expected one of its cells: {', '.join(map(str, cells))}")
         raise UsageError(f"{path}: there is no such file; expected a results directory of `mt replay`")
     record = read_result(path, "start the run anew with another --out")
-    return {**record, "request": dict(record["request"]), "relations": list(record["relations"])}
+    expect_shape(record, SHAPE, str(path))
+    return record
 
 
 def request_of(out: Path, key: str, command: str) -> Record:

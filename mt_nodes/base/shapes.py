@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of data in a file that a program wrote: which keys, of which types; what differs is found before use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mt_nodes.base.errors import InfrastructureError
+
+#: A type; several types; ``[shape]``: a list of such; ``[shape, shape]``: a list of two; a mapping of keys to shapes,
+#: where a key that ends in ``?`` may be missing and the key ``*`` stands for all others.
+Shape = Any
+NUMBER = (int, float)
+TEXT_OR_NULL = (str, type(None))
+
+
+def expect_shape(value: Any, shape: Shape, where: str) -> None:
+    """Refuse a value of another shape.
+
+    Raises:
+        InfrastructureError: naming the place in it, what was got and what was expected.
+    """
+    if problem := mismatch(value, shape):
+        raise InfrastructureError(f"{where}: not as mt_nodes writes it: {problem}; was another version used?")
+
+
+def mismatch(value: Any, shape: Shape) -> str:
+    """Return where and how a value differs from a shape; empty if it does not."""
+    if isinstance(shape, dict):
+        return _mapping_mismatch(value, shape)
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"got {_named(value)}, expected a list"
+        if len(shape) not in (1, len(value)):
+            return f"got {len(value)} values, expected {len(shape)}"
+        rows = ((f"[{i}]", mismatch(row, shape[i % len(shape)])) for i, row in enumerate(value))
+        return next((f"{place}{_joined(problem)}" for place, problem in rows if problem), "")
+    # True is an int in Python and none in a file.
+    wrong_bool = isinstance(value, bool) and bool not in (shape if isinstance(shape, tuple) else (shape,))
+    if isinstance(value, shape) and not (wrong_bool and shape is not object):
+        return ""
+    return f"got {_named(value)}, expected {_expected(shape)}"
+
+
+def _mapping_mismatch(value: Any, shape: Mapping[str, Shape]) -> str:
+    if not isinstance(value, dict):
+        return f"got {_named(value)}, expected a mapping"
+    for key, inner in shape.items():
+        name = key.removesuffix("?")
+        if key == "*" or (name != key and name not in value):
+            continue
+        if name not in value:
+            return f"no {name}"
+        if problem := mismatch(value[name], inner):
+            return f"{name}{_joined(problem)}"
+    for name in value.keys() - {key.removesuffix("?") for key in shape} if "*" in shape else ():
+        if problem := mismatch(value[name], shape["*"]):
+            return f"{name}{_joined(problem)}"
+    return ""
+
+
+def _joined(problem: str) -> str:
+    """Return what follows the name of a place: a place inside it, or what is wrong."""
+    return problem if problem.startswith("[") else f": {problem}"
+
+
+def _named(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _expected(shape: Shape) -> str:
+    types = shape if isinstance(shape, tuple) else (shape,)
+    return " or ".join("null" if each is type(None) else each.__name__ for each in types)
