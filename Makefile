@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-extras lint bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test test-long test-extras lint lint_and_compile bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -21,10 +21,11 @@ demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an
 	$(BIN)/mt demo $(ARGS)
 
 check: JOBS := auto
-check: lint ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
-	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit
+check: TESTS := test/unit
+check: lint_and_compile ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" $(TESTS)
 
-test: lint ## Set up, then run every check and test; JOBS=… at a time, or those that ARGS says one after the other
+test: lint_and_compile ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
@@ -33,9 +34,16 @@ else
 	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*/*.py)
 endif
 
+test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process (half an hour)
+	$(BIN)/python -m pytest -m long $(ARGS)
+
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
 	scripts/setup.sh test,diffusion,models
 	$(BIN)/python -m pytest test/extras $(ARGS)
+
+# Types take one processor; the other compiles the tests meanwhile, which each worker would do for itself.
+lint_and_compile: .venv/test.stamp
+	@$(BIN)/python -m pytest -q --collect-only $(TESTS) > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 
 lint: .venv/test.stamp ## Format, style, rooms and types
 	$(BIN)/ruff check .
@@ -48,7 +56,7 @@ bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare
 	$(BIN)/python scripts/bench.py $(ARGS)
 
 faults: .venv/test.stamp ## Kill, stop, starve and deceive the suite's processes, one whole run each (some minutes)
-	$(BIN)/python -m pytest -m long $(ARGS)
+	$(BIN)/python -m pytest -m long test/ros/test_fault_injection.py $(ARGS)
 
 kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)
