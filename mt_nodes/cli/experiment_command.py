@@ -17,6 +17,7 @@ VERBS = {
         "automt",
         "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated",
     ),
+    "routes": ("route_experiment", "Brown, Zhou & Chow, 2018: routes of related questions must agree in length"),
 }
 
 

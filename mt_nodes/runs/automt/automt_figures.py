@@ -10,6 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.rules.rates import NOT_RUN
@@ -90,7 +91,7 @@ def manipulations_figure(table: Table) -> Figure:
         axes.barh(at, [valid[name] for name in names], width, color=colour, hatch=hatch, edgecolor="white", label=label)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.set_xlabel("valid follow-ups")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not names:
         axes.text(0.5, 0.5, "no follow-up was valid", ha="center", transform=axes.transAxes)
     figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=8)
