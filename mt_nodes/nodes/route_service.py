@@ -16,7 +16,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.rotations import quaternion_of_rpy
 from mt_nodes.data.transforms import MAP_FRAME
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.runs.routes.route import Place, RouteQuery
+from mt_nodes.runs.routes.planned_route import RoutePlace, RouteQuery
 
 READY_S, ANSWER_S = 10.0, 30.0
 
@@ -67,7 +67,7 @@ class RouteService:
         self._context.close()
 
 
-def _pose(place: Place) -> PoseStamped:
+def _pose(place: RoutePlace) -> PoseStamped:
     pose = PoseStamped()
     pose.header.frame_id = MAP_FRAME
     pose.pose.position.x, pose.pose.position.y = place.xy_m

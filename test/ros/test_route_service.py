@@ -20,15 +20,15 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.runs.routes.borough import borough
-from mt_nodes.runs.routes.route import Place, RouteQuery
+from mt_nodes.runs.routes.planned_route import RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_planner import LanePlanner
 
 PLANNER = LanePlanner(LaneGraph.of(borough()), "goal_on_own_lane_behind")
 
 
-def place(pose: PoseStamped) -> Place:
+def place(pose: PoseStamped) -> RoutePlace:
     at, turn = pose.pose.position, pose.pose.orientation
-    return Place(at.x, at.y, 2.0 * math.atan2(turn.z, turn.w))
+    return RoutePlace(at.x, at.y, 2.0 * math.atan2(turn.z, turn.w))
 
 
 def plan(request: GetPlan.Request, response: GetPlan.Response) -> GetPlan.Response:

@@ -18,7 +18,7 @@ from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.routes.borough import borough
-from mt_nodes.runs.routes.route import Place, Route, RouteQuery
+from mt_nodes.runs.routes.planned_route import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_planner import FAULTS, LanePlanner, load_planner
 from mt_nodes.runs.routes.route_relations import RELATIONS, chosen_relations
 from mt_nodes.runs.routes.route_run import RoutePair, execute, summarise
@@ -85,19 +85,19 @@ def test_one_drives_on_the_right_side_and_around_the_corner() -> None:
     assert changed is not None and set(small.lane[changed]) == {0, 2}  # to the lane beside
     corner = LaneGraph.of(HdMap("corner", (lanes[0], straight("up", (60, 0), (95, 35)))))
     rows = corner.shortest(0, len(corner.places_m) - 1)
-    assert rows is not None and Route(corner.places_m[rows]).length_m == pytest.approx(60 + 35 * 2**0.5, abs=0.1)
+    assert rows is not None and PlannedRoute(corner.places_m[rows]).length_m == pytest.approx(60 + 35 * 2**0.5, abs=0.1)
 
 
 def test_places_on_a_route_are_found_by_length() -> None:
-    route = Route.of([(0, 0, 9), (30, 0, 9), (30, 10, 9)])
+    route = PlannedRoute.of([(0, 0, 9), (30, 0, 9), (30, 10, 9)])
     assert route.length_m == 40.0
     assert route.at(0.875).xy_m == (30.0, 5.0) and route.at(0.875).yaw_rad == pytest.approx(np.pi / 2)
-    assert route.nearest_m(Place(20.0, -3.0)) == 3.0
-    query = RouteQuery(Place(0.0, 5.0), Place(30.0, 40.0))
+    assert route.nearest_m(RoutePlace(20.0, -3.0)) == 3.0
+    query = RouteQuery(RoutePlace(0.0, 5.0), RoutePlace(30.0, 40.0))
     assert route.misses(query) == "the route ends 30.0 m away from x 30.0, y 40.0 m"
-    assert not Route.of(None).found and Route.of([]).length_m == float("inf")
+    assert not PlannedRoute.of(None).found and PlannedRoute.of([]).length_m == float("inf")
     with pytest.raises(ValueError, match=r"shape \(3,\), expected finite points"):
-        Route.of([1.0, 2.0, 3.0])
+        PlannedRoute.of([1.0, 2.0, 3.0])
 
 
 def nowhere(query: RouteQuery) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
-from mt_nodes.runs.routes.route import Place, Route, RouteQuery
+from mt_nodes.runs.routes.planned_route import PlannedRoute, RoutePlace, RouteQuery
 
 #: A planner puts places onto its own lanes and points some metres apart: no difference below this counts.
 TOLERANCE_M, TOLERANCE_SHARE = 15.0, 0.02
@@ -37,8 +37,8 @@ class RouteDraw:
     known_m: float = 0.0
 
 
-Draw = Callable[[RouteQuery, Route, LaneGraph, np.random.Generator], "RouteDraw | str"]
-Check = Callable[[Route, tuple[Route, ...], RouteDraw], tuple[float, str]]
+Draw = Callable[[RouteQuery, PlannedRoute, LaneGraph, np.random.Generator], "RouteDraw | str"]
+Check = Callable[[PlannedRoute, tuple[PlannedRoute, ...], RouteDraw], tuple[float, str]]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class RouteRelation:
     closes: bool = False
 
 
-def place_at(graph: LaneGraph, row: int) -> Place:
+def place_at(graph: LaneGraph, row: int) -> RoutePlace:
     """Return a place of the map as one of a question."""
-    return Place(float(graph.places_m[row, 0]), float(graph.places_m[row, 1]), float(graph.yaw_rad[row]))
+    return RoutePlace(float(graph.places_m[row, 0]), float(graph.places_m[row, 1]), float(graph.yaw_rad[row]))
 
 
 def excess_m(longer_m: float, limit_m: float) -> float:
@@ -71,31 +71,31 @@ def excess_m(longer_m: float, limit_m: float) -> float:
     return longer_m - limit_m * (1.0 + TOLERANCE_SHARE) - TOLERANCE_M
 
 
-def _back(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _back(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     """Ask for the way back, between places of the opposite direction where the road has one."""
     start, goal = (replace(place, yaw_rad=place.yaw_rad + np.pi) for place in (query.goal, query.start))
     return RouteDraw((RouteQuery(start, goal),))
 
 
-def _back_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _back_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     back_m, limit_m = others[0].length_m, BACK_FACTOR * route.length_m + BACK_M
     if not others[0].found:
         return float("-inf"), "the planner knows no way back, which may lie beyond the map"
     return excess_m(back_m, limit_m), f"there {route.length_m:.0f} m, back {back_m:.0f} m"
 
 
-def _stop(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _stop(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     stop = route.at(float(rng.uniform(0.2, 0.8)))
     return RouteDraw((RouteQuery(query.start, stop), RouteQuery(stop, query.goal)))
 
 
-def _stop_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _stop_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     first_m, second_m = (other.length_m for other in others)
     words = f"direct {route.length_m:.0f} m, with a stop on this way {first_m:.0f} + {second_m:.0f} m"
     return excess_m(first_m + second_m, route.length_m), words
 
 
-def _detour(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _detour(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     """Choose a place that could lie on a shorter way: as the crow flies, the way by it is shorter."""
     ends = np.array([query.start.xy_m, query.goal.xy_m])
     by_m = np.linalg.norm(graph.places_m[:, None] - ends, axis=2).sum(axis=1)
@@ -107,14 +107,14 @@ def _detour(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Ge
     return RouteDraw((RouteQuery(query.start, stop), RouteQuery(stop, query.goal)))
 
 
-def _detour_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _detour_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     by_m = sum(other.length_m for other in others)
     if not np.isfinite(by_m):
         return float("-inf"), "there is no way by that place"
     return excess_m(route.length_m, by_m), f"direct {route.length_m:.0f} m, by another place {by_m:.0f} m"
 
 
-def _moved(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _moved(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     lane = np.flatnonzero(graph.lane == graph.lane[graph.nearest(*query.goal.xy_m, query.goal.yaw_rad)])
     here = graph.nearest(*query.goal.xy_m, query.goal.yaw_rad)
     ahead = lane[lane > here]
@@ -127,13 +127,13 @@ def _moved(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Gen
     return RouteDraw((replace(query, goal=goal),), by_m)
 
 
-def _moved_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _moved_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     after_m = others[0].length_m
     words = f"{route.length_m:.0f} m, and {after_m:.0f} m to a destination {draw.known_m:.0f} m further along its lane"
     return excess_m(after_m, route.length_m + draw.known_m), words
 
 
-def _beside(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _beside(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     here = graph.nearest(*query.start.xy_m, query.start.yaw_rad)
     lane = np.flatnonzero(graph.lane == graph.lane[here])
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(graph.places_m[lane], axis=0), axis=1))])
@@ -146,18 +146,18 @@ def _beside(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Ge
     return RouteDraw((replace(query, goal=goal),), float(away[int(np.searchsorted(lane, row))]))
 
 
-def _beside_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _beside_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     words = f"{others[0].length_m:.0f} m to a destination {draw.known_m:.0f} m ahead on the same lane"
     return excess_m(others[0].length_m, draw.known_m), words
 
 
-def _closed(query: RouteQuery, route: Route, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
+def _closed(query: RouteQuery, route: PlannedRoute, graph: LaneGraph, rng: np.random.Generator) -> RouteDraw | str:
     if route.length_m < 100.0:
         return f"the route of {route.length_m:.0f} m is too short to close a road on it"
     return RouteDraw((replace(query, closed=(route.at(float(rng.uniform(0.3, 0.7))),)),))
 
 
-def _closed_check(route: Route, others: tuple[Route, ...], draw: RouteDraw) -> tuple[float, str]:
+def _closed_check(route: PlannedRoute, others: tuple[PlannedRoute, ...], draw: RouteDraw) -> tuple[float, str]:
     other, place = others[0], draw.queries[0].closed[0]
     if not other.found:
         return float("-inf"), "no other way is left"

@@ -18,7 +18,7 @@ from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome, RelationOutcome
 from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import run_exit
-from mt_nodes.runs.routes.route import Route, RouteQuery
+from mt_nodes.runs.routes.planned_route import PlannedRoute, RouteQuery
 from mt_nodes.runs.routes.route_planner import RoutePlanner
 from mt_nodes.runs.routes.route_relations import TOLERANCE_M, TOLERANCE_SHARE, RouteRelation, place_at
 
@@ -41,7 +41,7 @@ class RoutePair:
     outcome: Outcome
     reason: str
     queries: tuple[RouteQuery, ...]
-    routes: tuple[Route, ...]
+    routes: tuple[PlannedRoute, ...]
     excess_m: float = 0.0
     control: bool | None = None
 
@@ -80,7 +80,7 @@ def _pair(
     planner: RoutePlanner, graph: LaneGraph, relation: RouteRelation, number: int, rng: np.random.Generator
 ) -> RoutePair:
     query = _question(graph, rng)
-    source = Route.of(planner(query))
+    source = PlannedRoute.of(planner(query))
     said = _judged(relation, number, (query,), (source,))
     if wrong := source.misses(query):
         return said(Outcome.ERROR, wrong)
@@ -89,20 +89,20 @@ def _pair(
     draw = relation.draw(query, source, graph, rng)
     if isinstance(draw, str):
         return said(Outcome.NOT_APPLICABLE, draw)
-    others = tuple(Route.of(planner(other)) for other in draw.queries)
+    others = tuple(PlannedRoute.of(planner(other)) for other in draw.queries)
     said = _judged(relation, number, (query, *draw.queries), (source, *others))
     if wrong := next(filter(None, (r.misses(q) for r, q in zip(others, draw.queries, strict=True))), ""):
         return said(Outcome.ERROR, wrong)
     excess_m, words = relation.check(source, others, draw)
     if excess_m == float("-inf"):
         return said(Outcome.NOT_APPLICABLE, words)
-    control = _differs(source, Route.of(planner(query)))
+    control = _differs(source, PlannedRoute.of(planner(query)))
     outcome = Outcome.VIOLATED if excess_m > 0.0 else Outcome.HOLDS
     return replace(said(outcome, words), excess_m=excess_m, control=control)
 
 
 def _judged(
-    relation: RouteRelation, number: int, queries: tuple[RouteQuery, ...], routes: tuple[Route, ...]
+    relation: RouteRelation, number: int, queries: tuple[RouteQuery, ...], routes: tuple[PlannedRoute, ...]
 ) -> Callable[[Outcome, str], RoutePair]:
     return lambda outcome, reason: RoutePair(relation.name, number, outcome, reason, queries, routes)
 
@@ -118,7 +118,7 @@ def _question(graph: LaneGraph, rng: np.random.Generator) -> RouteQuery:
     return RouteQuery(place_at(graph, start), place_at(graph, goal))
 
 
-def _differs(source: Route, again: Route) -> bool:
+def _differs(source: PlannedRoute, again: PlannedRoute) -> bool:
     if not again.found:
         return True
     return abs(source.length_m - again.length_m) > TOLERANCE_M + TOLERANCE_SHARE * source.length_m

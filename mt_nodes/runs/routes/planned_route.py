@@ -15,7 +15,7 @@ END_M = 10.0
 
 
 @dataclass(frozen=True)
-class Place:
+class RoutePlace:
     """A pose on the ground, in metres and radians of the map's frame."""
 
     x_m: float
@@ -32,19 +32,19 @@ class Place:
 class RouteQuery:
     """From where to where, and which places are closed to traffic."""
 
-    start: Place
-    goal: Place
-    closed: tuple[Place, ...] = ()
+    start: RoutePlace
+    goal: RoutePlace
+    closed: tuple[RoutePlace, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Route:
+class PlannedRoute:
     """The answer of a planner: points (N, 2) along the route in metres; none if it knows no route."""
 
     points_m: Floats
 
     @classmethod
-    def of(cls, answer: Any) -> Route:
+    def of(cls, answer: Any) -> PlannedRoute:
         """Read what a planner returned: None, or N points of at least two coordinates.
 
         Raises:
@@ -79,7 +79,7 @@ class Route:
                 return f"the route {what} {away_m:.1f} m away from x {place.x_m:.1f}, y {place.y_m:.1f} m"
         return ""
 
-    def at(self, share: float) -> Place:
+    def at(self, share: float) -> RoutePlace:
         """Return the place at a share of the length, 0 to 1."""
         steps = np.linalg.norm(np.diff(self.points_m, axis=0), axis=1)
         station = np.concatenate([[0.0], np.cumsum(steps)])
@@ -87,9 +87,9 @@ class Route:
         row = int(np.clip(np.searchsorted(station, at, side="right") - 1, 0, len(steps) - 1))
         along = self.points_m[row + 1] - self.points_m[row]
         x, y = self.points_m[row] + along * (at - station[row]) / max(float(steps[row]), 1e-9)
-        return Place(float(x), float(y), float(np.arctan2(along[1], along[0])))
+        return RoutePlace(float(x), float(y), float(np.arctan2(along[1], along[0])))
 
-    def nearest_m(self, place: Place) -> float:
+    def nearest_m(self, place: RoutePlace) -> float:
         """Return how near the route comes to a place."""
         from shapely import LineString, Point
 
