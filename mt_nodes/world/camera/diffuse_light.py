@@ -53,8 +53,8 @@ _TELLING, _FEWEST = (0.15, 0.75), 50
 _COLOUR = 0.6
 #: Samples that differ by this, over red, green and blue, look different.
 _ALIKE = 0.12
-#: Rows and columns to cells that are two steps away at most.
-_TWO_STEPS = [(down, right) for down in range(-2, 3) for right in range(-2, 3) if abs(down) + abs(right) <= 2]
+#: Rows and columns to cells in a square of five.
+_NEAR = [(down, right) for down in range(-2, 3) for right in range(-2, 3)]
 #: Ends of a cell are this many bytes apart at least.
 _APART = 8
 #: Steps of tables from samples to light.
@@ -138,8 +138,7 @@ def brightness(planes: Singles) -> Singles:
 def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
     """Return values (h, w) of cells for the ends (2, h, w) of cells: at an edge, those of cells like each end.
 
-    A joint bilateral filter (J. Kopf et al., "Joint Bilateral Upsampling", SIGGRAPH 2007) of the 13 cells that are two
-    steps away at most; so the edge
+    A joint bilateral filter (J. Kopf et al., "Joint Bilateral Upsampling", SIGGRAPH 2007) of 5 x 5 cells; so the edge
     of a value lies where the picture has one, though cells are coarse and places of depths are off by a cell.
 
     Args:
@@ -155,10 +154,7 @@ def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
     height, width = values.shape
     row, column = row.astype(np.int32), column.astype(np.int32)
     near = np.stack(
-        [
-            np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1)
-            for down, right in _TWO_STEPS
-        ]
+        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in _NEAR]
     )
     cells, of_near = shading.cells.reshape(3, -1)[:, near], values.reshape(-1)[near]
     for end in range(2):
