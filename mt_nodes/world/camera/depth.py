@@ -146,13 +146,14 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
     farthest = np.minimum(ground, _behind(filled, top))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
-    filled = above_beams(filled, top, continues, sky, light, farthest)
+    high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
+    filled[high] = above_beams(filled[high], top, continues, sky[high], light[high], farthest[high])
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
-    filled[below] = np.minimum(filled, ground)[below]
-    far_m = np.where(measured, np.maximum(far_m, filled), filled)
+    np.minimum(filled, ground, out=filled, where=below)
+    np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
     glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
@@ -194,19 +195,34 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
     standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
     for size in _PANE_CELLS:
         near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
+        part = _part_of(near > 0.0, 2 * size)
         for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
-            if not near.any():
+            if part is None:
                 break
-            nearest = cv2.dilate(near, line)
+            nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
+            some = np.where(_JUMP * closed > nearest, closed, np.float32(0.0))
+            np.maximum(notch[part], some, out=notch[part])
     doubtful = notch > _JUMP * nearness
-    if not doubtful.any():
+    part = _part_of(doubtful, 2)
+    if part is None:
         return range_m
-    seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
-    label = flooded(light, seeds.astype(np.int32))
-    found = np.where(label > 0, range_m.reshape(-1)[label - 1], range_m)
-    return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
+    own, asked = range_m[part], doubtful[part]
+    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
+    label = flooded(light[part], seeds)
+    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
+    cornered = range_m.copy()
+    cornered[part] = np.where(asked & (found * _JUMP < own), found, own)
+    return cornered
+
+
+def _part_of(cells: Cells, around: int) -> tuple[slice, slice] | None:
+    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
+    sides = [np.flatnonzero(cells.any(axis=axis)) for axis in (1, 0)]
+    if not sides[0].size:
+        return None
+    rows, columns = (slice(max(int(side[0]) - around, 0), int(side[-1]) + around + 1) for side in sides)
+    return rows, columns
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
