@@ -16,25 +16,23 @@ _STEPS = 32
 _LIKE = np.stack(np.meshgrid(*[(-1, 0, 1)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 
 
-def like_colours(light: Singles, surface: Singles, known: Mask) -> Mask:
-    """Return which cells (h, w) have the colour of a surface of their column or of those near it.
+def like_colours(light: Singles, cells: Mask, surface: Singles, known: Mask) -> Mask:
+    """Return which of some cells (n,) have the colour of a surface of their column or of those near it.
 
     Args:
-        light: (h, w, 3) of the cells. surface: (1, w, 3) light of a surface in each column, where it is known (1, w).
+        light: (h, w, 3) of all cells. cells: (h, w) those in question.
+        surface: (1, w, 3) light of a surface in each column, where it is known (1, w).
     """
-    colour, own = _steps(light), _steps(surface)[0]
-    place = (colour * np.array([_STEPS * _STEPS, _STEPS, 1])).sum(axis=-1)
-    found = np.zeros(place.shape, bool)
-    ends = np.linspace(0, place.shape[1], _PARTS + 1).astype(int)
-    for part in range(_PARTS):
-        near = slice(ends[max(part - 1, 0)], ends[min(part + 2, _PARTS)])
-        colours = np.unique(own[near][known[0, near]], axis=0)
-        like = np.clip(colours[:, None] + _LIKE, 0, _STEPS - 1).reshape(-1, 3)
-        table = np.zeros((_STEPS,) * 3, bool)
+    own = _steps(surface[0])
+    tables = np.zeros((_PARTS, _STEPS, _STEPS, _STEPS), bool)
+    ends = np.linspace(0, cells.shape[1], _PARTS + 1).astype(int)
+    for number, table in enumerate(tables):
+        near = slice(ends[max(number - 1, 0)], ends[min(number + 2, _PARTS)])
+        like = np.clip(own[near][known[0, near]][:, None] + _LIKE, 0, _STEPS - 1).reshape(-1, 3)
         table[like[:, 0], like[:, 1], like[:, 2]] = True
-        columns = slice(ends[part], ends[part + 1])
-        found[:, columns] = table.reshape(-1)[place[:, columns]]
-    return found
+    row, column = np.nonzero(cells)
+    red, green, blue = _steps(light[row, column]).T
+    return np.asarray(tables[column * _PARTS // cells.shape[1], red, green, blue])
 
 
 def _steps(light: Singles) -> npt.NDArray[np.int32]:
