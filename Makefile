@@ -12,6 +12,7 @@ JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo check test test-long test-extras lint lint_and_compile bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test test-extras lint bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -58,10 +59,13 @@ bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare
 faults: .venv/test.stamp ## Kill, stop, starve and deceive the suite's processes, one whole run each (some minutes)
 	$(BIN)/python -m pytest -m long test/ros/test_fault_injection.py $(ARGS)
 
-kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
+kills: .venv/demo.stamp ## Kill 50 runs of all kinds at random moments, resume them, compare with undisturbed ones (an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)
 
-fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files each to the invariant (a quarter of an hour)
+attacks: .venv/test.stamp ## Attack every kind of run in every known way; write the table of docs/reliability.md (an hour)
+	$(BIN)/python scripts/attacks.py $(ARGS)
+
+fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags, files and results each to the invariant (hours)
 	$(BIN)/python -m fuzz $(ARGS)
 
 physics: .venv/demo.stamp ## Hold figures of changed clouds and pictures to their goals, on a recorded drive: ARGS=BAG
@@ -76,7 +80,7 @@ picture-figures: .venv/demo.stamp ## Measure how well changed pictures pass for 
 fog-agreement: .venv/demo.stamp ## Compare a detector's verdicts in our fog with those in plain Koschmieder fog: ARGS=BAG
 	$(BIN)/python scripts/fog_agreement.py $(ARGS)
 
-soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
+soak: .venv/demo.stamp ## Run mt live and a campaign for an hour while stacks die: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)
 
 docs: .venv/test.stamp ## Make the tables of docs/, docs/catalogue.md and docs/gallery.md anew

@@ -18,6 +18,7 @@ import grimp
 from peer_page import peer_page
 from picture_page import picture_page
 from python_reference import reference as python_reference
+from reliability_tables import attack_table, drive_table, soak_table
 from rooms_picture import svg
 from scenario_reference import reference
 
@@ -328,6 +329,11 @@ FILLED = {
     "docs/intensities.md": {"intensity conventions": intensity_conventions},
     "docs/stacks.md": {"stack keys": stack_keys},
     "docs/live.md": {"live keys": live_keys, "live services": live_services},
+    "docs/reliability.md": {
+        "attacks": lambda: attack_table(table),
+        "soak": lambda: soak_table(table),
+        "drive memory": lambda: drive_table(table),
+    },
 }
 
 
