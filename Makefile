@@ -11,8 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-long test-extras lint lint_and_compile bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
-.PHONY: help demo check test test-extras lint bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test test-long test-extras lint lint_and_compile style types bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -22,9 +21,11 @@ demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an
 	$(BIN)/mt demo $(ARGS)
 
 check: JOBS := auto
-check: TESTS := test/unit
-check: lint_and_compile ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
-	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" $(TESTS)
+check: style ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
+	@# Types take one processor for a minute; the tests run meanwhile.
+	@$(MAKE) --no-print-directory types > .venv/types.log 2>&1 & \
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit; tests=$$?; \
+	wait $$!; types=$$?; cat .venv/types.log; exit $$((tests || types))
 
 test: lint_and_compile ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
 ifdef ARGS
@@ -44,12 +45,16 @@ test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `mod
 
 # Types take one processor; the other compiles the tests meanwhile, which each worker would do for itself.
 lint_and_compile: .venv/test.stamp
-	@$(BIN)/python -m pytest -q --collect-only $(TESTS) > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 
-lint: .venv/test.stamp ## Format, style, rooms and types
+lint: style types ## Format, style, rooms and types
+
+style: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
+
+types: .venv/test.stamp
 	@# Types are checked against NumPy's of Python 3.11 and later; those of its last release for 3.10 know less.
 	$(BIN)/python -c "import sys; sys.exit(sys.version_info >= (3, 11))" || $(BIN)/mypy
 
