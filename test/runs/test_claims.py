@@ -152,3 +152,51 @@ def test_a_formula_that_doubles_with_every_name_is_refused_and_not_built() -> No
     names = "".join(f"a{k + 1} = a{k} & a{k};\n" for k in range(60))
     (problem,) = problems_of(SCRIPT + "a0 = slow & slow;\n" + names + "t |= G(a60);\n")
     assert "a formula of too many parts" in str(problem)
+
+
+# Falsification.
+
+DOG = """
+parameter gap = 60;
+ego = AV(("lane_1" -> 20.0, , 8.0));
+dog = Animal(("lane_1" -> 20 + gap), , , {species: dog});
+s = CreateScenario { load("two_way"); ego; {}; {dog}; {}; {}; {Duration(3)}; };
+Trace t = EXE(s);
+near = dis(t[ego], t[truth][dog]) < LIMIT;
+t |= G(near -> spd(t[ego]) < 2);
+"""
+
+
+def falsified(tmp_path: Path, text: str, trials: int) -> tuple[int, Any]:
+    (tmp_path / "f.scenario").write_text(text, encoding="utf-8")
+    search = ["--falsify", "gap=8..60", "--falsify", "ego.speed=3..20", "--trials", str(trials)]
+    code = main(["scenario", str(tmp_path / "f.scenario"), *search, "--out", str(tmp_path / "out")])
+    return code, json.loads((tmp_path / "out" / "falsification.json").read_text(encoding="utf-8"))
+
+
+def test_a_search_finds_parameters_that_violate_a_claim_and_says_how_to_drive_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = falsified(tmp_path, DOG.replace("LIMIT", "12"), 12)
+    assert (code, found["confirmed"]) == (ExitCode.FAIL, True)
+    assert found["best"]["objective"] < 0 and found["best"]["violated"] == [found["best"]["claims"][0]["claim"]]
+    command = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("mt scenario"))
+    again = main([*command.split()[1:], "--relations", "far_object_same_trace", "--out", str(tmp_path / "again")])
+    assert again == ExitCode.FAIL
+    (row,) = json.loads((tmp_path / "again" / "summary.json").read_text(encoding="utf-8"))["claims"].values()
+    assert row["worst"]["margin"] == pytest.approx(found["best"]["objective"], abs=1e-6)
+
+
+def test_a_search_in_which_nothing_tested_the_claim_is_undecided(tmp_path: Path) -> None:
+    code, found = falsified(tmp_path, DOG.replace("LIMIT", "-1"), 2)
+    assert (code, found["confirmed"]) == (ExitCode.UNDECIDED, False)
+    assert found["exit_why"].startswith("never decided:")
+
+
+def test_a_script_without_claims_has_nothing_to_falsify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "f.scenario").write_text(DOG.partition("t |=")[0], encoding="utf-8")
+    argv = ["scenario", str(tmp_path / "f.scenario"), "--falsify", "gap=8..60", "--out", str(tmp_path / "out")]
+    assert main(argv) == ExitCode.USAGE
+    assert "got no claim to falsify" in capsys.readouterr().err
+    assert main([*argv[:-3], "gap=8", "--out", str(tmp_path / "o")]) == ExitCode.USAGE
+    assert "expected NAME=LOW..HIGH" in capsys.readouterr().err

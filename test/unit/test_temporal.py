@@ -239,7 +239,7 @@ def test_distances_and_speeds_are_those_of_the_bodies() -> None:
     driven = drive([10.0, 8.0])
     gap = 10.0 - 3.8 - 0.35  # front of the ego, half of a dog
     assert finding("G(dis(t[ego], t[truth][dog]) > 1)", driven).margin == pytest.approx(gap - 1.0, abs=0.2)
-    assert finding("G(spd(t[ego], t[truth][dog]) <= 0)", driven) == ClaimFinding(True, "", 0.0, 0.0)
+    assert finding("G(spd(t[ego], t[truth][dog]) <= 0)", driven) == ClaimFinding(True, "", 0.0, 0.0, 0.0)
     assert finding("G(spd(t[ego], 8) <= 1)", driven).margin == -1.0
     assert finding("G(vel(t[ego], (8, 0)) <= 1)", driven).margin == -1.0
     assert finding("G(offset(t[ego]) < 0.1)", driven).true is True

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mt_nodes.base.errors import UsageError
@@ -11,7 +12,6 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.runs.loop.episode import PlayedEpisode
-from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Claim
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class ClaimJudge:
     def judge(self, planned: PlannedEpisode, source: PlayedEpisode) -> None:
         """Judge the claims about a drive."""
         for claim in planned.setting.scenario.claims:
-            self._recorder.claim(_verdict(planned, claim, source.driven, planned.setting.road))
+            self._recorder.claim(verdict_of(planned, claim, source.driven)[0])
 
     def fail(self, planned: PlannedEpisode, outcome: Outcome, reason: str) -> None:
         """Say of the claims about an episode that there is no drive to judge, unless they are judged."""
@@ -63,26 +63,26 @@ def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:
     return drives
 
 
-def _verdict(planned: PlannedEpisode, claim: Claim, driven: ScenarioTrace, road: RoadMap) -> ClaimVerdict:
+def verdict_of(planned: PlannedEpisode, claim: Claim, driven: ScenarioTrace) -> tuple[ClaimVerdict, float | None]:
+    """Return what a claim comes to on a drive, and its robustness, whether or not something put it to the test."""
     from mt_nodes.world.scenarios.language.claims import formula_of  # a parser is heavy
     from mt_nodes.world.scenarios.temporal.robustness import judge
 
-    def verdict(outcome: Outcome, reason: str, margin: float | None = None, at_s: float | None = None) -> ClaimVerdict:
-        return ClaimVerdict(planned.number, claim_name(planned, claim), claim.formula, outcome, reason, margin, at_s)
-
+    named = ClaimVerdict(planned.number, claim_name(planned, claim), claim.formula, Outcome.SKIPPED, "")
     if not len(driven.trace):
-        return verdict(Outcome.SKIPPED, "the drive ended before its first instant")
+        return replace(named, reason="the drive ended before its first instant"), None
     try:
-        found = judge(formula_of(claim, driven.scenario), driven, road)
+        found = judge(formula_of(claim, driven.scenario), driven, planned.setting.road)
     except (UsageError, ValueError) as error:
-        return verdict(Outcome.ERROR, str(error))
+        return replace(named, outcome=Outcome.ERROR, reason=str(error)), None
     if found.true is None:
         end = f"the drive ended at {driven.trace.time_s[-1]:.1f} s ({driven.trace.ended}) before that showed"
-        return verdict(Outcome.SKIPPED, end)
+        return replace(named, reason=end), found.robustness
     if found.vacuous:
-        return verdict(Outcome.NOT_APPLICABLE, f"its condition {found.vacuous} was never true")
+        idle = f"its condition {found.vacuous} was never true"
+        return replace(named, outcome=Outcome.NOT_APPLICABLE, reason=idle), found.robustness
     margin = "" if found.margin is None else f", robustness {found.margin:.3g}"
     at = "" if found.at_s is None else f" at {found.at_s:.1f} s"
-    word = "true" if found.true else "false"
     outcome = Outcome.HOLDS if found.true else Outcome.VIOLATED
-    return verdict(outcome, f"{word}{margin}{at}", found.margin, found.at_s)
+    reason = f"{'true' if found.true else 'false'}{margin}{at}"
+    return replace(named, outcome=outcome, reason=reason, margin=found.margin, at_s=found.at_s), found.robustness

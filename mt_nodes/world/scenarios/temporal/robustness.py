@@ -56,12 +56,14 @@ class ClaimFinding:
         vacuous: the condition that never was true, so that the formula demanded nothing; empty: it did.
         margin: robustness, in the unit of the comparison that decides; None if undecided or not measured in numbers.
         at_s: of a formula ``G(…)`` when its margin was least; None of others.
+        robustness: the margin that a search can go by, also where nothing is decided: the most that may come of it.
     """
 
     true: bool | None
     vacuous: str = ""
     margin: float | None = None
     at_s: float | None = None
+    robustness: float | None = None
 
 
 def require_library() -> Any:
@@ -85,15 +87,16 @@ def judge(formula: Formula, driven: ScenarioTrace, road: RoadMap) -> ClaimFindin
         ValueError: a term is no number on this drive, samples are not at even times, or none lies in a window.
     """
     monitor = _Monitor(driven, road)
+    most = monitor.margin(formula, best=True)
     if not monitor.truth(formula, best=True):
-        return ClaimFinding(False, "", monitor.margin(formula, best=True), monitor.worst_s(formula, best=True))
+        return ClaimFinding(False, "", most, monitor.worst_s(formula, best=True), most)
     if not monitor.truth(formula, best=False):
-        return ClaimFinding(None)
+        return ClaimFinding(None, robustness=most)
     for demand in implications(formula):
         unmet = replaced(formula, demand, Join(demand.left, "->", Truth(False)))
         if monitor.truth(unmet, best=False):
-            return ClaimFinding(True, str(demand.left))
-    return ClaimFinding(True, "", monitor.margin(formula, best=False), monitor.worst_s(formula, best=False))
+            return ClaimFinding(True, str(demand.left), robustness=most)
+    return ClaimFinding(True, "", monitor.margin(formula, best=False), monitor.worst_s(formula, best=False), most)
 
 
 class _Monitor:
