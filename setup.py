@@ -93,6 +93,8 @@ setup(
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
+        # Claims of scenario scripts. An extra: it pins antlr4-python3-runtime to 4.7, other packages pin it elsewhere.
+        "claims": ["rtamt>=0.4.10"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         # High-definition maps as regions: Lanelet2 and OpenDRIVE.
@@ -117,6 +119,7 @@ setup(
                 "onnxruntime>=1.18",
                 "jsonschema>=4.18",
                 "pyarrow>=14",
+                "rtamt>=0.4.10",
             ),
             *(_LANELET2, "pyxodr>=0.1.3"),
             *("kiss-icp>=1.2", "pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
