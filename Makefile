@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-extras lint bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test test-long test-extras lint lint_and_compile style types bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -21,10 +21,13 @@ demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an
 	$(BIN)/mt demo $(ARGS)
 
 check: JOBS := auto
-check: lint ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
-	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit
+check: style ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
+	@# Types take one processor for a minute; the tests run meanwhile.
+	@$(MAKE) --no-print-directory types > .venv/types.log 2>&1 & \
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit; tests=$$?; \
+	wait $$!; types=$$?; cat .venv/types.log; exit $$((tests || types))
 
-test: lint ## Set up, then run every check and test; JOBS=… at a time, or those that ARGS says one after the other
+test: lint_and_compile ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
 ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
 else
@@ -33,14 +36,25 @@ else
 	$(BIN)/python -m pytest -m "alone and not long" $$(grep -l "mark\.alone" test/*/*.py)
 endif
 
+test-long: .venv/test.stamp ## Run the tests that take long: whole matrices, tiny benchmarks, faults injected into each process (half an hour)
+	$(BIN)/python -m pytest -m long $(ARGS)
+
 test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `models` (torch: 3 GB), on tiny models
 	scripts/setup.sh test,diffusion,models
 	$(BIN)/python -m pytest test/extras $(ARGS)
 
-lint: .venv/test.stamp ## Format, style, rooms and types
+# Types take one processor; the other compiles the tests meanwhile, which each worker would do for itself.
+lint_and_compile: .venv/test.stamp
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
+
+lint: style types ## Format, style, rooms and types
+
+style: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
+
+types: .venv/test.stamp
 	@# Types are checked against NumPy's of Python 3.11 and later; those of its last release for 3.10 know less.
 	$(BIN)/python -c "import sys; sys.exit(sys.version_info >= (3, 11))" || $(BIN)/mypy
 
@@ -48,7 +62,7 @@ bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare
 	$(BIN)/python scripts/bench.py $(ARGS)
 
 faults: .venv/test.stamp ## Kill, stop, starve and deceive the suite's processes, one whole run each (some minutes)
-	$(BIN)/python -m pytest -m long $(ARGS)
+	$(BIN)/python -m pytest -m long test/ros/test_fault_injection.py $(ARGS)
 
 kills: .venv/demo.stamp ## Kill 50 runs of all kinds at random moments, resume them, compare with undisturbed ones (an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)

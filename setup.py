@@ -8,6 +8,8 @@ from setuptools import find_packages, setup
 NAME = "mt_nodes"
 HERE = Path(__file__).parent
 SHARE = Path("share") / NAME
+#: Has no wheels for other processors.
+_LANELET2 = 'lanelet2>=1.2.2; platform_machine == "x86_64"'
 NODES = ("replayer", "mutator", "monitor", "suite", "live_suite", "callable_stack", "clock_echo", "simulator")
 
 
@@ -91,8 +93,12 @@ setup(
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
+        # Claims of scenario scripts. An extra: it pins antlr4-python3-runtime to 4.7, other packages pin it elsewhere.
+        "claims": ["rtamt>=0.4.10"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
+        # High-definition maps as regions: Lanelet2 and OpenDRIVE.
+        "maps": [_LANELET2, "pyxodr>=0.1.3"],
         "parquet": ["pyarrow>=14"],
         "datasets": ["pyarrow>=14"],
         # What `import mt_nodes as mt` uses where it is installed; cloudpickle, for ROS 2 workspaces without pip, too.
@@ -113,7 +119,9 @@ setup(
                 "onnxruntime>=1.18",
                 "jsonschema>=4.18",
                 "pyarrow>=14",
+                "rtamt>=0.4.10",
             ),
+            *(_LANELET2, "pyxodr>=0.1.3"),
             *("kiss-icp>=1.2", "pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),
         ],
     },

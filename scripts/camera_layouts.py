@@ -58,10 +58,10 @@ LAYOUTS = {
 
 
 @lru_cache
-def bundles_of(name: str) -> tuple[Bundle, ...]:
+def bundles_of(name: str, seed: int = 1) -> tuple[Bundle, ...]:
     """Return two instants of a generated street, with the cloud of 64 beams."""
     lidar = replace(hdl_64e(), azimuths=900)
-    return tuple(generate_drive(2, lidar=lidar, camera=LAYOUTS[name].cameras))
+    return tuple(generate_drive(2, seed, lidar, LAYOUTS[name].cameras))
 
 
 def camera_mutations() -> dict[str, Mutation]:
@@ -96,10 +96,11 @@ def _head() -> Iterator[str]:
     )
     yield (
         "One draw changes all cameras: what is in the world (an object, the sun, rain) is drawn once for a bundle, and "
-        "every camera shows it from where it stands: an object, the sun and each drop at one place. The light of fog "
-        "is that of each picture's own horizon: cameras expose on their own. What is on a lens is drawn for each. "
-        "Fisheyes may see more "
-        "than 180 degrees; `distortion_model` is `equidistant` or `fisheye`."
+        "every camera shows it from where it stands: an object, the sun and each drop at one place. The light of the "
+        "air, the sky and the ground in weather is measured over all pictures that overlap, and shown by each camera "
+        "at its own exposure, which the places that two cameras see tell; a camera that overlaps with none has its own "
+        "horizon. What is on a lens is drawn for each. Fisheyes may see more than 180 degrees; `distortion_model` is "
+        "`equidistant` or `fisheye`."
     )
     yield table(("cameras", "what they are"), ((name, layout.about) for name, layout in LAYOUTS.items()))
     yield "## Mutation by layout"

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from sensor_layouts import SENSOR_LAYOUTS, as_sensor
 
 from mt_nodes.base.plugins import catalogue
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.scene.drive import generate_drive
-from mt_nodes.world.scene.sensor_layouts import SENSOR_LAYOUTS, as_sensor
 
 Row = dict[str, float]
 SIX = ("kitti", "velodyne", "ouster", "ouster_signal", "hesai", "livox")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sensor_models import sensor_model
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.plugins import catalogue
@@ -22,7 +23,6 @@ from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.scene import meshes
 from mt_nodes.world.scene.drive import LIDAR_HEIGHT_M
 from mt_nodes.world.scene.raycast import cast
-from mt_nodes.world.scene.sensors import sensor_model
 from mt_nodes.world.scene.street import EGO_SPEED_MPS, Street
 
 PAGE = "lidar_layouts.md"
@@ -38,7 +38,7 @@ class Layout:
     """Clouds of one sensor.
 
     Attributes:
-        model: of :mod:`mt_nodes.world.scene.sensors`. about: what is special about it.
+        model: of :mod:`sensor_models`. about: what is special about it.
         fields: dtype of a point. organised: whether every ray has a place, empty or not.
         thin: of the rays of the model, one in so many is used, for speed; of rows and of columns in a raster.
     """

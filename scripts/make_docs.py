@@ -20,6 +20,7 @@ from picture_page import picture_page
 from python_reference import reference as python_reference
 from reliability_tables import attack_table, drive_table, soak_table
 from rooms_picture import svg
+from scenario_reference import reference
 
 from mt_nodes.base.params import describe, strength_of
 from mt_nodes.cli import catalogue
@@ -39,7 +40,6 @@ from mt_nodes.stacks.networks.network_stack import STEERING, CameraNetwork, Lida
 from mt_nodes.stacks.networks.picture_decoders import PICTURE_DECODERS
 from mt_nodes.stacks.networks.picture_form import PictureForm
 from mt_nodes.stacks.stack import Stack
-from mt_nodes.world.scenarios.language.reference import reference
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by scripts/make_docs.py: {} -->", "<!-- end of {} -->"

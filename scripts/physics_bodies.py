@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from completeness import completeness
 
 import mt_nodes as mt
 from mt_nodes.base.errors import NotApplicable
@@ -14,7 +15,6 @@ from mt_nodes.data.messages import Cloud
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.objects.object_exchange import SIZES
 from mt_nodes.relations.mutations.objects.object_removed import ground_around, standing_within
-from mt_nodes.world.scene.completeness import completeness
 from mt_nodes.world.scene.nearest_object import Search, nearest_objects
 from mt_nodes.world.scene.returns import lengths, places, within_cone
 

@@ -74,8 +74,28 @@ class Change:
         return np.asarray(cv2.morphologyEx(mask, cv2.MORPH_CLOSE, np.ones((3, 3), np.uint8)) != 0)
 
 
-def changes(frames: Sequence[mt.Frame], mutation: str, parameters: Mapping[str, object], seed: int = 0) -> list[Change]:
+class Broken(list[str]):
+    """Pairs that broke their guarantee: INVALID ones. They are told at once, and show nothing that may be measured."""
+
+    def add(self, pair: str) -> None:
+        """Count a pair, once."""
+        if pair in self:
+            return
+        print(f"INVALID: {pair}", flush=True)
+        self.append(pair)
+
+
+def changes(
+    frames: Sequence[mt.Frame],
+    mutation: str,
+    parameters: Mapping[str, object],
+    seed: int = 0,
+    broken: Broken | None = None,
+) -> list[Change]:
     """Return what a mutation makes of each frame that has a follow-up, in their order, as one segment.
+
+    Args:
+        broken: where pairs whose guarantee is broken are counted; None raises.
 
     Raises:
         InfrastructureError: the mutation broke its guarantee.
@@ -87,20 +107,24 @@ def changes(frames: Sequence[mt.Frame], mutation: str, parameters: Mapping[str, 
             derived = pipeline.derive(frame.bundle)
         except NotApplicable:
             continue
-        if derived.broken is not None:
-            raise InfrastructureError(f"{mutation}: frame {frame.index}: guarantee broken: {derived.broken}")
-        made.append(Change(frame, derived.followup.first, derived.effects))
+        if derived.broken is None:
+            made.append(Change(frame, derived.followup.first, derived.effects))
+            continue
+        pair = f"{mutation} {dict(parameters)}, seed {seed}, frame {frame.index}: guarantee broken: {derived.broken}"
+        if broken is None:
+            raise InfrastructureError(pair)
+        broken.add(pair)
     return made
 
 
-def added_things(frames: Sequence[mt.Frame]) -> Iterator[tuple[str, list[Change]]]:
+def added_things(frames: Sequence[mt.Frame], broken: Broken) -> Iterator[tuple[str, list[Change]]]:
     """Yield each kind of thing with the frames that show it: the first seed that puts it into a picture counts."""
     kinds: dict[str, tuple[str, dict[str, object]]] = {k: ("object_added", {**_PLACE, "kind": k}) for k in KINDS}
     kinds |= {"sign": ("sign_added", {}), "traffic light": ("light_added", {})}
     for kind, (name, parameters) in kinds.items():
         for seed in range(SEEDS):
-            if any(change.box is not None for change in changes(frames[:1], name, parameters, seed)):
-                yield kind, [c for c in changes(frames, name, parameters, seed) if c.box is not None]
+            if any(change.box is not None for change in changes(frames[:1], name, parameters, seed, broken)):
+                yield kind, [c for c in changes(frames, name, parameters, seed, broken) if c.box is not None]
                 break
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import numpy.typing as npt
-from picture_changes import LUMA, Change, Mask, Pixels, added_things, changes, hits_of, in_picture, real_things
+from picture_changes import LUMA, Broken, Change, Mask, Pixels, added_things, changes, hits_of, in_picture, real_things
 from picture_features import COLOUR, EDGES, GRAIN, Windows, corners_in, joined, told_apart, windows
 from picture_flicker import depth_flicker, poses_of, thing_flicker, unsteady
 from picture_pairs import Operator, drive_of, operators
@@ -169,13 +169,13 @@ def _new_edges(old: Pixels, new: Pixels) -> float:
     return 100.0 * float((strong & ~near).sum() / max(int(strong.sum()), 1))
 
 
-def by_operator(frames: Sequence[mt.Frame], chosen: Sequence[Operator]) -> dict[str, Figures]:
+def by_operator(frames: Sequence[mt.Frame], chosen: Sequence[Operator], broken: Broken) -> dict[str, Figures]:
     """Return the figures of whole pictures by operator, ours and the peers', and how unsteady ours are."""
     poses, found = poses_of(frames), {}
     for operator in chosen:
         if operator.mutation.endswith(("_added", "_removed")):
             continue
-        made = changes(frames, operator.mutation, operator.parameters)
+        made = changes(frames, operator.mutation, operator.parameters, broken=broken)
         if len(made) < 2:
             print(f"{operator.name}: not measured: {len(made)} of {len(frames)} frames have a follow-up")
             continue
@@ -210,25 +210,26 @@ def _percent_inside(made: Sequence[Change], aside_m: float) -> float:
     return 100.0 * float(every.mean()) if len(every) else float("nan")
 
 
-def measured(frames: Sequence[mt.Frame], chosen: Sequence[Operator]) -> dict[str, Figures]:
-    """Return all figures by what they are of."""
+def measured(frames: Sequence[mt.Frame], chosen: Sequence[Operator], broken: Broken) -> dict[str, Figures]:
+    """Return all figures by what they are of, and count INVALID pairs in ``broken``."""
     start = max(0, (len(frames) - _FRAMES) // 2)
     some = frames[start : start + _FRAMES]
-    things = dict(added_things(some))
+    things = dict(added_things(some, broken))
     if not things:
         raise SystemExit("picture_measure: nothing that is added is in full view of the camera; take another drive")
-    return {
+    figures = {
         "Added things told from recorded ones": things_told_apart(some, things),
         "Grain and edges of added things": thing_statistics(some, things),
         "Flicker of added things": thing_flicker(some, things),
         "Returns within the silhouette, %": hits_in_silhouette(things),
         "Flicker of depth": depth_flicker(some),
-        **by_operator(some, chosen),
+        **by_operator(some, chosen, broken),
     }
+    return figures | {"INVALID pairs": {"guarantee broken": float(len(broken))}}
 
 
 def main() -> int:
-    """Measure, and put the figures of one state of the package beside those of others."""
+    """Put the figures of one state of the package beside those of others; return 1 if a pair was INVALID."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("bag", type=Path, nargs="?", help="with LiDAR and camera (default: a generated drive)")
     parser.add_argument("--state", default="now", help="what the figures are of: 'before' or 'now' (default)")
@@ -241,12 +242,14 @@ def main() -> int:
     chosen = [operator for operator in operators() if args.names in operator.name]
     name = args.bag.resolve().name if args.bag else "generated drive"
     known = json.loads(args.json.read_text(encoding="utf-8")) if args.json.exists() else {}
-    figures = {part: {k: _rounded(v) for k, v in of.items()} for part, of in measured(frames, chosen).items()}
+    broken, figures = Broken(), {}
+    for part, of in measured(frames, chosen, broken).items():
+        figures[part] = {k: _rounded(v) for k, v in of.items()}
     known.setdefault(name, {})[args.state] = figures
     args.json.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for part, of in figures.items():
         print(f"{part}: {of}")
-    return 0
+    return int(bool(broken))
 
 
 def _rounded(value: float) -> float | None:

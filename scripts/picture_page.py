@@ -82,7 +82,8 @@ _STATISTICS, _FLICKER, _HITS = (
     "Flicker of added things",
     "Returns within the silhouette, %",
 )
-_PARTS = (_APART, _STATISTICS, _FLICKER, _HITS, _DEPTH)
+_INVALID = "INVALID pairs"
+_PARTS = (_APART, _STATISTICS, _FLICKER, _HITS, _DEPTH, _INVALID)
 _COLUMNS = {
     "told from recorded, by grain": "told, by grain",
     "told from recorded, by edges": "told, by edges",
@@ -151,6 +152,7 @@ def _general(states: Mapping[str, State], table: Table) -> str:
         _DEPTH: lambda name: f"depth that {name}",
         _HITS: lambda name: f"hits, {name}, %" if "aside" in name else "",
         _FLICKER: lambda name: f"flicker {name}" if "samples" in name else "",
+        _INVALID: lambda name: f"INVALID pairs, {name}",
     }
     rows = []
     for part, label in names.items():

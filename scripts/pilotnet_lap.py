@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lap_evaluation import laps
 from rich.console import Console
 from rich.table import Table
 
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
 from mt_nodes.runs.loop.scenario_run import ScenarioRun
 from mt_nodes.runs.models.lap import LapResult
-from mt_nodes.runs.models.lap_evaluation import laps
 
 SCENARIO = "town_lap"
 #: Parameters of the scenario by what they are called; those of KNOWN lie within what the model was trained in.

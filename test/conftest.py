@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -21,16 +22,34 @@ from mt_nodes.base.environment import free_domains, ros_environment
 settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
 
-#: The longest, in this order: begun last, one of them would keep a single worker busy when the others are done.
+#: The longest, in this order, those that wait beside those that compute: begun last, one of them would keep a single
+#: worker busy when the others are done.
 FIRST = (
-    *("test_replay.py", "test_matrix.py", "test_vehicle_inline.py", "test_ros_live_safety.py"),
-    *("test_campaign_core.py", "test_campaign_ros.py", "test_campaign_dask.py"),
-    *("test_vehicle_standby.py", "test_ros_adversarial.py", "test_ros_shrink.py"),
+    *("test_replay.py", "test_matrix.py", "test_campaign_core.py", "test_stack_deaths.py", "test_loop_matrix.py"),
+    *("test_vehicle_inline.py", "test_campaign_ros.py", "test_matrix_camera.py", "test_campaign_dask.py"),
+    *("test_matrix_control.py", "test_ros_live_safety.py", "test_vehicle_standby.py", "test_ros_adversarial.py"),
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """For workers, mix the files of the folders: those of test/ros wait while others compute."""
+    if hasattr(config, "workerinput"):
+        place = _mixed(list(dict.fromkeys(item.path for item in items)))
+        items.sort(key=lambda item: place[item.path])
+
+
+def _mixed(files: list[Path]) -> dict[Path, float]:
+    """Return where each file stands: the longest first, each folder's others spread evenly."""
+    place: dict[Path, float] = {}
+    for folder in {file.parent for file in files}:
+        inside = [file for file in files if file.parent == folder]
+        place |= {file: (n + 0.5) / len(inside) for n, file in enumerate(inside)}
+    return {file: FIRST.index(file.name) - len(FIRST) if file.name in FIRST else at for file, at in place.items()}
+
+
+def pytest_collection_finish() -> None:
+    """Leave ten thousand tests and all modules out of what the garbage collector looks through."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -167,19 +167,52 @@ def _manipulations() -> Iterable[str]:
 
 
 def _experiment_row(name: str) -> Row:
+    from mt_nodes.cli.experiment_command import VERBS
+
+    return {"name": name, "summary": VERBS[name][1], **_EXPERIMENT_DETAILS[name]()}
+
+
+def _experiments() -> Iterable[str]:
+    from mt_nodes.cli.experiment_command import VERBS
+
+    return VERBS
+
+
+def _noise_details() -> Row:
     from mt_nodes.report import published_tables
 
     configs = {config: _comment(path) for config, path in resources.shipped("experiments").items()}
     published = {
         n: dict(zip(published_tables.SIGNS, pairs, strict=True)) for n, pairs in published_tables.PUBLISHED.items()
     }
-    return {"name": name, "summary": published_tables.SUMMARY, "configs": configs, "published": published}
+    return {"configs": configs, "published": published}
 
 
-def _experiments() -> list[str]:
-    from mt_nodes.report import published_tables
+def _automt_details() -> Row:
+    from mt_nodes.rules.published_figures import published
 
-    return [published_tables.NAME]
+    figures = published()
+    return {"configs": {}, "published": {"validation": figures.validation, "violation": figures.violation}}
+
+
+def _moral_details() -> Row:
+    return {"configs": {}, "principles": list(resources.shipped("principles"))}
+
+
+def _routes_details() -> Row:
+    from mt_nodes.runs.routes.route_planner import FAULTS
+    from mt_nodes.runs.routes.route_relations import RELATIONS
+
+    relations = [{"name": r.name, "kind": r.kind, "because": r.because} for r in RELATIONS]
+    return {"configs": {}, "relations": relations, "faults": list(FAULTS)}
+
+
+_EXPERIMENT_DETAILS: dict[str, Callable[[], Row]] = {
+    "noise-outside-roi": _noise_details,
+    "moral": _moral_details,
+    "automt": _automt_details,
+    "routes": _routes_details,
+}
 
 
 def _comment(path: Any) -> str:

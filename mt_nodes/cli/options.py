@@ -30,7 +30,7 @@ _OPTIONS = {
 }
 #: Fields whose values are typed in one word, with commas between them.
 _COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.fromkeys(
-    ("regions", "methods", "over"), "NAME,…"
+    ("regions", "methods", "over", "operators"), "NAME,…"
 )
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},

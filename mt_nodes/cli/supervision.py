@@ -21,7 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal, reap
+from mt_nodes.base.process_tree import reap
+from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
+from mt_nodes.cli.address_space import SpinWatch, address_space_limit, how_it_ran_short
 
 _FORWARDED = frozenset(
     {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
@@ -30,6 +32,8 @@ _FORWARDED = frozenset(
 _AWAITED = _FORWARDED | {signal.SIGCHLD}
 #: A signal to the whole process group interrupts the child twice at once; a person presses Ctrl-C more slowly.
 _SAME_INTERRUPT_S = 0.3
+#: How often a command with a limit of address space is looked at.
+_WATCH_S = 1.0
 
 
 def supervised(command: Callable[[], int]) -> int:
@@ -48,7 +52,10 @@ def supervised(command: Callable[[], int]) -> int:
         print(f"mt: cannot start a process: {error.strerror}", file=sys.stderr)
         return int(ExitCode.INFRASTRUCTURE)
     if child:
-        os._exit(_exit_code(_wait(child), returned))  # the child runs the exit handlers
+        limit = address_space_limit()
+        came: set[int] = set()
+        status = _wait(child, None if limit is None else SpinWatch(child, limit), came)
+        os._exit(_exit_code(status, returned, limit, came))  # the child runs the exit handlers
     _end_with(parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return _work(command, returned)
@@ -75,11 +82,21 @@ def _end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _wait(child: int) -> int:
-    """Forward signals until the child has ended; return its status."""
+def _wait(child: int, watch: SpinWatch | None, came: set[int]) -> int | str:
+    """Forward signals until the child has ended; return its status, or why it had to be killed.
+
+    Args:
+        came: the signals that came are added to it.
+    """
     while True:
-        info = signal.sigwaitinfo(_AWAITED)
-        if info.si_signo != signal.SIGCHLD:
+        info = signal.sigwaitinfo(_AWAITED) if watch is None else signal.sigtimedwait(_AWAITED, _WATCH_S)
+        if info is None:
+            if watch is not None and (spins := watch.found()):
+                os.kill(child, signal.SIGKILL)  # its descendants end with it
+                os.waitpid(child, 0)
+                return spins
+        elif info.si_signo != signal.SIGCHLD:
+            came.add(info.si_signo)
             _forward(child, info)
         elif child in (ended := reap()):  # process 1 of a container inherits orphans, too
             return ended[child]
@@ -98,12 +115,23 @@ def _forward(child: int, info: signal.struct_siginfo) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
 
 
-def _exit_code(status: int, returned: mmap.mmap) -> int:
-    """Return the exit code for the status of the child."""
-    if os.WIFSIGNALED(status):
-        return end_by_signal(os.WTERMSIG(status))
-    code = os.WEXITSTATUS(status)
+def _exit_code(status: int | str, returned: mmap.mmap, limit: int | None, came: set[int]) -> int:
+    """Return the exit code for the status of the child, or for why it had to be killed.
+
+    Args:
+        limit: of its address space in bytes. came: signals that came from outside.
+    """
     done, verdict = returned[:2]
+    if isinstance(status, str):
+        return _ran_short(status)
+    if os.WIFSIGNALED(status):
+        short = "" if limit is None else how_it_ran_short(os.WTERMSIG(status), limit)
+        if short and done and verdict:  # it has said why
+            return verdict
+        return _ran_short(short) if short else end_by_signal(os.WTERMSIG(status))
+    code = os.WEXITSTATUS(status)
+    if limit is not None and done and verdict == ExitCode.INTERRUPTED and not came:
+        return _ran_short(how_it_ran_short(signal.SIGINT, limit))
     if done:
         return verdict or code  # Python itself ends with 120 where the last of the output cannot be written
     with contextlib.suppress(OSError):
@@ -113,6 +141,12 @@ def _exit_code(status: int, returned: mmap.mmap) -> int:
             "until then is in its results directory",
             file=sys.stderr,
         )
+    return int(ExitCode.INFRASTRUCTURE)
+
+
+def _ran_short(why: str) -> int:
+    with contextlib.suppress(OSError):
+        print(f"mt: {why}", file=sys.stderr, flush=True)
     return int(ExitCode.INFRASTRUCTURE)
 
 

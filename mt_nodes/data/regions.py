@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Regions of interest: ground-plan polygons in a named frame, from YAML or from a ``PolygonStamped`` topic."""
+"""Regions of interest: ground-plan polygons in a named frame, from YAML, a topic, or a high-definition map."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,17 @@ import shapely
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
+from mt_nodes.data.hd_maps.road_area import RoadArea, load_road_area
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.transforms import MAP_FRAME, UnknownTransform
 
 Polygon = tuple[tuple[float, float], ...]
 TOPIC_PREFIX = "topic:"
-_KEYS = ("name", "frame_id", "polygon_m", "box_m", "z_m", "topic")
+_KEYS = ("name", "frame_id", "polygon_m", "box_m", "z_m", "topic", "road")
 
 
 class RegionUnavailable(LookupError):
-    """The bundle has no (usable) polygon for a region from a topic."""
+    """The bundle has no (usable) polygon for a region from a topic, or no lane for a region from a map."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Region:
         polygon_m: outlines, each ((x, y), …) in metres; the region is their union.
         z_m: (lowest, highest) z that counts as inside, None for any.
         topic: the ``PolygonStamped`` topic that says the outline at every instant; see :meth:`resolve`.
+        road: the lanes of a map in ``frame_id`` that are the region at every instant; see :meth:`resolve`.
     """
 
     name: str
@@ -43,13 +47,22 @@ class Region:
     polygon_m: tuple[Polygon, ...] = ()
     z_m: tuple[float, float] | None = None
     topic: str = ""
+    road: RoadArea | None = None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the outline is the same at every instant."""
+        return not self.topic and self.road is None
 
     def resolve(self, bundle: Bundle) -> Region:
-        """Return the region of this instant: itself unless it comes from a topic.
+        """Return the region of this instant: itself unless it comes from a topic or a map.
 
         Raises:
-            RegionUnavailable: the bundle has no polygon of the topic, or one that is no polygon.
+            RegionUnavailable: the bundle has no polygon of the topic, or one that is no polygon; or no transform
+                from the map, or no lane in reach.
         """
+        if self.road is not None:
+            return self._on_road(self.road, bundle)
         if not self.topic:
             return self
         if self.topic not in bundle.regions:
@@ -63,6 +76,18 @@ class Region:
         except UsageError as error:
             raise RegionUnavailable(str(error)) from error
         return replace(self, frame_id=frame_id, polygon_m=(outline,), topic="")
+
+    def _on_road(self, road: RoadArea, bundle: Bundle) -> Region:
+        try:
+            to_map = bundle.transforms.lookup(self.frame_id, road.ego_frame_id)
+        except UnknownTransform as error:
+            raise RegionUnavailable(f"region '{self.name}' needs the ego's pose on the map: {error}") from error
+        found = _around(self, to_map.tobytes())
+        if not found.polygon_m:
+            x_m, y_m = to_map[:2, 3]
+            place = f"within {road.reach_m:g} m of {road.ego_frame_id} at x {x_m:.1f}, y {y_m:.1f} m"
+            raise RegionUnavailable(f"{Path(road.map).name} has no lane {place} in frame '{self.frame_id}'")
+        return found
 
     @cached_property
     def geometry(self) -> Any:
@@ -110,13 +135,29 @@ class Region:
         distance = shapely.distance(self.geometry.boundary, points)
         return np.asarray(np.where(shapely.intersects(self.geometry, points), -distance, distance), dtype=np.float64)
 
+    def beyond(self, xy: npt.NDArray[Any], away_m: float) -> npt.NDArray[np.bool_]:
+        """Return which points (N, 2) lie more than ``away_m``, at least 0, outside: faster than their distances."""
+        if self.rectangular:
+            return np.asarray(self.signed_distance(xy) > away_m)
+        points = shapely.points(np.ascontiguousarray(xy[:, :2], dtype=np.float64))
+        return np.asarray(~shapely.dwithin(self.geometry, points, away_m))
+
+
+@lru_cache(maxsize=8)
+def _around(region: Region, pose: bytes) -> Region:
+    """Return the region of a map around a pose; cached, because mutation and checks ask for the same one."""
+    assert region.road is not None
+    outlines = region.road.around(np.frombuffer(pose).reshape(4, 4))
+    return replace(region, frame_id=region.road.ego_frame_id, polygon_m=outlines, road=None)
+
 
 def load_region(value: Any, where: str = "region") -> Region:
     """Make a region from the value of a parameter.
 
     ``value`` is the name of a shipped region, the path of a YAML file, ``topic:/name``, or a mapping
     with ``frame_id`` and ``polygon_m`` (one outline or a list of outlines) or ``box_m: {x: [a, b], y: [c, d]}``,
-    and optionally ``name`` and ``z_m: [low, high]``.
+    and optionally ``name`` and ``z_m: [low, high]``;
+    or ``road: {map: FILE, …}`` in place of outlines, see :class:`RoadArea`.
 
     Raises:
         UsageError: unknown name or key, or an outline that crosses itself, is empty or has fewer than three corners.
@@ -124,7 +165,7 @@ def load_region(value: Any, where: str = "region") -> Region:
     if isinstance(value, Region):
         return value
     if isinstance(value, Mapping):
-        return _from_mapping(value, where, "inline")
+        return _from_mapping(value, where, "inline", Path())
     if not isinstance(value, str):
         raise UsageError(f"{where}: got {value!r}, expected a region's name, a .yaml file, topic:/name or a mapping")
     if value.startswith(TOPIC_PREFIX):
@@ -133,7 +174,7 @@ def load_region(value: Any, where: str = "region") -> Region:
         path = resources.find("regions", value)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    return _from_mapping(read_mapping(path), str(path), path.stem)
+    return _from_mapping(read_mapping(path), str(path), path.stem, Path(path).parent)
 
 
 def load_optional_region(value: Any, where: str = "region") -> Region | None:
@@ -147,10 +188,12 @@ def _from_topic(topic: str, where: str) -> Region:
     return Region(name=topic, frame_id="", topic=topic)
 
 
-def _from_mapping(data: Mapping[str, Any], where: str, default_name: str) -> Region:
+def _from_mapping(data: Mapping[str, Any], where: str, default_name: str, folder: Path) -> Region:
     refuse_unknown(data, _KEYS, where)
     if data.get("topic"):
         return _from_topic(str(data["topic"]), where)
+    if data.get("road") is not None:
+        return _from_road(data, where, default_name, folder)
     frame_id = data.get("frame_id")
     if not isinstance(frame_id, str) or not frame_id:
         raise UsageError(f"{where}: frame_id: got {frame_id!r}, expected the name of the frame of the coordinates")
@@ -159,6 +202,15 @@ def _from_mapping(data: Mapping[str, Any], where: str, default_name: str) -> Reg
     outlines = _outlines(data["polygon_m"], where) if "polygon_m" in data else (_box(data["box_m"], where),)
     z_m = None if data.get("z_m") is None else _interval(data["z_m"], f"{where}: z_m")
     return Region(str(data.get("name", default_name)), frame_id, outlines, z_m)
+
+
+def _from_road(data: Mapping[str, Any], where: str, default_name: str, folder: Path) -> Region:
+    if data.get("polygon_m") or data.get("box_m"):
+        raise UsageError(f"{where}: expected road alone, or polygon_m or box_m")
+    z_m = None if data.get("z_m") is None else _interval(data["z_m"], f"{where}: z_m")
+    road = load_road_area(data["road"], f"{where}: road", folder)
+    frame_id = data.get("frame_id", MAP_FRAME)
+    return Region(str(data.get("name", default_name)), str(frame_id), z_m=z_m, road=road)
 
 
 def _outlines(value: Any, where: str) -> tuple[Polygon, ...]:

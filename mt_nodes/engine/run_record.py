@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 import yaml
 
 from mt_nodes import __version__
+from mt_nodes.base.control_group import delegation
 from mt_nodes.base.directories import cannot_write, new_directory
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
@@ -101,6 +102,7 @@ def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> No
             "cpu": platform.machine(),
             "cores": os.cpu_count(),
             "host": platform.node(),
+            "limits": str(delegation()),
         },
     }
     write_result(out / FILE, record)

@@ -20,7 +20,6 @@ from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.relation import load_relation
 
 NAME = "noise-outside-roi"
-SUMMARY = "how often n noise points outside the region cost obstacles inside it (Zhou and Sun, CACM 2019)"
 FILE = "experiment.json"
 #: Placeholder for the number of noise points in a configuration, which is a relation file.
 PLACE = "{n}"

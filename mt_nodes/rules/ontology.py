@@ -62,6 +62,11 @@ class Ontology:
             )
         )
 
+    def rank(self, behaviour: str) -> int:
+        """Return the rank of a behaviour among several of a rule, 0 first: its own, or that of what it is read as."""
+        names = list(self.behaviours)
+        return min(names.index(name) for name in (behaviour, self.behaviours[behaviour].reads_as) if name)
+
     def refuse_unknown(self, statement: Statement, where: str) -> None:
         """Refuse a statement with an unknown word.
 

@@ -29,7 +29,7 @@ LONGEST = 2000
 _NOTHING_NAMED = "it names nothing of the ontology that could be added or replaced (rules are read in English)"
 _EGO_CONTEXTS = words("ego_contexts")
 _PRIORITY_PHRASES = words("priority_phrases")
-_GOES = "keep_current"
+_GOES, _STARTS, _MOVES = "keep_current", "start_moving", "moving"
 _NO_TURNS = words("no_turns")
 _PLACES = ((ON_ROADSIDE, words("roadside_phrases")), (ON_ROAD, words("road_phrases")))
 
@@ -46,8 +46,9 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
     """Return the statements of one rule in English.
 
     Args:
-        rule: id for the statements. strict: "stop" and "wait" mean ``stop``, instead of ``slow_down`` as in AutoMT
-            (arXiv 2510.19438).
+        rule: id for the statements. strict: tell apart what AutoMT (arXiv 2510.19438) reads as one behaviour: ``stop``,
+            ``give_way`` and ``keep_distance`` from ``slow_down``, ``stay_behind`` and ``start_moving`` from
+            ``keep_current``.
     """
     if not text.strip():
         return Reading(why="the rule is empty")
@@ -60,7 +61,7 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=_NOTHING_NAMED)
     free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
-    cue, subjects = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology)
+    cue, subjects = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology, strict)
     wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
     chosen = reasons(tokens, subjects, wish, cue.indices[0] if cue else len(tokens))
     asks, opposed = chosen[0].element.asks, opposes(tokens, free, ontology)
@@ -88,7 +89,7 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
 
 
 def _demand_in(
-    tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology
+    tokens: Sequence[Token], things: Sequence[ElementMention], cues: Sequence[Cue], ontology: Ontology, strict: bool
 ) -> tuple[Cue | None, Sequence[ElementMention]]:
     """Return the demand, and the elements of the first sentence that names one and demands something."""
     subjects: list[ElementMention] = []
@@ -99,11 +100,11 @@ def _demand_in(
         asks = [cue for cue in cues if tokens[cue.indices[0]].sentence == sentence]
         if elements and asks:
             asks += [cue for cue in cues if not other_sentences and tokens[cue.indices[0]].sentence > sentence]
-            return _first(tokens, asks, ontology), elements
+            return _first(tokens, asks, ontology, strict), elements
         # "A crash ahead? Slow down, and switch your hazard lights on."
         words = [i for i, token in enumerate(tokens) if token.sentence == sentence]
         subjects = elements if tokens[words[-1]].text == "?" or _refers_back(tokens, words[-1] + 1, things) else []
-    return _first(tokens, cues, ontology), things
+    return _first(tokens, cues, ontology, strict), things
 
 
 def _refers_back(tokens: Sequence[Token], start: int, things: Sequence[ElementMention]) -> bool:
@@ -113,16 +114,19 @@ def _refers_back(tokens: Sequence[Token], start: int, things: Sequence[ElementMe
     return any(tokens[i].text in PRONOUNS for i in indices if i < first)
 
 
-def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology) -> Cue | None:
-    """Return the cue of the highest rank; a turning ego is not asked to turn."""
-    ranks = list(ontology.behaviours)
-    chosen = [c for c in cues if not (c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]]))]
-    # Prohibitions and purposes have lower priority than demands: "do not go on, turn right to let them pass".
-    return min(
-        chosen,
-        key=lambda cue: (ranks.index(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), cue.indices),
-        default=None,
-    )
+def _first(tokens: Sequence[Token], cues: Sequence[Cue], ontology: Ontology, strict: bool) -> Cue | None:
+    """Return the cue of the highest rank; a turning ego is not asked to turn.
+
+    Prohibitions and purposes have lower priority than demands: "do not go on, turn right to let them pass". Of equal
+    ranks the first in the text counts; a strict reading prefers what says more than what it is read as.
+    """
+
+    def rank(cue: Cue) -> tuple[float, bool, tuple[int, ...]]:
+        coarse = strict and not ontology.behaviours[cue.behaviour].reads_as
+        return ontology.rank(cue.behaviour) + 3.5 * (cue.negated or is_aim(tokens, cue)), coarse, cue.indices
+
+    turning = [c for c in cues if c.behaviour.startswith("turn") and _is_doing(tokens[c.indices[0]])]
+    return min((cue for cue in cues if cue not in turning), key=rank, default=None)
 
 
 def _is_doing(token: Token) -> bool:
@@ -159,7 +163,8 @@ def _conditions(
     ontology: Ontology,
 ) -> list[str]:
     """Return the conditions on the source: numbers, phrases of predicates, and further weather and light."""
-    conditions = list(quantities.conditions(tokens, behaviour.name == "keep_current"))
+    keeps = _GOES in (behaviour.name, behaviour.reads_as)
+    conditions = list(quantities.conditions(tokens, keeps))
     for predicate in ontology.predicates.values():
         if any(_says(tokens, text, ontology) for text in predicate.denies):
             conditions.append(f"not {predicate.name}")
@@ -171,7 +176,8 @@ def _conditions(
     conditions += [_opposite(element.needs) for element in further if element.needs]
     needs = [one.element.needs for one in chosen]
     driving = any("speed_kmh >" in one for one in (*conditions, *needs)) or any("_gap_" in one for one in conditions)
-    return conditions if driving else ["moving", *conditions]
+    moves = f"not {_MOVES}" if behaviour.name == _STARTS else _MOVES
+    return conditions if driving else [moves, *conditions]
 
 
 def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
@@ -188,7 +194,7 @@ def _turning(tokens: Sequence[Token], free: Sequence[bool]) -> list[str]:
 def _joined(conditions: Sequence[str], element: Element) -> str:
     """Return all conditions; a number in the rule replaces the element's own need."""
     measured = any(name in one for one in conditions for name in ("speed_kmh", "visibility_m"))
-    ordered = sorted(conditions, key=lambda one: not one.startswith(("moving", "speed")))
+    ordered = sorted(conditions, key=lambda one: not one.startswith((_MOVES, f"not {_MOVES}", "speed")))
     return conjunction(*ordered, "" if measured else element.needs)
 
 

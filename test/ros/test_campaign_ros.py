@@ -99,8 +99,9 @@ def test_a_worker_killed_over_topics_changes_nothing(bags: list[Path], replayed:
     assert left_by(cell) == left_by(replayed)
 
 
-# The detector's is what is killed below.
-@pytest.mark.parametrize("stack", [pytest.param("reference_detector", marks=pytest.mark.long), "reference_tracker"])
+# A cell is what a replay over topics leaves (above), and that is what one in process leaves (test_replay.py).
+@pytest.mark.long
+@pytest.mark.parametrize("stack", ["reference_detector", "reference_tracker"])
 def test_a_cell_over_topics_is_what_one_replay_leaves(bags: list[Path], tmp_path: Path, stack: str) -> None:
     """That replay is in process: what it comes to does not depend on the transport."""
     out = carried_out(tmp_path, bags, stacks=[stack], transport="ros", workers=2, **ASKED)

@@ -20,8 +20,8 @@ from recordings import drive, write_bag
 from ros_support import Peer, until
 from test_replay import NOISE, Place, Ran
 
+from mt_nodes.base.process_tree import children_of
 from mt_nodes.base.processes import Process, is_stopped
-from mt_nodes.base.subreaper import children_of
 from mt_nodes.base.suite_client import _Suite
 from mt_nodes.data.cdr import codec
 
@@ -105,7 +105,7 @@ class Held:
     def _victims(self) -> dict[str, int]:
         """Ids by what a process is; the source arm's keeper was started first, and a stack is its keeper's child."""
         commands = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in self.ran.pids()}
-        keepers = [pid for pid, command in commands.items() if "subreaper.py" in command]
+        keepers = [pid for pid, command in commands.items() if "mt_nodes.base.subreaper" in command]
         [suite] = [pid for pid, command in commands.items() if "mt_nodes.nodes.suite" in command]
         named = {}
         for arm, keeper in zip(("source", "followup"), keepers, strict=True):

@@ -305,11 +305,11 @@ SENDS_NOTHING = {"0/1/frames_dropped/0", "0/1/frames_reordered/0", "0/1/rate_red
 
 
 def changes_of(words: tuple[str, ...]) -> list[str]:
-    """Which changes of the stream a run judges: of a stack that remembers each costs starts, in two passes many."""
-    names = list(ABOUT_THE_STREAM)
+    """Which changes of the stream a run judges: each costs starts of a stack that remembers, in two passes of any."""
+    names, two_passes = list(ABOUT_THE_STREAM), "two_pass" in words
     if TRACKER[0] not in words:
-        return names
-    return names[3:4] if "two_pass" in words else names[:4]
+        return names[:4] if two_passes else names
+    return names[:4] if INPROCESS[0] in words else names[3:4] if two_passes else names[:1]
 
 
 @pytest.fixture(scope="module")

@@ -242,6 +242,7 @@ def measured(place: Path, *words: str) -> tuple[dict[str, Any], str]:
 ALONE = ("transport", "relay")
 
 
+@pytest.mark.long
 def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a drive of half as many points; the generated one that it has by default is looked at above."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
@@ -272,6 +273,7 @@ def test_a_tiny_run_of_every_part_but_those(tmp_path: Path, monkeypatch: pytest.
     assert "read" in said
 
 
+@pytest.mark.long
 @pytest.mark.alone  # what the mutator adds to the bare way is told by two messages
 def test_a_tiny_run_of_transport_and_relay(tmp_path: Path) -> None:
     parts = [word for part in ALONE for word in ("--only", part)]

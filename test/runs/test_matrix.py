@@ -44,7 +44,7 @@ from mt_nodes.stacks.stack import Stack, load_stack
 from mt_nodes.world.scene.drive import generate_drive
 
 #: Bundles and run seed of the drives; where frames are struck by chance, this seed does it early enough for so few.
-BUNDLES, SEED = 6, 0
+BUNDLES, MANY_BUNDLES, SEED = 4, 12, 0
 STREAM_BUNDLES, STREAM_SEED = 8, 19
 #: Run seeds of faults that hang on where the one object of a run stands: with :data:`SEED` each obstacle that the
 #: person displaces from the full list is in their shadow or at the region's edge, where it is not demanded.
@@ -115,7 +115,6 @@ TELL = {
     "same_cloud_is_stuck": ("frames_frozen_1_of_10", "frames_repeated_all"),
     "sample_seeded_by_cloud": (
         "noise_outside_roi_1000",
-        "points_jittered_0p1_mm",
         "object_removed",
         "noise_keeps_tracks_100",
         "calibration_drifted_pitch",
@@ -138,7 +137,7 @@ TELL = {
     "zero_time_floored": ("frames_repeated_keep_tracks",),
 }
 #: The fault that leaves no change without consequences, and other last digits that it can hang on.
-TOUCHY, DIGITS = "sample_seeded_by_cloud", (2e-4, 3e-4, 5e-4)
+TOUCHY, DIGITS = "sample_seeded_by_cloud", (2e-4, 1e-3)
 
 Table = dict[tuple[str, str], Counter[str]]
 """How the pairs ended, by the relation that judged them and the one whose follow-up they saw."""
@@ -213,7 +212,9 @@ def of_the_stream(name: str) -> bool:
     return any(isinstance(mutation, WholeStream) for mutation in load_relation(name).mutate)
 
 
-def judged(stack: str, names: Sequence[str], fault: str = "", seed: int = SEED, **params: Any) -> Table:
+def judged(
+    stack: str, names: Sequence[str], fault: str = "", seed: int = SEED, bundles: int = BUNDLES, **params: Any
+) -> Table:
     """Judge a stack, perhaps with a fault in it, by some relations, control and sham."""
     streams = [n for n in names if of_the_stream(n)]
     others = [n for n in names if n not in streams]
@@ -221,7 +222,7 @@ def judged(stack: str, names: Sequence[str], fault: str = "", seed: int = SEED, 
     if fault:
         made = replace(made, params={**made.params, "faults": [{fault: params}]})
     return {
-        **_played(made, others, "twin", BUNDLES, seed),
+        **_played(made, others, "twin", bundles, seed),
         **_played(made, streams, "two_pass", STREAM_BUNDLES, STREAM_SEED),
     }
 
@@ -279,9 +280,9 @@ def told(fault: str) -> dict[str, str]:
 
 @cache
 def touched() -> set[str]:
-    """The relations that the touchiest fault violates."""
+    """The relations that the touchiest fault violates, of those that tell no other."""
     found: set[str] = set()
-    left = {r.id for r in RELATIONS}
+    left = {r.id for r in RELATIONS} - {name for names in TELL.values() for name in names}
     for stack in HOSTS:
         if names := fitting(stack, sorted(left)):
             found |= violated(judged(stack, names, TOUCHY))
@@ -289,9 +290,10 @@ def touched() -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("bundles", [BUNDLES, pytest.param(MANY_BUNDLES, marks=pytest.mark.long)])
 @pytest.mark.parametrize("stack", HONEST)
-def test_an_honest_stack_holds_every_relation(stack: str) -> None:
-    table = judged(stack, fitting(stack, [r.id for r in RELATIONS]))
+def test_an_honest_stack_holds_every_relation(stack: str, bundles: int) -> None:
+    table = judged(stack, fitting(stack, [r.id for r in RELATIONS]), bundles=bundles)
     assert clean(table)
     for (name, offered), ended in table.items():
         assert ended["VIOLATED"] == ended["ERROR"] == ended["INVALID"] == 0, (name, ended)

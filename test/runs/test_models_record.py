@@ -16,6 +16,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from lap_evaluation import expert_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.cli.main import main
@@ -26,7 +27,6 @@ from mt_nodes.runs.loop.rig import Rig, windscreen_camera
 from mt_nodes.runs.models.drive_recording import RecordedDriver, drive, drives_of, record
 from mt_nodes.runs.models.expert import Expert
 from mt_nodes.runs.models.lap import LaneKeeping, lap_result
-from mt_nodes.runs.models.lap_evaluation import expert_drive
 from mt_nodes.runs.models.record_request import RecordRequest
 from mt_nodes.runs.models.samples import read_samples
 from mt_nodes.stacks.stack import load_stack

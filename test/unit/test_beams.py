@@ -11,13 +11,13 @@ from drives import KITTI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import LAYOUTS, made_cloud
+from sensor_models import SENSORS, sensor_model
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.messages import Cloud
 from mt_nodes.world.scene.beams import beams_of
 from mt_nodes.world.scene.drive import generate_drive
-from mt_nodes.world.scene.sensors import SENSORS, sensor_model
 
 SCAN = next(iter(generate_drive(1))).cloud()
 RINGS = SCAN.points["ring"].astype(int)

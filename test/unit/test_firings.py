@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_bundles import made_cloud
+from sensor_layouts import SENSOR_LAYOUTS, as_sensor, dual_return
 
 from mt_nodes.data.firings import Firings, return_pairs
 from mt_nodes.data.messages import Bundle, Cloud
@@ -23,7 +24,6 @@ from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
-from mt_nodes.world.scene.sensor_layouts import SENSOR_LAYOUTS, as_sensor, dual_return
 
 STREET = next(iter(generate_drive(1, lidar=replace(hdl_64e(), azimuths=400))))
 DUAL = sorted(name for name, row in SENSOR_LAYOUTS.items() if {"ring", "laser_number", "line"} & {*row.dtype.names})

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from completeness import completeness
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.messages import Bundle, Cloud
@@ -14,7 +15,6 @@ from mt_nodes.relations.mutations.objects.changed_returns import changed
 from mt_nodes.relations.mutations.objects.in_scene import Sensor, draw_hits, look_at, proof_of_hits
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.world.scene.appearance import PAINT_COLOURS
-from mt_nodes.world.scene.completeness import completeness
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.materials import MATTE, PAINT, PAINTS, Faces
 from mt_nodes.world.scene.meshes import GLASS, RETRO, box, merged

@@ -84,6 +84,28 @@ def test_returns_of_an_added_person_lie_in_its_silhouette(things: Any) -> None:
     assert found["adult"] > 95.0 and found["all, half a metre aside"] < 50.0
 
 
+def test_a_broken_guarantee_is_counted_once_and_the_other_frames_go_on(
+    things: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from picture_changes import Broken, changes
+
+    from mt_nodes.base.errors import InfrastructureError
+    from mt_nodes.relations.mutations.camera.image_tones import ExposureChanged
+
+    frames = [change.source for change in things["adult"]]
+    first = frames[0].bundle.index
+    broken_once = lambda self, source, *rest: "it is too dark" if source.index == first else None  # noqa: E731
+    monkeypatch.setattr(ExposureChanged, "guarantee", broken_once)
+    broken = Broken()
+    for _ in range(2):
+        made = changes(frames, "exposure_changed", {}, broken=broken)
+        assert [change.source.index for change in made] == [frames[1].index]
+    assert len(broken) == 1 and f"frame {frames[0].index}: guarantee broken" in broken[0]
+    assert capsys.readouterr().out.count("INVALID: exposure_changed") == 1
+    with pytest.raises(InfrastructureError, match="it is too dark"):
+        changes(frames, "exposure_changed", {})
+
+
 def test_flicker_is_seen(things: Any) -> None:
     from picture_changes import hits_of
     from picture_flicker import steps

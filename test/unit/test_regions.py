@@ -148,3 +148,10 @@ def test_a_box_is_fast() -> None:
         region.contains(xyz)
         spent.append(time.perf_counter() - start)
     assert min(spent) < 0.003
+
+
+@given(st.sampled_from([ARROW, [[0, 0], [10, 0], [10, 4], [0, 4]]]), st.floats(0.0, 20.0), st.integers(0, 2**32 - 1))
+def test_beyond_is_a_limit_of_the_distance(outline: list[list[float]], away_m: float, seed: int) -> None:
+    region = load_region({"frame_id": "f", "polygon_m": outline})
+    xy = np.random.default_rng(seed).uniform(-25.0, 35.0, (50, 2))
+    assert region.beyond(xy, away_m).tolist() == (region.signed_distance(xy) > away_m).tolist()

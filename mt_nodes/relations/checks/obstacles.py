@@ -98,7 +98,7 @@ class ObstacleCheck(ScoredCheck):
         super().__post_init__()
         if self.beyond_m >= self.within_m:
             raise UsageError(f"beyond_m {self.beyond_m:g} is not below within_m {self.within_m:g}")
-        if not self.region.topic and self.region.buffered(-self.keep_inset_m).is_empty:
+        if self.region.fixed and self.region.buffered(-self.keep_inset_m).is_empty:
             raise UsageError(f"keep_inset_m {self.keep_inset_m:g} m leaves nothing of region '{self.region.name}'")
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:

@@ -154,3 +154,39 @@ class Stops(FasterOrSlower):
         if -before >= least:
             return nothing_to_judge(f"brakes by {-before:.2f} {unit} already", unit)
         return at_least(-after, least, unit, reason)
+
+
+@dataclass(frozen=True)
+class StartsMoving(FasterOrSlower):
+    """The follow-up sets off where the source stands: for rules that let a standing ego go, such as a green light.
+
+    A source that drives faster than ``at_most_mps`` leaves nothing to demand: NOT_APPLICABLE. The speeds are assumed:
+    ``at_most_mps`` is that of :class:`Stops`, ``from_mps`` the one from which :class:`SlowsDown` calls it driving.
+
+    Control and sham give no reason to set off: their speed must not rise by as much.
+    """
+
+    at_most_mps: float = param(STANDS_MPS, low=0.0, high=5.0, unit="m/s", help="speed that counts as standing")
+    from_mps: float = param(1.0, low=0.0, high=50.0, unit="m/s", help="speed that counts as driving")
+    at_least_mps2: float = param(0.5, low=0.0, high=20.0, unit="m/s²", help="acceleration, for stacks without a speed")
+    at_least_pedal: float = param(0.1, low=0.0, high=1.0, help="throttle less brake, for stacks without a speed")
+
+    def __post_init__(self) -> None:
+        if self.from_mps <= self.at_most_mps:
+            raise UsageError(f"from_mps {self.from_mps:g} is not above at_most_mps {self.at_most_mps:g}")
+
+    @property
+    def background(self) -> Check:
+        """What control and sham are judged by."""
+        rise = self.from_mps - self.at_most_mps
+        return SpeedNotHigher(self.by, rise, 0.0, self.at_least_mps2, self.at_least_pedal)
+
+    def decide(self, quantity: str, before: float, after: float) -> Judgement:
+        """Find whether the follow-up sets off."""
+        unit = DRIVES[quantity]
+        least = {"speed": self.from_mps, "acceleration": self.at_least_mps2, "pedals": self.at_least_pedal}[quantity]
+        stands = abs(before) <= self.at_most_mps if quantity == "speed" else before < least
+        if not stands:
+            return nothing_to_judge(f"{quantity} was {before:.2f} {unit}: it does not stand", unit)
+        reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}, at least {least:.2f} is demanded"
+        return at_least(after, least, unit, reason)

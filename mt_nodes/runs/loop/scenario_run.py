@@ -24,6 +24,7 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
+from mt_nodes.runs.loop.claim_judging import claimed_drives
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.runs.relation_choice import choose_relations
@@ -83,6 +84,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         if request.waivers:
             load_waivers(Path(request.waivers))
         episodes = _recorded(request) if request.only else _planned(request)
+        claimed_drives(episodes)  # refuses claims that nobody can judge before anything is driven
         return cls(request, out, stack, suite, Rig.for_stack(stack), episodes, left_out=choice.left_out)
 
     @classmethod
@@ -120,7 +122,9 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         request, names = self.request, [planned.name for planned in self.episodes]
         one = len(set(names)) == 1 and request.jitter > 0.0
         drives = {"drives": list(range(len(names)))} if one else {}
-        return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None}
+        claims = {} if request.only else claimed_drives(self.episodes)
+        named = {"claims": claims} if claims else {}
+        return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
 
 
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:

@@ -15,6 +15,7 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
+from mt_nodes.world.camera.colour_match import like_colours
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
@@ -45,6 +46,12 @@ _LEAST_SKY, _LIKE_SKY = 0.1, 0.4
 _LEAVES = 1.3
 #: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
 _ALIKE, _DIMMER = 0.15, 0.8
+#: Sky near a cell counts if it is this share of what is near.
+_LEAST_NEAR = 0.005
+#: Means of light are of every so manieth cell of each row and column.
+_COARSE = 4
+#: Light of cells that may be clipped.
+_CLIPPED = 0.9
 #: Columns to each side whose topmost hits belong to the same wall (assumed).
 _BESIDE_CELLS = 9
 
@@ -139,13 +146,14 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
     farthest = np.minimum(ground, _behind(filled, top))
     sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
-    filled = above_beams(filled, top, continues, sky, light, farthest)
+    high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
+    filled[high] = above_beams(filled[high], top, continues, sky[high], light[high], farthest[high])
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
     if by_network is not None:
         filled = np.where(above & np.isfinite(filled), by_network[0], filled)
     below = (row > bottom) & np.isfinite(ground)
-    filled[below] = np.minimum(filled, ground)[below]
-    far_m = np.where(measured, np.maximum(far_m, filled), filled)
+    np.minimum(filled, ground, out=filled, where=below)
+    np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
     glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
@@ -187,19 +195,34 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
     standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
     for size in _PANE_CELLS:
         near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
+        part = _part_of(near > 0.0, 2 * size)
         for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
-            if not near.any():
+            if part is None:
                 break
-            nearest = cv2.dilate(near, line)
+            nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            np.maximum(notch, np.where(_JUMP * closed > nearest, closed, np.float32(0.0)), out=notch)
+            some = np.where(_JUMP * closed > nearest, closed, np.float32(0.0))
+            np.maximum(notch[part], some, out=notch[part])
     doubtful = notch > _JUMP * nearness
-    if not doubtful.any():
+    part = _part_of(doubtful, 2)
+    if part is None:
         return range_m
-    seeds = np.where(doubtful, 0, np.arange(1, range_m.size + 1).reshape(range_m.shape))
-    label = flooded(light, seeds.astype(np.int32))
-    found = np.where(label > 0, range_m.reshape(-1)[label - 1], range_m)
-    return np.where(doubtful & (found * _JUMP < range_m), found, range_m)
+    own, asked = range_m[part], doubtful[part]
+    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
+    label = flooded(light[part], seeds)
+    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
+    cornered = range_m.copy()
+    cornered[part] = np.where(asked & (found * _JUMP < own), found, own)
+    return cornered
+
+
+def _part_of(cells: Cells, around: int) -> tuple[slice, slice] | None:
+    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
+    sides = [np.flatnonzero(cells.any(axis=axis)) for axis in (1, 0)]
+    if not sides[0].size:
+        return None
+    rows, columns = (slice(max(int(side[0]) - around, 0), int(side[-1]) + around + 1) for side in sides)
+    return rows, columns
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
@@ -212,8 +235,9 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
     """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
 
     A cell with the colour of the surface that the column's topmost beams hit, or most of those beside it (a wall with
-    windows), is no sky, unless that is as bright as the sky: a picture cannot tell; white walls above the sensor's view
-    count as sky.
+    windows), is no sky, unless that is as bright as the sky. Nor is one with the colour of any such surface near by,
+    unless the sky there has that colour, too, or it is white: a picture cannot tell; white walls before a white sky
+    count as sky above the sensor's view.
 
     Args:
         light: (h, w, 3) of the cells, red, green, blue.
@@ -221,16 +245,47 @@ def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
         top: (1, w) each column's topmost measured row.
         continues: (1, w) whether the surface hit there may continue upward.
     """
-    if not above.any():
+    high = int(top.max())
+    if not high:
         return above
+    within = np.s_[:high]  # below, nothing is asked
+    hit = _of_hit(light, top)
+    looks = _looks_like_sky(light[within], hit, above[within], continues)
+    sky = np.zeros(above.shape, bool)
+    sky[within] = cv2.medianBlur(looks.astype(np.uint8), 5) != 0
+    return sky
+
+
+def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells) -> Cells:
     bright = grey(light)
-    reference = max(float(np.quantile(bright[above], 0.95)), _LEAST_SKY)
+    some = bright[::2, ::2][above[::2, ::2]]
+    reference = max(float(np.quantile(some, 0.95)) if some.size else 0.0, _LEAST_SKY)
     red, green, blue = (light[..., i] for i in range(3))
-    like_sky = (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
-    like_sky &= ~(continues & (grey(_of_hit(light, top)) < _DIMMER * reference) & _like_hit(light, top))
-    wall = _around(_of_hit(light, top))
-    like_sky &= ~(continues & (grey(wall) < _DIMMER * reference) & _alike(light, wall))
-    return np.asarray(cv2.medianBlur(like_sky.astype(np.uint8), 5) != 0)
+    like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
+    for wall in (hit, _around(hit)):
+        dim = continues & (grey(wall) < _DIMMER * reference)
+        if dim.any():
+            like_sky &= ~(dim & _alike(light, wall))
+    like_wall = like_sky & (bright < _CLIPPED)
+    like_wall[like_wall] = like_colours(light, like_wall, hit, continues)
+    if not like_wall.any():
+        return like_sky
+    sky_light = _light_near(light, like_sky & ~like_wall)
+    if sky_light is not None:
+        like_sky &= ~like_wall | _alike(light, sky_light)
+    return like_sky
+
+
+def _light_near(light: Singles, cells: Cells) -> Singles | None:
+    """Return the mean light (h, w, 3) of some cells near each cell, of all where there are none; None for no cells."""
+    some, few = np.ascontiguousarray(light[::_COARSE, ::_COARSE]), cells[::_COARSE, ::_COARSE]
+    if not few.any():
+        return None
+    size = (2 * (some.shape[1] // _AROUND) + 1,) * 2
+    weight = cv2.blur(few.astype(np.float32), size)[..., None]
+    near = cv2.blur(some * few[..., None], size) / np.maximum(weight, np.float32(1e-6))
+    near = np.where(weight > _LEAST_NEAR, near, some[few].mean(axis=0))
+    return np.asarray(cv2.resize(near, light.shape[1::-1]))
 
 
 def _of_hit(light: Singles, top: Grid) -> Singles:
@@ -247,7 +302,11 @@ def _like_hit(light: Singles, top: Grid) -> Cells:
 
 def _alike(light: Singles, hit: Singles) -> Cells:
     """Return which cells (h, w) have the colour (1, w, 3) of a surface in their column."""
-    return np.asarray(np.abs(light - hit).max(axis=-1) < _ALIKE * hit.max(axis=-1))
+    most = np.float32(_ALIKE) * np.maximum(np.maximum(hit[..., 0], hit[..., 1]), hit[..., 2])
+    alike = np.abs(light[..., 0] - hit[..., 0]) < most
+    for channel in (1, 2):
+        alike &= np.abs(light[..., channel] - hit[..., channel]) < most
+    return np.asarray(alike)
 
 
 def _around(hit: Singles) -> Singles:

@@ -53,6 +53,8 @@ _TELLING, _FEWEST = (0.15, 0.75), 50
 _COLOUR = 0.6
 #: Samples that differ by this, over red, green and blue, look different.
 _ALIKE = 0.12
+#: Rows and columns to cells in a square of five.
+_NEAR = [(down, right) for down in range(-2, 3) for right in range(-2, 3)]
 #: Ends of a cell are this many bytes apart at least.
 _APART = 8
 #: Steps of tables from samples to light.
@@ -111,9 +113,8 @@ def _shading(picture: Picture, around: Surroundings) -> Shading:
     sky, sky_light = _sky(own, around)
     things = ~around.sky
     mean = float(grey(light)[things].mean()) if things.any() else 1.0
-    return Shading(
-        ends, own, np.stack(cv2.split(cells)), base, ground, sky, sky_light, mean, *_shadow_colour(light, around.ground)
-    )  # fmt: skip
+    of_ground = sun_and_shadow(light[::2, ::2][around.ground[::2, ::2]])
+    return Shading(ends, own, np.stack(cv2.split(cells)), base, ground, sky, sky_light, mean, *of_ground)
 
 
 def _ends(samples: npt.NDArray[np.uint8]) -> Singles:
@@ -151,9 +152,9 @@ def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
     if not row.size:
         return both
     height, width = values.shape
-    around = [(down, right) for down in (-2, -1, 0, 1, 2) for right in (-2, -1, 0, 1, 2)]
+    row, column = row.astype(np.int32), column.astype(np.int32)
     near = np.stack(
-        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in around]
+        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in _NEAR]
     )
     cells, of_near = shading.cells.reshape(3, -1)[:, near], values.reshape(-1)[near]
     for end in range(2):
@@ -198,13 +199,12 @@ def _between(values: Singles, none: float, whole: float) -> Singles:
     return np.asarray(np.clip((values - np.float32(none)) * np.float32(1.0 / (whole - none)), 0.0, 1.0))
 
 
-def _shadow_colour(light: Singles, ground: npt.NDArray[np.bool_]) -> tuple[float, float, tuple[float, float, float]]:
+def sun_and_shadow(of_ground: Singles) -> tuple[float, float, tuple[float, float, float]]:
     """Return the light of lit ground and of ground in shadow, and the latter's colour relative to the former's.
 
     Args:
-        light: (h, w, 3) of cells. ground: (h, w).
+        of_ground: (n, 3) light of cells that show ground; too few say that there is no shadow.
     """
-    of_ground = light[::2, ::2][ground[::2, ::2]]
     if len(of_ground) < _FEWEST:
         return 1.0, 0.0, (1.0, 1.0, 1.0)
     bright = grey(of_ground)

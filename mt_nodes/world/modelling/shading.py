@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,41 @@ _SUNK_M = 0.008
 
 
 @dataclass(frozen=True, eq=False)
+class VertexLight:
+    """Light that reaches the vertices (V, 3) of triangles (F, 3), computed for the first camera: LiDARs need none."""
+
+    vertices_m: Singles
+    triangles: npt.NDArray[np.uint32]
+    normals: Singles
+
+    @cached_property
+    def sky_and_ground(self) -> tuple[Singles, Singles]:
+        """Irradiance (V,), (V,); see :func:`irradiance`."""
+        scene = open3d().t.geometry.RaycastingScene(nthreads=1)
+        scene.add_triangles(tensor(self.vertices_m.astype(np.float32)), tensor(self.triangles))
+        return irradiance(scene, self.vertices_m, self.normals)
+
+
+@dataclass(frozen=True, eq=False)
 class DetailedMesh(Mesh):
     """A mesh with properties of its vertices.
 
     Attributes:
         albedo: (V, 3) linear red, green, blue. mirror: (V,) reflectance at normal incidence of a smooth coat, 0 for
-            none. normals: (V, 3). sky, ground: (V,) irradiance from a uniform sky, and from the ground, relative to
-            that of a level place under an open sky; what the object itself hides is left out.
+            none. normals: (V, 3). light: from a uniform sky, and from the ground, relative to that of a level place
+            under an open sky; what the object itself hides is left out. Copies in other colours share it.
     """
 
     albedo: Singles = field(default_factory=lambda: np.zeros((0, 3), np.float32))
     mirror: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
     normals: Singles = field(default_factory=lambda: np.zeros((0, 3), np.float32))
-    sky: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
-    ground: Singles = field(default_factory=lambda: np.zeros(0, np.float32))
+    light: VertexLight | None = None
+
+    @property
+    def sky_and_ground(self) -> tuple[Singles, Singles]:
+        """Irradiance (V,), (V,) from sky and ground."""
+        assert self.light is not None
+        return self.light.sky_and_ground
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +73,7 @@ class Shell:
 
 
 def detailed(shells: list[Shell]) -> DetailedMesh:
-    """Return shells as one mesh, with the light that reaches each vertex."""
+    """Return shells as one mesh."""
     starts = np.cumsum([0, *(len(shell.net.vertices_m) for shell in shells)])
     triangles = np.concatenate([s.net.triangles + np.uint32(at) for s, at in zip(shells, starts[:-1], strict=True)])
     vertices, normals = (np.concatenate([getattr(s.net, name) for s in shells]) for name in ("vertices_m", "normals"))
@@ -59,9 +81,6 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
         np.concatenate([getattr(s, name) for s in shells]) for name in ("albedo", "mirror", "reflectivity")
     )
     vertices = vertices - np.array([0.0, 0.0, vertices[:, 2].min() + _SUNK_M], np.float32)
-    scene = open3d().t.geometry.RaycastingScene(nthreads=1)
-    scene.add_triangles(tensor(vertices.astype(np.float32)), tensor(triangles))
-    sky, ground = irradiance(scene, vertices, normals)
     return DetailedMesh(
         vertices.astype(np.float64),
         triangles,
@@ -69,8 +88,7 @@ def detailed(shells: list[Shell]) -> DetailedMesh:
         albedo.astype(np.float32),
         mirror.astype(np.float32),
         normals.astype(np.float32),
-        sky,
-        ground,
+        VertexLight(vertices, triangles, normals),
     )
 
 

@@ -84,7 +84,7 @@ class Figure:
         The first side is the normal's. Triangles of plain meshes may be wound either way, and share no corners.
         """
         if isinstance(self.mesh, DetailedMesh):
-            light = np.column_stack([self.mesh.sky, self.mesh.ground])
+            light = np.column_stack(self.mesh.sky_and_ground)
             table = np.column_stack([self.mesh.normals, light, light])
             return self.mesh.triangles.astype(np.int64), table.astype(np.float32)
         normals = smooth_normals(self.mesh).reshape(-1, 3)

@@ -47,6 +47,7 @@ SIGNALS: dict[str, LightState] = {
     "red_arrow": LightState("red arrow to the left", "red", 0, arrow_to=LEFT),
     "yellow_arrow": LightState("yellow arrow to the left", "yellow", 1, arrow_to=LEFT),
     "green_arrow": LightState("green arrow to the left", "green", 2, arrow_to=LEFT),
+    "out_of_order": LightState("no light: out of order", "red", -1),
     "flashing_red": LightState("red beacon of one lens, as it flashes", "red", 0, lenses=1),
     "flashing_yellow": LightState("yellow beacon of one lens, as it flashes", "yellow", 0, lenses=1),
 }

@@ -17,9 +17,10 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
+from mt_nodes.relations.mutations.camera.rig_light import shading_in_rig
 from mt_nodes.relations.mutations.camera.sensor_noise import SensorNoise
 from mt_nodes.world.camera import measures
-from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, diffuse_light, shading_of
+from mt_nodes.world.camera.diffuse_light import Shading, diffuse_gain, diffuse_light
 from mt_nodes.world.camera.headlamps import WARM, bloom, lamps_in, low_beams
 from mt_nodes.world.camera.light import colour_of_temperature
 from mt_nodes.world.camera.local_relight import relit_locally
@@ -105,7 +106,7 @@ class Dusk(LowLight):
         if not draw["shadows_fade"]:
             return self._as_lit(view, gain)
         around = surroundings_of(view.bundle, view.image, view.camera())
-        shading, step = shading_of(view.picture, around), around.depth.step_px
+        shading, step = shading_in_rig(view), around.depth.step_px
         light = diffuse_light(shading) * gain[:, None, None, None]
         up = np.clip(around.rays[..., 2] * np.float32(1.0 / _AFTERGLOW_RAD), 0.0, 1.0).astype(np.float32)
         glow = (
@@ -181,7 +182,7 @@ class Night(LowLight):
     def darkened(self, view: View, draw: Draw) -> Pixels:
         """Light what the day is taken from by the sky and headlamps, and add the sky's own light and that of lamps."""
         around = surroundings_of(view.bundle, view.image, view.camera())
-        shading, step = shading_of(view.picture, around), around.depth.step_px
+        shading, step = shading_in_rig(view), around.depth.step_px
         light = self._reflected(shading) * self._falling(shading, around)
         light += shading.sky * (self._glow(around)[:, None] - light)
         lamps = lamps_in(view.picture, step)

@@ -14,8 +14,9 @@ from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.images.codecs import Picture
 from mt_nodes.data.messages import Cloud
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.rig_light import mean_light, shading_in_rig, views_of_scene
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
-from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light, shading_of
+from mt_nodes.world.camera.diffuse_light import BOUNDS, LEFT, UNCHANGED, diffuse_light
 from mt_nodes.world.camera.light import Colour, light_of, values_of
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.relight import blended, coarse_light, grey
@@ -46,14 +47,21 @@ _SLACK, _ROUNDING = 0.15, 0.01
 
 
 def air_light(view: View, tint: Colour, brightness: float = 1.0) -> Singles:
-    """Return the light (3,), red, green, blue, of optically thick air of a tint: that of the picture's own horizon."""
-    around = surroundings(view)
-    light = grey(coarse_light(view.picture, around.range_m.shape, around.depth.step_px))
-    low = around.sky & (around.rays[..., 2] < _NEAR_HORIZON)
-    sky = light[low] if np.count_nonzero(low) >= _LEAST_SKY * light.size else light[around.sky]
-    bright = float(np.quantile(sky, 0.5)) if sky.size >= _LEAST_SKY * light.size else _NO_SKY
+    """Return the light (3,), red, green, blue, of optically thick air of a tint: that of the picture's own horizon.
+
+    Cameras of a rig that share a scene have one horizon, which each shows at its own exposure
+    (:mod:`~mt_nodes.relations.mutations.camera.rig_light`).
+    """
+    exposure, views = views_of_scene(view)
+    lights = [grey(v.light) / np.float32(v.exposure) for v in views]
+    low = [own[v.around.sky & (v.around.rays[..., 2] < _NEAR_HORIZON)] for v, own in zip(views, lights, strict=True)]
+    least = _LEAST_SKY * sum(own.size for own in lights)
+    sky = np.concatenate(low)
+    if sky.size < least:
+        sky = np.concatenate([own[v.around.sky] for v, own in zip(views, lights, strict=True)])
+    bright = float(np.quantile(sky, 0.5)) if sky.size >= least else _NO_SKY
     colour = np.array(tint, np.float32)
-    return np.asarray(brightness * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
+    return np.asarray(brightness * exposure * np.clip(bright, _DARKEST, _BRIGHTEST) * colour / colour.max(), np.float32)
 
 
 def veiled(view: View, passing: Floats, air: Singles) -> npt.NDArray[Any]:
@@ -101,11 +109,19 @@ def _proof_of_sky(old: View, after: Singles, around: Surroundings, air: Singles)
 
 
 def proof_of_mean(
-    old: View, new: View, passing: Floats, air: Singles, white: Floats, direct: float = 1.0, wet: bool = False
+    old: View,
+    new: View,
+    passing: Floats,
+    air: Singles,
+    white: Floats,
+    direct: float = 1.0,
+    wet: bool = False,
+    clouds: Singles | None = None,
 ) -> str | None:
     """Check the mean light by transmission: the transmitted share of the old light, and the air's for the rest.
 
-    Single particles add contrast of their own, so contrast is no measure here; nor is ground that is wet.
+    Single particles add contrast of their own, so contrast is no measure here; nor is ground that is wet. The sky has
+    the light of the air times 1 plus that of ``clouds`` (h, w).
     """
     around = surroundings(old)
     before, after = _inherent_light(old, direct), _cells(new, around)
@@ -115,7 +131,8 @@ def proof_of_mean(
         if np.count_nonzero(band) < _LEAST_CELLS:
             continue
         left = (passing * (1.0 - white))[band]
-        expected = float((before[band] * left + (1.0 - left) * float(grey(air[None])[0])).mean())
+        behind = float(grey(air[None])[0]) * (np.float32(1.0) if clouds is None else 1.0 + (clouds * around.sky)[band])
+        expected = float((before[band] * left + (1.0 - left) * behind).mean())
         off = float(after[band].mean()) - expected
         if abs(off) > _SLACK * expected + _ROUNDING:
             return f"where {low:.0%} to {high:.0%} of the light arrives the mean light is off by {off:+.3f}"
@@ -144,7 +161,7 @@ def _inherent_light(view: View, direct: float) -> Singles:
     around = surroundings(view)
     if direct >= UNCHANGED:
         return _cells(view, around)
-    shading, step = shading_of(view.picture, around), around.depth.step_px
+    shading, step = shading_in_rig(view), around.depth.step_px
     new = relit_locally(view.picture, shading.samples, diffuse_light(shading, direct), step)
     return _cells_of(view.picture.with_pixels(new), around)
 
@@ -161,7 +178,8 @@ def _proof_of_diffuse_light(view: View, found: Singles, direct: float) -> str | 
     base = light_of(cv2.medianBlur(np.rint(values_of(light) * 255.0).astype(np.uint8), _MEDIAN_CELLS) / 255.0)
     left = np.where(around.ground, *LEFT)
     power = (1.0 - left) * (direct - 1.0)
-    level = max(float(light[~around.sky].mean()), 1e-3)
+    exposure, views = views_of_scene(view)
+    level = max(exposure * mean_light(views), 1e-3)
     other = light * np.clip((np.maximum(base, 1e-4) / level) ** power, *BOUNDS)
     sure = _surely(view, around) & ~around.sky & (light < 0.9)
     for low, high in pairwise(_RANGES_M):

@@ -22,7 +22,7 @@ from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.joint_weather import JointWeather
 from mt_nodes.relations.mutations.joint.particles_in_pictures import streaks, with_layer
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
-from mt_nodes.relations.mutations.joint.weather_light import WeatherLight
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, cloud_tone
 
 #: The sky is overcast where less of the sun's light than this comes through.
 _OVERCAST = 0.5
@@ -88,8 +88,11 @@ class PrecipitationInPictures(JointWeather):
 
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
         """Check the veil by range."""
-        passing = np.exp(-self.extinction_per_m * surroundings(old).range_m)
-        return proof_of_mean(old, new, passing, draw["air_light"], self.white(old), self.direct, self.wets)
+        around = surroundings(old)
+        passing = np.exp(-self.extinction_per_m * around.range_m)
+        overcast = self.direct < _OVERCAST
+        clouds = cloud_tone(around.rays.astype(np.float32), int(draw["seen_key"])) if overcast else None
+        return proof_of_mean(old, new, passing, draw["air_light"], self.white(old), self.direct, self.wets, clouds)
 
     @property
     def wets(self) -> bool:

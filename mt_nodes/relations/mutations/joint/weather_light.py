@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.camera.rig_light import shading_in_rig
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.road_covers import TILE_M, grain_at, share_at
-from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, of_ends, shading_of
+from mt_nodes.world.camera.diffuse_light import diffuse_light, light_shares, of_ends
 from mt_nodes.world.camera.headlamps import bloom, lamps_in
 from mt_nodes.world.camera.local_relight import relit_locally
 from mt_nodes.world.camera.surroundings import Surroundings
@@ -67,7 +68,7 @@ class WeatherLight:
         """
         self.ego_pose = np.zeros(3) if ego_pose is None else ego_pose
         self.view, self.around = view, surroundings(view)
-        self.shading = shading_of(view.picture, self.around)
+        self.shading = shading_in_rig(view)
         self.light = diffuse_light(self.shading, direct)
 
     def wet_road(self, film: float, air: Singles | None = None, ripples: float = 0.0, key: int = 0) -> None:
@@ -133,12 +134,7 @@ class WeatherLight:
         """Vary the light of the overcast sky, after the veil, by thicker and thinner clouds of a key."""
         if not self.shading.sky_light:
             return
-        rays = self.around.rays[_HALF].astype(np.float32)
-        up = np.maximum(rays[..., 2], np.float32(0.08)) * np.float32(1.0 / 3.0)
-        off = (np.random.default_rng(key).random(2) * 32.0).astype(np.float32)
-        thick = cv2.blur(share_at(rays[..., 0] / up + off[0], rays[..., 1] / up + off[1], 0.5), (3, 3))
-        low = np.clip(rays[..., 2] * np.float32(5.0), 0.0, 1.0)
-        tone = low * (np.float32(_CLOUDS) * (thick - np.float32(0.5)) + np.float32(_ABOVE))
+        tone = cloud_tone(self.around.rays[_HALF].astype(np.float32), key, 3)
         self.light *= np.float32(1.0) + self.shading.sky * self._enlarged(tone)
 
     def lamps_in_air(self, passing: Floats) -> None:
@@ -154,6 +150,15 @@ class WeatherLight:
     def pixels(self) -> Pixels:
         """Return the new pixels."""
         return relit_locally(self.view.picture, self.shading.samples, self.light, self.around.depth.step_px)
+
+
+def cloud_tone(rays: Singles, key: int, blur_cells: int = 1) -> Singles:
+    """Return how much brighter (h, w) the overcast sky is along rays (h, w, 3) than air: clouds of a key, by height."""
+    up = np.maximum(rays[..., 2], np.float32(0.08)) * np.float32(1.0 / 3.0)
+    off = (np.random.default_rng(key).random(2) * 32.0).astype(np.float32)
+    thick = cv2.blur(share_at(rays[..., 0] / up + off[0], rays[..., 1] / up + off[1], 0.5), (blur_cells, blur_cells))
+    low = np.clip(rays[..., 2] * np.float32(5.0), 0.0, 1.0)
+    return np.asarray(low * (np.float32(_CLOUDS) * (thick - np.float32(0.5)) + np.float32(_ABOVE)))
 
 
 def settled_snow(light: WeatherLight, amount: float) -> tuple[Singles, Singles]:

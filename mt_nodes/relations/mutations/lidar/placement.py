@@ -43,15 +43,14 @@ class Space:
 
     def outside(self, xyz: Floats) -> npt.NDArray[np.bool_]:
         """Return which points (N, 3) of the sensor's frame lie outside the region and its margin."""
-        return np.asarray(self.region.signed_distance(self._plan(xyz)) > self.margin_m + _SLACK_M)
+        return self.region.beyond(self._plan(xyz), self.margin_m + _SLACK_M)
 
     def allows(self, xyz: Floats) -> npt.NDArray[np.bool_]:
         """Return at which points (N, 3) of the sensor's frame a noise point is allowed."""
-        plan = self._plan(xyz)
-        away_m, sensor = self.region.signed_distance(plan), self.to_region[:2, 3]
-        allowed = away_m > self.margin_m + _SLACK_M
+        plan, sensor = self._plan(xyz), self.to_region[:2, 3]
+        allowed = self.region.beyond(plan, self.margin_m + _SLACK_M)
         if self.within_m < np.inf:
-            allowed &= away_m <= self.margin_m + self.within_m
+            allowed &= ~self.region.beyond(plan, self.margin_m + self.within_m)
         x, y = plan[:, 0] - sensor[0], plan[:, 1] - sensor[1]
         allowed &= x * x + y * y >= self.ego_radius_m**2
         squares = xyz * xyz

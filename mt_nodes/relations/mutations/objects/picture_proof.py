@@ -38,6 +38,8 @@ _SURELY, _PERHAPS = (1.0, 0.8, 0.05), (0.1, 0.1, 0.0)
 #: Returns up to so many depth cells apart have nothing else between them.
 _CELLS = 2
 _MANY_PX, _FEW_PX = 250_000, 20_000
+#: A projection is off from here on: as far as the corner of the next pixel, as lines of sight of whole pixels tell.
+_OFF_PX = 1.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class Sight:
     """Where (H, W, nonzero) pixels may change, and where the object must be visible.
 
     Attributes:
-        off: share of the object's vertices that the projection puts where no line of sight meets it.
+        off: share of the object's vertices in the picture that the projection puts where no line of sight meets it.
     """
 
     may: Mask
@@ -105,14 +107,31 @@ def _cast(rays: Floats, body: RaycastBody, pose: Matrix) -> Floats:
 def _off(
     camera: CameraModel, body: RaycastBody, pose: Matrix, hit: npt.NDArray[np.uint8], x: Floats, y: Floats
 ) -> float:
-    """Return the share of the body's vertices in the picture that no line of sight (h, w) hits."""
+    """Return the share of the body's vertices in the picture that no line of sight (h, w) hits, nor their own one."""
     step = x[1] - x[0] if len(x) > 1 else 1.0
-    pixels = camera.project(move(pose, body.vertices_m))
+    vertices_m = move(pose, body.vertices_m)
+    pixels = camera.project(vertices_m)
     inside = (pixels >= 0.0).all(axis=1) & (pixels[:, 0] < camera.width - 1) & (pixels[:, 1] < camera.height - 1)
     columns, rows = np.rint((pixels[inside] - (x[0], y[0])) / step).astype(np.int64).T
     known = (columns >= 0) & (columns < len(x)) & (rows >= 0) & (rows < len(y))
-    met = np.count_nonzero(hit[rows[known], columns[known]])
-    return 1.0 - met / max(1, len(rows))
+    missed = np.flatnonzero(inside)[known][hit[rows[known], columns[known]] == 0]
+    beside = np.count_nonzero(~known)
+    if len(missed):
+        beside += np.count_nonzero(_beside(camera, body, pose, vertices_m[missed], pixels[missed]))
+    return beside / max(1, len(rows))
+
+
+def _beside(
+    camera: CameraModel, body: RaycastBody, pose: Matrix, vertices_m: Floats, pixels: Floats
+) -> npt.NDArray[np.bool_]:
+    """Return which vertices (N, 3) are off the lines of sight of the pixels (N, 2) onto which they are projected.
+
+    The tip of a cone is thinner than a pixel, so that the lines of whole pixels pass it on both sides.
+    """
+    sight, next_pixel = camera.directions(pixels), camera.directions(pixels + np.array([1.0, 0.0]))
+    range_m = np.linalg.norm(vertices_m, axis=1)
+    off_m = body.off_surface_m(sight * range_m[:, None], pose)
+    return np.asarray(off_m > _OFF_PX * range_m * np.linalg.norm(next_pixel - sight, axis=1))
 
 
 def _shadow(body: RaycastBody, to_sun: Floats | None) -> shapely.Polygon | None:

@@ -3,8 +3,7 @@
 
 ``tokenizer`` and ``parsing`` read a script by its grammar (``scenario.lark``) into a ``tree``; ``resolver`` and
 ``evaluator`` determine the values of names and expressions; ``scenario_builder`` makes concrete scenarios on a map;
-``formatting`` prints strict form; ``script_writer`` makes a script of a concrete scenario; ``reference`` writes the
-language reference.
+``formatting`` prints strict form; ``script_writer`` makes a script of a concrete scenario.
 """
 
 from mt_nodes.world.scenarios.language.formatting import format_script

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_bundles import made_cloud
+from sensor_layouts import SENSOR_LAYOUTS, as_sensor
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.plugins import catalogue
@@ -28,7 +29,6 @@ from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.lidar import hdl_64e
-from mt_nodes.world.scene.sensor_layouts import SENSOR_LAYOUTS, as_sensor
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from intensity_severity import SIX, severities, spread

@@ -19,9 +19,11 @@ from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, move
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.objects import picture_proof
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.picture_proof import sight_of
+from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.scene.camera_rendering import CameraSensor
 from mt_nodes.world.scene.drive import generate_drive
 from mt_nodes.world.scene.figures import figure_of
@@ -183,6 +185,27 @@ def test_outline_and_rays_agree_through_a_lens(model: str, d: list[float]) -> No
     assert by_rays.sum() > 500
     assert (by_rays & ~by_outline).sum() == 0, "rays hit the car where its outline is not"
     assert (by_outline & ~grown).mean() < 1e-4, "the outline is wider than what rays hit"
+
+
+def cone_in_low_sun(aside_m: float) -> float:
+    """Return the share of a cone's vertices off the lines of sight, with a shadow that makes these whole pixels'."""
+    bundle = plain()
+    view = View.of(bundle, bundle.images[0])
+    pose, sun = camera_from(view, "base_link") @ upright((7.0, aside_m, 0.0)), np.array([0.0, -0.98, 0.2])
+    return sight_of(view, body_of("cone"), pose, figure_of("cone").feet_m, sun).off
+
+
+def test_a_tip_thinner_than_a_pixel_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = np.linspace(0.0, 0.1, 8)
+    assert max(map(cone_in_low_sun, places)) == 0.0
+    monkeypatch.setattr(picture_proof, "_beside", lambda *given: np.ones(len(given[-1]), bool))
+    assert max(map(cone_in_low_sun, places)) > 0.04, "the lines of whole pixels meet every tip: nothing is tested"
+
+
+def test_a_projection_a_few_pixels_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = CameraModel.project
+    monkeypatch.setattr(CameraModel, "project", lambda *given: right(*given) - np.array([0.0, 2.0]))
+    assert cone_in_low_sun(0.0) > 0.04
 
 
 def test_a_sheared_off_part_of_the_picture_counts_as_out_of_sight() -> None:

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lanes of a Lanelet2 map (OSM), read by the library ``lanelet2``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mt_nodes.base.errors import UsageError
+from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap, Line, borders_of_same_length
+
+_LOCAL = ("local_x", "local_y")
+
+
+def read_lanelets(path: Path, origin_deg: tuple[float, float] | None) -> HdMap:
+    """Read the lanelets of a map.
+
+    Args:
+        origin_deg: (latitude, longitude) of the frame's origin, for a map in degrees: coordinates are then metres of
+            UTM from there. None: points carry ``local_x`` and ``local_y`` in metres, as Autoware's maps do.
+
+    Raises:
+        UsageError: the library is missing, or cannot read the file; or points have no place in metres.
+    """
+    try:
+        import lanelet2
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{path}: Lanelet2 maps need lanelet2: pip install 'mt_nodes[maps]'") from error
+    origin = (0.0, 0.0) if origin_deg is None else origin_deg
+    projector = (lanelet2.projection.MercatorProjector if origin_deg is None else lanelet2.projection.UtmProjector)(
+        lanelet2.io.Origin(*origin)
+    )
+    try:
+        layer = lanelet2.io.load(str(path), projector).laneletLayer
+    except RuntimeError as error:
+        raise UsageError(f"{path}: lanelet2 cannot read this map ({str(error).strip()})") from error
+    lanes = tuple(_lane(lanelet, path, local=origin_deg is None) for lanelet in layer)
+    if not lanes:
+        raise UsageError(f"{path}: got a Lanelet2 map without a lanelet")
+    return HdMap(path.name, tuple(sorted(lanes, key=lambda lane: int(lane.lane_id))))
+
+
+def _lane(lanelet: Any, path: Path, *, local: bool) -> HdLane:
+    left, right = (_line(bound, path, local=local) for bound in (lanelet.leftBound, lanelet.rightBound))
+    kind = dict(lanelet.attributes).get("subtype", "")
+    return HdLane(str(lanelet.id), kind, *borders_of_same_length(left, right))
+
+
+def _line(bound: Any, path: Path, *, local: bool) -> Line:
+    if not local:
+        return np.array([(point.x, point.y) for point in bound], dtype=np.float64)
+    try:
+        return np.array([[float(point.attributes[key]) for key in _LOCAL] for point in bound], dtype=np.float64)
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            f"{path}: its points have no local_x and local_y in metres; give the origin of the map's frame: "
+            "origin_deg: [LATITUDE, LONGITUDE]"
+        ) from error
