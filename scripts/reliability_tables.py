@@ -61,14 +61,16 @@ def drive_table(table: Table) -> str:
         (
             name.rpartition(" ")[0],
             f"{row['memory_mb'][0]:g} to {row['memory_mb'][1]:g} MB",
-            f"{row['mb_per_hour_of_drive']:+.1f} MB",
+            f"{1e3 * (row['memory_mb'][1] - row['memory_mb'][0]) / drive['offered']:.1f} kB",
         )
         for name, row in drive["processes"].items()
     ]
     lost = sum(drive[key] for key in ("unaccounted", "journal_missing", "journal_doubled"))
     pairs = f"{drive['offered']:,} pairs offered, {lost} unaccounted for"
-    head = f"{drive['bundles']:,} bundles in {drive['took_s']} s; {pairs}."
-    return f"{head}\n\n{table(('process', 'memory, first to last', 'for each hour of drive'), rows)}"
+    head = (
+        f"{drive['bundles']:,} bundles ({drive['bundles'] / 600:g} minutes of driving) in {drive['took_s']} s; {pairs}."
+    )
+    return f"{head}\n\n{table(('process', 'memory, first to last', 'for each pair'), rows)}"
 
 
 def _run(name: str, parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

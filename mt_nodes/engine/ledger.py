@@ -17,27 +17,16 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import LineFile, read_lines
 from mt_nodes.base.params import plain
 from mt_nodes.base.plugins import name_of
-from mt_nodes.base.shapes import TEXT_OR_NULL, Shape
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.verdict import SCHEMA, Pair
+from mt_nodes.engine.line_shapes import LEDGER
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 
 FILE, DRAWS = "ledger.jsonl", "draws"
 #: What stands for the kind of a message in a digest, whatever its class is called: equal follow-ups keep their digests.
 _KINDS: Mapping[type, str] = {cls: cls.__name__ for cls in (Cloud, Radar, Image, CameraInfo)} | {WorldMessage: "Told"}
-
-
-#: What the lines of a ledger hold, by their type.
-_FOLLOWUP: Shape = {
-    **{"mutations": [{"name": str, "params": {}}], "draw": [{}], "arrays": TEXT_OR_NULL, "effects": {}},
-    **{"stamps": [{}], "sha256": str},
-}
-SHAPES: dict[str, Shape] = {
-    "followup": {"pair": str, "relation": str, **_FOLLOWUP, "baseline?": _FOLLOWUP},
-    "episode": {"pair": str, "relation": str, "draw": [{}], "arrays": TEXT_OR_NULL, "sha256": str},
-}
 
 
 class Ledger:
@@ -54,7 +43,7 @@ class Ledger:
         self._known = PairTable(hashlib.sha256().digest_size)
         #: Where motion of the ego came from, for people, as far as draws took it.
         self.ego_motion: set[str] = set()
-        for line in read_lines(directory / FILE, SHAPES):
+        for line in read_lines(directory / FILE, LEDGER):
             self._known.put(Pair.parse(line["pair"]), bytes.fromhex(_both(line)))
             self.ego_motion.update(_motions(line["draw"]))
 
@@ -161,7 +150,7 @@ def read_ledger(directory: Path) -> Iterator[dict[str, Any]]:
     """
     if not (directory / FILE).is_file():
         raise UsageError(f"{directory} has no {FILE}; expected a results directory")
-    yield from read_lines(directory / FILE, SHAPES)
+    yield from read_lines(directory / FILE, LEDGER)
 
 
 def find_followup(directory: Path, pair: Pair) -> dict[str, Any]:

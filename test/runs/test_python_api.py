@@ -235,6 +235,7 @@ def holds_a_lock() -> Callable[..., Any]:
         ),
         (returns(None), mt.StackError, "returned None; is a return statement missing"),
         (returns("cars"), mt.StackError, "returned str 'cars', which is no array of numbers"),
+        (returns(np.ones((1, 7)) * 1j), mt.StackError, "which is no array of numbers"),
         (returns({"rotation_y": [0.1]}), mt.StackError, "KITTI's angle"),
         (
             raises,
