@@ -46,6 +46,7 @@ from mt_nodes.stacks.stack import load_stack
 
 Floats = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]
+Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 FIGURES = Path(__file__).with_name("fog_agreement.json")
@@ -83,7 +84,7 @@ class FogPair:
     lost: tuple[tuple[Any, ...], ...]
 
 
-def pictures_in_fog(changed: mt.ChangedFrame, visibility_m: float, boxes_px: Floats) -> list[Pixels]:
+def pictures_in_fog(changed: mt.ChangedFrame, light: FogLight, boxes_px: Floats) -> list[Pixels]:
     """Return the pictures (H, W, 3) RGB of a frame in fog: I e^(-αr) + A (1 - e^(-αr)), α = ln 20 / V.
 
     A of the plain one is fitted to the changed picture where returns lie.
@@ -95,12 +96,10 @@ def pictures_in_fog(changed: mt.ChangedFrame, visibility_m: float, boxes_px: Flo
     pixel = np.rint(place).astype(np.int64)
     ours, size = np.asarray(changed.image), np.asarray(changed.image).shape[:2]
     range_m, covered = plain_range_m(pixel, own_m, size, boxes_px), near_return(pixel, size)
-    source = (np.asarray(changed.source.image) / 255.0) ** _GAMMA
-    passes = np.exp(-_LN20 / visibility_m * own_m)
-    plain = _law(source, _fitted_air(source, (ours / 255.0) ** _GAMMA, pixel, passes), visibility_m, range_m)
-    like_ours = FogLight(changed, visibility_m)
+    source, passes = _light(np.asarray(changed.source.image)), np.exp(-_LN20 / light.visibility_m * own_m)
+    plain = _law(source, _fitted_air(source, _light(ours), pixel, passes), light.visibility_m, range_m)
     at_range, farther = (
-        np.where(covered[..., None], like_ours.at(v, range_m), ours) for v in (visibility_m, _WIDER * visibility_m)
+        np.where(covered[..., None], light.at(more * light.visibility_m, range_m), ours) for more in (1.0, _WIDER)
     )
     step = np.random.default_rng(changed.index).integers(-1, 2, plain.shape)
     copies = [
@@ -113,13 +112,17 @@ def pictures_in_fog(changed: mt.ChangedFrame, visibility_m: float, boxes_px: Flo
     return [ours, plain, at_range, *copies]
 
 
-def _law(source: Floats, air: Floats, visibility_m: float, range_m: Floats, glow: Floats | float = 0.0) -> Pixels:
-    share = np.exp(-_LN20 / visibility_m * range_m)[..., None]
-    light = np.clip(source * share + np.clip(air, 0.0, 1.0) * (1.0 - share) + glow, 0.0, 1.0)
-    return np.rint(255.0 * light ** (1.0 / _GAMMA)).astype(np.uint8)
+def _light(rgb: Pixels) -> Singles:
+    return np.asarray(cv2.pow(rgb.astype(np.float32) / np.float32(255.0), _GAMMA))
 
 
-def _fitted_air(source: Floats, fogged: Floats, pixel: Rows, passes: Floats) -> Floats:
+def _law(source: Singles, air: Floats, visibility_m: float, range_m: Floats, glow: Singles | float = 0.0) -> Pixels:
+    share = np.exp(-_LN20 / visibility_m * range_m).astype(np.float32)[..., None]
+    light = source * share + np.clip(air, 0.0, 1.0).astype(np.float32) * (1.0 - share) + glow
+    return np.rint(255.0 * cv2.pow(np.clip(light, 0.0, 1.0), 1.0 / _GAMMA)).astype(np.uint8)
+
+
+def _fitted_air(source: Singles, fogged: Singles, pixel: Rows, passes: Floats) -> Floats:
     (x, y), far = pixel.T, passes < 0.7
     share = passes[far, None]
     return np.asarray(np.median((fogged[y, x][far] - share * source[y, x][far]) / (1.0 - share), axis=0))
@@ -133,22 +136,22 @@ class FogLight:
     """What the mutation says of light: the source without the sun's own, the air's, and the glow of lamps."""
 
     def __init__(self, changed: mt.ChangedFrame, visibility_m: float) -> None:
-        self._fog = Fog(visibility_m=visibility_m, patchiness=0.0)
+        self.visibility_m, self._fog = visibility_m, Fog(visibility_m=visibility_m, patchiness=0.0)
         bundle = changed.source.bundle
         self._view = View.of(bundle, bundle.images[0])
         self._air = air_light(self._view, self._fog.tint).astype(np.float64)
         light = WeatherLight(self._view, self._fog.direct)
-        self._source = (self._view.picture.with_pixels(light.pixels()).rgb8() / 255.0) ** _GAMMA
+        self._source = _light(np.asarray(self._view.picture.with_pixels(light.pixels()).rgb8()))
+        self._dark = light.light
 
     def at(self, visibility_m: float, range_m: Floats) -> Pixels:
         """Return the picture (H, W, 3) in fog at ranges (H, W)."""
         around = surroundings(self._view)
         cells = cv2.resize(range_m, around.shape[::-1], interpolation=cv2.INTER_NEAREST)
         lamps = WeatherLight(self._view, self._fog.direct)
-        dark = lamps.light.copy()
         lamps.lamps_in_air(np.exp(-_LN20 / visibility_m * cells))
-        glow = np.moveaxis((lamps.light - dark).mean(axis=1), 0, -1)
-        glow = cv2.resize(np.ascontiguousarray(glow), range_m.shape[::-1]).astype(np.float64)
+        glow = np.moveaxis((lamps.light - self._dark).mean(axis=1), 0, -1)
+        glow = cv2.resize(np.ascontiguousarray(glow), range_m.shape[::-1])
         return _law(self._source, self._air, visibility_m, range_m, glow)
 
 
@@ -199,7 +202,7 @@ def relation_of(visibility_m: float, folder: Path) -> Path:
 
 def fog_pairs(frames: Sequence[mt.Frame], stacks: Sequence[str], folder: Path) -> Iterator[FogPair]:
     """Yield every frame at every visibility for every stack, each judged on both pictures."""
-    detectors = {name: load_callable(load_stack(name)) for name in stacks}
+    detectors: dict[str, tuple[Any, dict[int, Any]]] = {name: (load_callable(load_stack(name)), {}) for name in stacks}
     for visibility_m in VISIBILITIES_M:
         relation = relation_of(visibility_m, folder)
         for frame in frames:
@@ -208,18 +211,20 @@ def fog_pairs(frames: Sequence[mt.Frame], stacks: Sequence[str], folder: Path) -
             except NotApplicable as reason:
                 print(f"{visibility_m:g} m, frame {frame.index}: no pair: {reason}")
                 continue
-            for name, detect in detectors.items():
-                yield _judged(name, detect, changed, visibility_m, relation)
+            light = FogLight(changed, visibility_m)
+            for name, (detect, sources) in detectors.items():
+                if frame.index not in sources:
+                    sources[frame.index] = detect(np.asarray(frame.image))
+                yield _judged(name, detect, sources[frame.index], changed, light, relation)
 
 
-def _judged(name: str, detect: Any, changed: mt.ChangedFrame, visibility_m: float, relation: Path) -> FogPair:
-    source = detect(np.asarray(changed.source.image))
+def _judged(name: str, detect: Any, source: Any, changed: mt.ChangedFrame, light: FogLight, relation: Path) -> FogPair:
     sure = np.asarray(source.box_px, np.float64)[np.asarray(source.score) >= load_stack(name).scores["boxes"].high]
-    pictures = pictures_in_fog(changed, visibility_m, sure)
+    pictures = pictures_in_fog(changed, light, sure)
     verdicts = [mt.judge(relation, source, detect(rgb), _showing(changed, rgb), stack=name) for rgb in pictures]
     return FogPair(
         Path(name).stem,
-        visibility_m,
+        light.visibility_m,
         changed.index,
         tuple(verdict.outcome.value for verdict in verdicts),
         int(verdicts[0].judgement.bound or 0),

@@ -144,7 +144,7 @@ def test_fog_at_lidar_range_is_the_law_where_returns_lie_and_the_mutation_elsewh
 
     frame = things["adult"][0].source
     changed = mt.mutate(frame, "fog", visibility_m=40.0, patchiness=0.0)
-    pictures = fog.pictures_in_fog(changed, 40.0, np.zeros((0, 4)))
+    pictures = fog.pictures_in_fog(changed, fog.FogLight(changed, 40.0), np.zeros((0, 4)))
     assert len(pictures) == 3 + len(fog.COPIES) + len(fog._OUR_COPIES)
     ours, _, at_range = (p.astype(int) for p in pictures[:3])
     pixel = np.rint(fog.returns_in(frame)[1]).astype(int)
