@@ -20,6 +20,7 @@ from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
+from mt_nodes.world.camera.near_hulls import within_hulls
 from mt_nodes.world.camera.relight import coarse_light, grey
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 
@@ -108,7 +109,8 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
 
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
     below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
-    closed, and corners are where the picture joins them to the object. Above the topmost return of a column is sky if
+    closed, and corners and roofs are where the picture joins them to the object
+    (:mod:`~mt_nodes.world.camera.near_hulls`). Above the topmost return of a column is sky if
     the picture looks like it, else what it joins there without a strong edge
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
@@ -154,15 +156,20 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     below = (row > bottom) & np.isfinite(ground)
     np.minimum(filled, ground, out=filled, where=below)
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
-    glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
+    closed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
+    glazed, hull_m = within_hulls(closed, light, ground, cell_rad)
+    panes = np.minimum(panes_m(filled, cell_rad), np.where(glazed < closed, glazed, np.float32(np.inf)))
+    opaque = (glazed < closed) & ~measured  # no beam goes through a roof
+    filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    least, most = np.minimum(least, hull_m), np.where(np.isfinite(hull_m), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
     bounds = np.where(sky & continues & _like_hit(light, top), np.minimum(least, hit), least), most
     if by_network is not None:
         bounds = within(bounds, above & np.isfinite(glazed), *by_network)
-    return DepthMap(glazed, measured, step, filled, far_m, panes_m(filled, cell_rad), *bounds)
+    return DepthMap(glazed, measured, step, filled, far_m, panes, *bounds)
 
 
 def panes_m(range_m: Singles, cell_rad: float) -> Singles:
