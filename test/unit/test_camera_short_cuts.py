@@ -278,7 +278,7 @@ def test_a_wall_as_bright_as_the_sky_but_of_another_colour_is_none() -> None:
     """Above a low car, too, which hides it from the topmost beams; where the sky has its colour, nobody can tell."""
     for sky, is_wall in (((0.35, 0.5, 0.8), True), ((0.5, 0.55, 0.52), False)):
         light = np.full((24, 36, 3), sky, np.float32)
-        light[4:20, 6:30] = (0.5, 0.55, 0.52)
+        light[4:, 6:30] = (0.5, 0.55, 0.52)
         top = np.full((1, 36), 19)
         above = np.arange(24)[:, None] < top
         goes_on = np.zeros((1, 36), bool)
