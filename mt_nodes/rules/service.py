@@ -101,7 +101,9 @@ class Service:
             Exception: of the type :attr:`refusal`: the server refuses the request or the key.
         """
         with self._trouble(), asking() as response:
-            return self._read(response, largest), response.headers.get("content-type", "no content type")
+            data, kind = self._read(response, largest), response.headers.get("content-type", "no content type")
+        # Answers are stored and shown; some servers quote what they were sent.
+        return data.replace(self.model.key.encode(), b"***") if self.model.key else data, kind
 
     def refused(self, error: Any) -> UsageError:
         """Return the message for an error of the type :attr:`refusal`."""
