@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +162,7 @@ class Server:
         import asyncssh
 
         self.commands: list[str] = []
+        self._children: list[Any] = []
         self.key = place / "id"
         user = asyncssh.generate_private_key("ssh-ed25519")
         user.write_private_key(str(self.key))
@@ -194,22 +194,30 @@ class Server:
         child = await asyncio.create_subprocess_shell(
             f"exec {process.command}", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        await process.redirect(stdout=child.stdout, stderr=child.stderr)
-        try:
-            process.exit(await child.wait())
-        finally:
-            if child.returncode is None:
-                child.kill()
+        self._children.append(child)
+        await asyncio.gather(_forward(child.stdout, process.stdout), _forward(child.stderr, process.stderr))
+        process.exit(await child.wait())
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and end what was started."""
+        for child in self._children:
+            with suppress(ProcessLookupError):
+                child.kill()
         self._loop.call_soon_threadsafe(self._server.close)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(LIMIT_S)
 
 
+async def _forward(lines: Any, to: Any) -> None:
+    async for line in lines:
+        with suppress(OSError):  # the other side is gone
+            to.write(line.decode())
+
+
 def test_workers_over_ssh_get_a_key_in_a_file_of_theirs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scheduler and worker listen at all addresses then; the key is in no command line, and is gone afterwards."""
+    import dask
+
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with closing(Server(tmp_path)) as server:
         options = {"port": server.port, "client_keys": [str(server.key)], "known_hosts": None, "username": "test"}
@@ -218,17 +226,10 @@ def test_workers_over_ssh_get_a_key_in_a_file_of_theirs_alone(tmp_path: Path, mo
             client = client_of({**cluster, "remote_python": sys.executable}, settings_of(cluster), ending)
             assert client.scheduler.address.startswith("tls://")
             assert client.submit(sum, [1, 2]).result(LIMIT_S) == 3
-            [file] = set(client.run(_key_file).values())
+            file = client.submit(dask.config.get, "distributed.comm.tls.worker.key").result(LIMIT_S)
             modes = [stat.S_IMODE(path.stat().st_mode) for path in (Path(file).parent, Path(file))]
             assert [f"{mode:o}" for mode in modes] == ["700", "600"]
             assert "PRIVATE KEY" in Path(file).read_text()
         assert not Path(file).parent.exists()
     assert len([command for command in server.commands if "dask_spec" in command]) == 2
     assert not any("PRIVATE" in command for command in server.commands)
-
-
-def _key_file() -> str:
-    import dask
-
-    assert os.environ.get("DASK_INTERNAL_INHERIT_CONFIG")
-    return str(dask.config.get("distributed.comm.tls.worker.key"))
