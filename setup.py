@@ -85,7 +85,11 @@ setup(
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
-        "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"],
+        # cryptography: the key of a cluster that other machines reach. asyncssh: clusters over SSH.
+        "cluster": [
+            *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
+        ],
         # Motion of the ego from the clouds of a LiDAR, where nothing publishes it.
         "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
@@ -112,6 +116,7 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
             *(
                 "optuna>=4",
                 "mkdocs-material>=9.5",

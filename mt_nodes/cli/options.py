@@ -45,6 +45,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plugins", type=Path, action="append", default=[], metavar="DIR", help="load plugins from DIR"
     )
+    parser.add_argument(
+        "--trust", action="store_true", help="execute the code that results which you have not written here name"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="print more")
 
 

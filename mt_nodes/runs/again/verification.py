@@ -22,7 +22,7 @@ from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE as RECORD
-from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.runs.moral.report_journal import is_campaign
@@ -176,6 +176,7 @@ def _run_of(place: Path) -> Run | str:
     if lost := [bag for bag in bags if not exists(bag)]:
         return f"the bag {lost[0]} is not there"
     try:
+        refuse_foreign_record(place, record)
         relations = tuple(map(here, request.relations))
         found = replace(request, bags=bags, relations=relations, stack=here(request.stack), waivers="")
         return Run.make(replace(found, transforms=here(request.transforms)), place)
