@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +33,10 @@ KINDS = ("replay in process", "replay over topics", "closed loop", "live in shad
 KEY = "sk-mt-attack-0123456789abcdef"
 KEYS = dict.fromkeys(("MT_LLM_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"), KEY)
 END_S = 180.0
+#: Instead of an exit code, of a run that did not end in time.
+LATE = -1
+#: Documented exit codes; a command that is killed, be it by a plugin, ends by the same signal.
+CODES = (*map(int, ExitCode), -signal.SIGKILL)
 BOXES = {"topic": "/perception/obstacles", "type": "visualization_msgs/msg/MarkerArray"}
 RELATION = {
     **{"id": "noise", "kind": "necessary", "because": "for attacks", "min_decided": 1},
@@ -87,6 +93,7 @@ class Attack:
         bag: the drive, or what the sensor plays.
         code: what the callable does in place of its answer. program: how a stack over topics answers wrongly.
         plugins: a folder for ``--plugins``. jump_s: by how much the wall clock is moved in the middle.
+        killed_after: lines of the journal after which all of its processes are killed; 0: never.
     """
 
     bag: Path
@@ -94,6 +101,7 @@ class Attack:
     program: str = ""
     plugins: Path | None = None
     jump_s: int = 0
+    killed_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,10 +159,14 @@ class Runs:
 
     def _wrong(self, place: Path, code: int, said: str) -> str:
         """Return what may not be, whatever was attacked."""
-        if code not in (*range(6), 130):
+        if code not in CODES:
             return f"exit code {code}"
         if re.search(r"^Traceback", said, re.MULTILINE):
             return f"a traceback: {said.strip().splitlines()[-1][:200]}"
+        if (place / "out" / "result.jsonl").exists() and not (place / "out" / "summary.json").exists():
+            made = subprocess.run(_mt("report", "out"), cwd=place, check=False, capture_output=True, text=True)
+            if made.returncode or "Traceback" in made.stderr:
+                return f"mt report of what a killed run left: exit code {made.returncode}: {made.stderr.strip()[-300:]}"
         if (place / "out" / "result.jsonl").exists() and (place / "out" / "summary.json").exists():
             told = subprocess.run(_mt("verify", "out"), cwd=place, check=False, capture_output=True, text=True)
             if told.returncode not in (ExitCode.PASS, ExitCode.UNDECIDED):  # undecided: some of it cannot be checked
@@ -194,12 +206,26 @@ def _wait(place: Path, mt: Mt, attack: Attack) -> int:
         journals = lambda: list(place.glob("out/**/result.jsonl"))  # noqa: E731 - read again at each look
         wait_until(lambda: bool(journals()) or mt.process.poll() is not None, END_S, 0.2)
         (place / "jumped").touch()
+    if attack.killed_after:
+        wait_until(lambda: _lines(place) >= attack.killed_after or mt.process.poll() is not None, END_S, 0.05)
+        return _kill(mt)
     try:
         return mt.process.wait(END_S)
     except subprocess.TimeoutExpired:
-        for pid in mt.processes():
-            os.kill(pid, 9)
-        return -1
+        _kill(mt)
+        return LATE
+
+
+def _lines(place: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in place.glob("out/*.jsonl"))
+
+
+def _kill(mt: Mt) -> int:
+    """Kill every process of a run; return the exit code of the command."""
+    for pid in mt.processes():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return mt.process.wait(END_S)
 
 
 def _replay(place: Path, attack: Attack, env: Mapping[str, str], ending: ExitStack, transport: str) -> int:

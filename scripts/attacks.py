@@ -34,7 +34,7 @@ FIGURES = Path(__file__).with_name("attacks.json")
 ROOT = Path(__file__).resolve().parents[1]
 #: Of kinds that take long, every second or third try is enough: what they read is read by the same code.
 STEPS = {"replay over topics": 2, "closed loop": 2, "moral": 2, "live in shadow": 3, "inline": 3}
-FEW = 2
+FEW = 3
 #: How a short run of an honest stack ends: with a verdict, be it that there is too little input for one.
 SOUND = {**dict.fromkeys(KINDS, (0, 3)), "inline": (0,)}
 #: What `mt inline` says where it replaced nothing.
@@ -48,6 +48,10 @@ OWN_WORLD = "the suite makes the world, its stamps and its transforms itself"
 NO_ANSWERS = "it judges no answers"
 NO_BOX = "the box is that of `mt live` on a vehicle; here limits of processes, memory and files hold"
 NO_STACK = "no code of the stack runs in it"
+RESUMED = "`make kills` kills, resumes and compares it, see below"
+NO_JOURNAL = (
+    "it judges nothing and keeps no journal; its relay forwards on when it is killed (`test_vehicle_inline.py`)"
+)
 MADE = "the suite takes an answer as the return value of a call"
 
 
@@ -108,6 +112,13 @@ def plugins(kind: str, bench: Bench) -> Row:
     """Load folders of plugins that end the process, take a shipped name, are no Python, or lead in circles."""
     given = Attack(bench.bags.sound)
     rows = [(name, replace(given, plugins=folder)) for name, folder in bench.plugins.items()]
+    return _runs(kind, bench, rows, honest=None)
+
+
+def kills(kind: str, bench: Bench) -> Row:
+    """Kill every process of a run that cannot be resumed, at some line of its journal; ``mt report`` has to work."""
+    given = Attack(bench.bags.sound)
+    rows = [(f"after {count} lines", replace(given, killed_after=count)) for count in (1, 12, 40)]
     return _runs(kind, bench, rows, honest=None)
 
 
@@ -262,6 +273,7 @@ TABLE: dict[str, dict[str, Cell]] = {
         inline=tests("test/ros/test_vehicle_inline.py::test_a_topic_that_somebody_else_publishes_is_refused"),
     ),
     "folders of adversarial plugins": _row(plugins),
+    "every process killed, then `mt report`": _row(without(RESUMED), live=kills, inline=without(NO_JOURNAL)),
 }
 
 
