@@ -90,6 +90,8 @@ setup(
         "search": ["optuna>=4"],
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
+        # How far readers of rules agree.
+        "agreement": ["krippendorff>=0.7"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
@@ -107,6 +109,7 @@ setup(
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
             *(
+                "krippendorff>=0.7",
                 "optuna>=4",
                 "mkdocs-material>=9.5",
                 "onnx>=1.16",

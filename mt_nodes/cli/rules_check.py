@@ -99,10 +99,12 @@ def run_stats(args: argparse.Namespace) -> int:
     from mt_nodes.rules.stats import counts
 
     with open_store(args) as store:
-        entries = store.entries()
+        every = store.entries(rejected=True)
+    entries = [entry for entry in every if not entry.rejected]
     stats: dict[str, Any] = {
         "store": store_name(args),
         "relations": len(entries),
+        "rejected": len(every) - len(entries),
         "by": counts(entries),
         "rules": _shipped_counts(),
         "golden": _golden(args, entries),
@@ -155,7 +157,8 @@ def _print_stats(stats: dict[str, Any]) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import heading, table, text
 
-    heading(f"{stats['store']}: {counted(stats['relations'], 'relation')}")
+    more = f", {stats['rejected']} more rejected by a judge" if stats["rejected"] else ""
+    heading(f"{stats['store']}: {counted(stats['relations'], 'relation')}{more}")
     for what, numbers in stats["by"].items():
         text(f"by {what}: {', '.join(f'{name} {count}' for name, count in numbers.items())}")
     columns = ("rules", "read", "statements", "not_shown")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.options import at_least_one, whole_number
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.options import at_least_one, share, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.rules.extraction import Reader
@@ -140,8 +141,15 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
     add_answers(parser)
-    samples = "votes of each model on each answer, which choose one; 0: the majority wins (default %(default)s)"
+    samples = "votes of each judge on each answer, which choose one; 0: the majority wins (default %(default)s)"
     add("--samples", type=whole_number, default=3, metavar="N", help=samples)
+    judge = (
+        "model that votes on the answers, from --models or of the server in MT_LLM_URL; may be given again "
+        "(default: where several readers read, the models themselves)"
+    )
+    add("--judge", action="append", default=[], metavar="NAME", help=judge)
+    least = "share of yes votes below which an answer is rejected: marked, and in no suite (default %(default)s)"
+    add("--least-agreement", type=share, default=0.5, metavar="SHARE", help=least)
 
 
 @contextmanager
@@ -156,7 +164,8 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
 
     parser = ParserReader(ontology, args.strict)
     models = _models(args)
-    if not models:
+    judges = _judges(args, models)
+    if not models and not judges:
         yield Readers([parser])
         return
     from mt_nodes.rules.chat import Chat
@@ -165,13 +174,16 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     from mt_nodes.rules.prompts import Prompts
     from mt_nodes.rules.self_check import SelfCheck
 
-    prompts, parsers = Prompts(ontology), [parser] if PARSER in args.model else []
+    prompts, parsers = Prompts(ontology), [parser] if PARSER in args.model or not models else []
     with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
         askers = [Asker(Chat(model), answers) for model in models]
         readers: list[Reader] = [ModelReader(asker, prompts, ontology, args.strict) for asker in askers]
         readers += parsers
-        check = SelfCheck(askers, prompts, args.samples) if args.samples > 0 and len(readers) > 1 else None
-        yield Readers(readers, check, askers)
+        voters = [Asker(Chat(model), answers) for model in judges]
+        if not voters and len(readers) > 1:
+            voters = askers
+        check = SelfCheck(voters, prompts, args.samples, args.least_agreement) if args.samples and voters else None
+        yield Readers(readers, check, list(dict.fromkeys([*askers, *voters])))
 
 
 def _models(args: argparse.Namespace) -> list[LanguageModel]:
@@ -180,4 +192,24 @@ def _models(args: argparse.Namespace) -> list[LanguageModel]:
 
     named = [name for name in args.model if name != PARSER]
     found = [*load_models(args.models, os.environ)] if args.models else []
+    found = [model for model in found if model.name not in args.judge]
     return found + ([*models_named(named, os.environ)] if named else [])
+
+
+def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """Return the models of ``--judge``.
+
+    Raises:
+        UsageError: one votes on its own answers, is the parser, or has no vote.
+    """
+    from mt_nodes.rules.store_entry import PARSER
+
+    if PARSER in args.judge:
+        raise UsageError(f"--judge {PARSER}: the parser answers no questions; name a language model")
+    if args.judge and not args.samples:
+        raise UsageError("--judge: got --samples 0, expected 1 vote or more")
+    judges = [_model(args, name) for name in args.judge]
+    same = {(model.url, model.model) for model in readers}
+    if both := next((judge.name for judge in judges if (judge.url, judge.model) in same), ""):
+        raise UsageError(f"--judge {both}: it is a reader, too, and would vote on its own answers; name another model")
+    return judges
