@@ -141,11 +141,14 @@ def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str,
     """
     from mt_nodes.base import resources
     from mt_nodes.base.errors import UsageError
+    from mt_nodes.rules.rule_classifier import READINGS
     from mt_nodes.rules.stats import golden_files, load_golden, origin_scores, parser_score
     from mt_nodes.rules.store_entry import PARSER
 
-    files = golden_files(args.golden or resources.config_dir().parent / "test" / "golden")
-    if args.golden and not files:
+    own = args.golden and golden_files(args.golden)
+    shipped = (resources.config_dir() / READINGS, resources.config_dir().parent / "test" / "golden")
+    files = own or {name: path for folder in shipped for name, path in golden_files(folder).items()}
+    if args.golden and not own:
         raise UsageError(f"--golden {args.golden}: got no .yaml file, expected at least one")
     golden = {name: load_golden(path) for name, path in files.items()}
     ontology = ontology_of(args)

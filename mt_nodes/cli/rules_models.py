@@ -136,7 +136,8 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = (
         "language model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
-        "'env': the models of MT_LLM_MODEL; 'parser': the built-in parser beside them"
+        "'env': the models of MT_LLM_MODEL; without a server: 'parser' (default) and 'classifier', which also reads "
+        "rules that the parser cannot, and errs more often"
     )
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
@@ -154,19 +155,18 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
-    """Yield the readers: the parser alone where no model is named.
+    """Yield the readers: the parser alone where nothing is named.
 
     Raises:
         MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
-    from mt_nodes.rules.extraction import ModelReader, ParserReader
-    from mt_nodes.rules.store_entry import PARSER
+    from mt_nodes.rules.extraction import ModelReader
 
-    parser = ParserReader(ontology, args.strict)
     models = _models(args)
     judges = _judges(args, models)
+    built_in = _built_in(args, ontology, bool(models))
     if not models and not judges:
-        yield Readers([parser])
+        yield Readers(built_in)
         return
     from mt_nodes.rules.chat import Chat
     from mt_nodes.rules.model_answers import Answers
@@ -174,23 +174,32 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     from mt_nodes.rules.prompts import Prompts
     from mt_nodes.rules.self_check import SelfCheck
 
-    prompts, parsers = Prompts(ontology), [parser] if PARSER in args.model or not models else []
+    prompts = Prompts(ontology)
     with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
         askers = [Asker(Chat(model), answers) for model in models]
         readers: list[Reader] = [ModelReader(asker, prompts, ontology, args.strict) for asker in askers]
-        readers += parsers
+        readers += built_in
         voters = [Asker(Chat(model), answers) for model in judges]
-        if not voters and len(readers) > 1:
-            voters = askers
+        voters = voters or (askers if len(readers) > 1 else [])
         check = SelfCheck(voters, prompts, args.samples, args.least_agreement) if args.samples and voters else None
         yield Readers(readers, check, list(dict.fromkeys([*askers, *voters])))
 
 
+def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> list[Reader]:
+    """Return the readers that need no server, the parser first; it alone where nothing is named."""
+    from mt_nodes.rules.extraction import ClassifierReader, ParserReader
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
+
+    readers = {PARSER: ParserReader(ontology, args.strict), CLASSIFIER: ClassifierReader(ontology, args.strict)}
+    named: list[Reader] = [reader for name, reader in readers.items() if name in args.model]
+    return named or ([] if models else [readers[PARSER]])
+
+
 def _models(args: argparse.Namespace) -> list[LanguageModel]:
     from mt_nodes.rules.models import load_models, models_named
-    from mt_nodes.rules.store_entry import PARSER
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
-    named = [name for name in args.model if name != PARSER]
+    named = [name for name in args.model if name not in (PARSER, CLASSIFIER)]
     found = [*load_models(args.models, os.environ)] if args.models else []
     found = [model for model in found if model.name not in args.judge]
     return found + ([*models_named(named, os.environ)] if named else [])
@@ -202,10 +211,10 @@ def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[
     Raises:
         UsageError: one votes on its own answers, is the parser, or has no vote.
     """
-    from mt_nodes.rules.store_entry import PARSER
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
-    if PARSER in args.judge:
-        raise UsageError(f"--judge {PARSER}: the parser answers no questions; name a language model")
+    if built_in := {PARSER, CLASSIFIER} & set(args.judge):
+        raise UsageError(f"--judge {min(built_in)}: it answers no questions; name a language model")
     if args.judge and not args.samples:
         raise UsageError("--judge: got --samples 0, expected 1 vote or more")
     judges = [_model(args, name) for name in args.judge]

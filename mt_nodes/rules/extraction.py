@@ -18,11 +18,12 @@ from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.rule_classifier import trained
 from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store_entry import PARSER, Entry
+from mt_nodes.rules.store_entry import CLASSIFIER, PARSER, Entry
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,18 @@ class ParserReader:
     def read(self, rule: Rule) -> CandidateReading:
         """Return its reading of a rule."""
         return CandidateReading(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
+
+
+@dataclass(frozen=True)
+class ClassifierReader:
+    """The classifier of rules, which learns at the first rule; ``strict`` as in :class:`ParserReader`."""
+
+    ontology: Ontology
+    strict: bool = False
+
+    def read(self, rule: Rule) -> CandidateReading:
+        """Return its reading of a rule."""
+        return CandidateReading(CLASSIFIER, trained(self.ontology).read(rule.text, rule.id, self.strict))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mt_nodes.rules.gherkin import TOOL
 from mt_nodes.rules.statement import Statement
 
-#: Origin of a relation that no model made.
-PARSER, MANUAL = "parser", "manual"
+#: Origin of a relation that no language model made: by grammar, by the classifier of rules, by a person.
+PARSER, CLASSIFIER, MANUAL = "parser", "classifier", "manual"
 
 
 @dataclass(frozen=True)

@@ -551,7 +551,7 @@ def test_a_judge_rejects_and_what_it_rejects_is_marked_counted_and_left_out(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--judge", PARSER), "the parser answers no questions"),
+        (("--judge", PARSER), "it answers no questions"),
         (("--judge", "a", "--model", "a"), "it is a reader, too, and would vote on its own answers"),
         (("--judge", "a", "--samples", 0), "got --samples 0, expected 1 vote or more"),
     ],

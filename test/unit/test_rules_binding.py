@@ -71,6 +71,10 @@ def test_each_behaviour_is_judged_by_its_own_check() -> None:
         "turn_left": "turns_left",
         "turn_right": "turns_right",
         "stop": "stops",
+        "give_way": "slows_down",
+        "keep_distance": "slows_down",
+        "stay_behind": "steering_within",
+        "start_moving": "starts_moving",
     }
 
 
