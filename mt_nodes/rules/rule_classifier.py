@@ -60,7 +60,8 @@ class RuleClassifier:
 
     def __init__(self, examples: Sequence[Example], ontology: Ontology) -> None:
         self._ontology = ontology
-        self._choices = {part: _Choice(part, examples, ontology) for part in _PARTS}
+        found = [features_of(one.text, ontology) for one in examples]
+        self._choices = {part: _Choice(part, examples, found, ontology) for part in _PARTS}
 
     def read(self, text: str, rule: str = "", strict: bool = False) -> Reading:
         """Return the statement of a rule; arguments as of :func:`mt_nodes.rules.parser.read_rule`."""
@@ -117,7 +118,7 @@ def features_of(text: str, ontology: Ontology) -> Features:
 class _Choice:
     """The choice of one part among its names."""
 
-    def __init__(self, part: str, examples: Sequence[Example], ontology: Ontology) -> None:
+    def __init__(self, part: str, examples: Sequence[Example], found: Sequence[Features], ontology: Ontology) -> None:
         from sklearn.feature_extraction import DictVectorizer
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.naive_bayes import ComplementNB
@@ -128,7 +129,7 @@ class _Choice:
         self._names = DictVectorizer()
         phrases = list(_phrases(part, ontology))
         texts = [one.text for one in examples] + [text for text, _ in phrases]
-        features = [self._own(features_of(one.text, ontology)) for one in examples]
+        features = [self._own(one) for one in found]
         features += [_of_phrase(part, name) for _, name in phrases]
         self._words.fit(texts)
         self._letters.fit(texts)
