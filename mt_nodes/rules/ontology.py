@@ -31,10 +31,10 @@ CATEGORIES = ("infrastructure", "objects", "environment")
 #: For rules that name no road.
 ANY_ROAD = "any_road"
 _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
-_WORDS = ("unsupported", "road", "needs", "asks", "crossing")
+_WORDS = ("unsupported", "road", "needs", "asks", "forbids", "crossing")
 _REFERENCE = re.compile(r"@(\w+)")
 _FLAGS = ("weak", "stands", "general")
-_ELEMENT_KEYS = ("says", "manipulation", "bare", "regions", *_WORDS, *_FLAGS)
+_ELEMENT_KEYS = ("says", "manipulation", "bare", "implied_by", "regions", *_WORDS, *_FLAGS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +173,9 @@ def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> E
             raise UsageError(f"{where}: no manipulation '{one}'{hint}")
     words: dict[str, Any] = {key: text(data, key, where) for key in _WORDS}
     flags: dict[str, Any] = {key: flag(data, key, where) for key in _FLAGS}
-    says, bare = _says(name, data, where), texts(data, "bare", where)
-    return Element(name, says, _regions(data, where), category, by_region, bare=bare, **words, **flags)
+    says = _says(name, data, where)
+    lists: dict[str, Any] = {key: texts(data, key, where) for key in ("bare", "implied_by")}
+    return Element(name, says, _regions(data, where), category, by_region, **lists, **words, **flags)
 
 
 def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
@@ -241,7 +242,10 @@ def _links(ontology: Ontology) -> Iterator[tuple[str, str, str, Collection[str]]
         yield f"{element.name}.crossing", "road", element.crossing, ontology.roads
         for named in _REFERENCE.findall(" ".join(element.says)):
             yield f"{element.name}.says", "element", named, ontology.elements
-        yield f"{element.name}.asks", "behaviour", element.asks, ontology.behaviours
+        for key, named in (("asks", element.asks), ("forbids", element.forbids)):
+            yield f"{element.name}.{key}", "behaviour", named, ontology.behaviours
+        for named in element.implied_by:
+            yield f"{element.name}.implied_by", "behaviour", named, ontology.behaviours
     for road in ontology.roads.values():
         yield f"{road.name}.marked_by", "element", road.marked_by, ontology.elements
     for one in ontology.behaviours.values():
