@@ -34,6 +34,7 @@ from mt_nodes.relations.checks.speed_checks import (
 )
 from mt_nodes.relations.checks.steering_checks import (
     KeepsCurrent,
+    StaysBehind,
     SteeringMirrored,
     SteeringWithin,
     TurnsLeft,
@@ -97,6 +98,11 @@ TABLE: list[tuple[Check, Output, Output, Outcome]] = [
     (Stops(), says(throttle=0.2, brake=0.0), says(throttle=0.0, brake=0.5), HOLDS),
     (Stops(), says(throttle=0.2, brake=0.0), says(throttle=0.2, brake=0.5), VIOLATED),
     (Stops(by="pedals"), says(v=8.0), says(v=0.0), NOTHING),
+    (StaysBehind(), says(0.1, v=8.0), says(0.1, v=2.0), HOLDS),
+    (StaysBehind(), says(0.1, v=8.0), says(0.12, v=8.5), HOLDS),
+    (StaysBehind(), says(0.1, v=8.0), says(0.1, v=8.6), VIOLATED),
+    (StaysBehind(), says(0.1, v=8.0), says(0.13, v=8.0), VIOLATED),
+    (StaysBehind(), says(0.1, v=8.0), says(v=8.0), VIOLATED),
     (StartsMoving(), says(v=0.0), says(v=1.0), HOLDS),
     (StartsMoving(), says(v=0.3), says(v=0.99), VIOLATED),
     (StartsMoving(), says(v=0.0), says(v=-1.5), VIOLATED),

@@ -109,7 +109,7 @@ def test_every_behaviour_is_bound_to_a_check_of_its_own() -> None:
         "stop": "stops",
         "give_way": "slows_down",
         "keep_distance": "slows_down",
-        "stay_behind": "steering_within",
+        "stay_behind": "stays_behind",
         "start_moving": "starts_moving",
     }
 
