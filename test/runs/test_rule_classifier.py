@@ -26,9 +26,9 @@ HELD_OUT = ("ten_countries_held_out", "unseen_3", "held_out")
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        ("Whoever leads a goat along the lane has you behind him at his pace.", "livestock slow_down"),
+        ("Goats wander about; never be quick near them.", "livestock slow_down"),
         ("A continuous centre stripe is no place for your wheels.", "solid_line keep_current"),
-        ("Twin reds winking at the rails hold everybody.", "flashing_red_light stop"),
+        ("Sand whirls over the road and you see nothing: less gas.", "dust_storm slow_down"),
     ],
 )
 def test_it_reads_what_the_grammar_does_not(text: str, meaning: str) -> None:
