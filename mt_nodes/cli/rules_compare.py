@@ -24,24 +24,24 @@ def add_compare_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_compare(args: argparse.Namespace) -> int:
     """Print what each reader reads and how far they agree; return 3 if no rule was read, 4 if a model failed."""
-    from mt_nodes.rules.reader_agreement import agreements, as_plain
+    from mt_nodes.rules.reader_agreement import as_plain, require_library
     from mt_nodes.rules.store_import import load_sets
 
+    require_library()
     ontology, sets = ontology_of(args), load_sets(args.rules)
     with readers_of(args, ontology) as readers:
         if len(readers.readers) < 2:
             raise UsageError("got 1 reader, expected two or more; type: --model NAME --model parser")
         found = [one for _, one in read_all(args, sets, readers, ontology)]
-    agreements(found)
+    plain = as_plain(found)
     if args.json:
-        print(json.dumps({**as_plain(found), "usage": readers.usage()}, indent=2))
+        print(json.dumps({**plain, "usage": readers.usage()}, indent=2))
     else:
-        _print(as_plain(found), [usage_line(usage) for usage in readers.usage()])
+        _print(plain, [usage_line(usage) for usage in readers.usage()])
     if not all(one.complete for one in found):
         return int(ExitCode.INFRASTRUCTURE)
-    return int(
-        ExitCode.PASS if any(c.reading.statements for one in found for c in one.candidates) else ExitCode.UNDECIDED
-    )
+    read = any(candidate.reading.statements for one in found for candidate in one.candidates)
+    return int(ExitCode.PASS if read else ExitCode.UNDECIDED)
 
 
 def _print(plain: dict[str, Any], usage: list[str]) -> None:
@@ -54,8 +54,8 @@ def _print(plain: dict[str, Any], usage: list[str]) -> None:
     means = [_number(row["agreement"]) for row in plain["readers"]]
     columns = ("reader", "rules", "answered", "read", "relations", "judged", "rejected", "judge agrees")
     table(columns, [(*row, mean) for row, mean in zip(counts, means, strict=True)])
-    columns = ("readers agree on", "rules", "all alike", "Krippendorff's alpha", "Fleiss' kappa", "95 % interval")
-    table(columns, [_agreement_cells(row) for row in plain["agreement"]])
+    aspects = ("readers agree on", "rules", "all alike", "Krippendorff's alpha", "Fleiss' kappa", "95 % interval")
+    table(aspects, [_agreement_cells(row) for row in plain["agreement"]])
     for row in plain["pairs"]:
         text(f"{' and '.join(row['readers'])} read {_number(row['alike'])} of the rules alike")
     for line in usage:

@@ -190,8 +190,11 @@ def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> lis
     from mt_nodes.rules.extraction import ClassifierReader, ParserReader
     from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
-    readers = {PARSER: ParserReader(ontology, args.strict), CLASSIFIER: ClassifierReader(ontology, args.strict)}
-    named: list[Reader] = [reader for name, reader in readers.items() if name in args.model]
+    readers: dict[str, Reader] = {
+        PARSER: ParserReader(ontology, args.strict),
+        CLASSIFIER: ClassifierReader(ontology, args.strict),
+    }
+    named = [reader for name, reader in readers.items() if name in args.model]
     return named or ([] if models else [readers[PARSER]])
 
 

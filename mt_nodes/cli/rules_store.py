@@ -124,7 +124,7 @@ def run_list(args: argparse.Namespace) -> int:
         why = "leave out --region, --origin and --find to list all" if narrowed else "the store is empty"
         text(f"no relation; {why}")
     else:
-        table(("no.", "region", "read by", "run", "rules", "what it says"), map(_cells, rows))
+        table(("no.", "region", "read by", "run", "rules", "what it says"), list(map(_cells, rows)))
     rejected = sum(entry.rejected for entry in every)
     if rejected and not args.rejected:
         text(f"{counted(rejected, 'relation')} rejected by a judge left out; --rejected lists them, too")

@@ -67,6 +67,19 @@ class Agreement:
     interval: tuple[float, float] | None
 
 
+def require_library() -> Any:
+    """Return the library of Krippendorff's alpha.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    try:
+        import krippendorff
+    except ImportError as error:
+        raise UsageError(f"agreement needs a library: pip install 'mt_nodes[agreement]' ({error})") from error
+    return krippendorff
+
+
 def reader_counts(found: Sequence[Extraction]) -> list[ReaderCounts]:
     """Return the counts of each reader, in the order of the readers."""
     return [_counts(rows) for rows in _by_reader(found).values()]
@@ -158,12 +171,8 @@ def _alpha(coded: np.ndarray[Any, Any], values: int, paired: int) -> float | Non
     Args:
         coded: (readers, rules), NaN where one did not answer. values: number of different ones.
     """
-    try:
-        import krippendorff
-    except ImportError as error:
-        needs = "agreement needs a library: pip install 'mt_nodes[agreement]'"
-        raise UsageError(f"{needs} ({error})") from error
+    library = require_library()
     if values < 2 or not paired:
         return None
-    alpha = float(krippendorff.alpha(reliability_data=coded, level_of_measurement="nominal"))
+    alpha = float(library.alpha(reliability_data=coded, level_of_measurement="nominal"))
     return alpha if np.isfinite(alpha) else None
