@@ -96,6 +96,8 @@ setup(
         "search": ["optuna>=4"],
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
+        # How far readers of rules agree.
+        "agreement": ["krippendorff>=0.7"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         # Claims of scenario scripts. An extra: it pins antlr4-python3-runtime to 4.7, other packages pin it elsewhere.
         "claims": ["rtamt>=0.4.10"],
@@ -118,6 +120,7 @@ setup(
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
             *("cryptography>=42", "asyncssh>=2.17"),
             *(
+                "krippendorff>=0.7",
                 "optuna>=4",
                 "mkdocs-material>=9.5",
                 "onnx>=1.16",

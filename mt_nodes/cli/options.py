@@ -256,3 +256,14 @@ def whole_number(text: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) < _MAX_DIGITS):
         raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number")
     return int(text)
+
+
+def share(text: str) -> float:
+    """Read a share from 0 to 1, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a share from 0 to 1")
+    return value
