@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import grimp
+from papers_page import papers_page
 from peer_page import peer_page
 from picture_page import picture_page
 from python_reference import reference as python_reference
@@ -339,6 +340,7 @@ def main() -> int:
     docs = ROOT / "docs"
     wanted = {ROOT / page: filled((ROOT / page).read_text(encoding="utf-8"), page) for page in FILLED}
     wanted |= {docs / "catalogue.md": everything(), docs / "gallery.md": gallery(), docs / "rooms.svg": rooms_svg()}
+    wanted[docs / "papers.md"] = papers_page(ROOT, table)
     wanted[docs / "peer_operators.md"] = peer_page(ROOT, table)
     wanted[docs / "pictures.md"] = picture_page(ROOT, table)
     scenarios = ROOT / "config" / "scenarios"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -190,3 +191,50 @@ def test_the_relation_of_a_page_is_valid(page: str, tmp_path: Path, monkeypatch:
     (tmp_path / "my_region.yaml").write_text(region, encoding="utf-8")
     (tmp_path / "relation.yaml").write_text(block, encoding="utf-8")
     assert load_relation("relation.yaml").id == "noise_behind_the_kerb"
+
+
+@cache
+def paper_rows() -> list[dict[str, Any]]:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from papers_page import papers_of
+
+    return [row for paper in papers_of(ROOT) for row in paper["rows"]]
+
+
+def test_each_part_of_a_paper_has_a_command_that_parses_or_says_that_it_is_open() -> None:
+    wrong = []
+    for row in paper_rows():
+        if set(row) - {"part", "name", "command", "seen", "open"} or not {"part", "name"} <= set(row):
+            wrong.append(f"{row}: other keys")
+        if row["part"] not in ("component", "table", "figure", "question", "metric"):
+            wrong.append(f"{row['name']}: part {row['part']}")
+        if ("command" in row) != ("seen" in row) or not ("command" in row or "open" in row):
+            wrong.append(f"{row['name']}: a command and what was seen, or why it is open")
+        if "command" in row and (error := unparsed(row["command"])):
+            wrong.append(f"{row['command']}: {error}")
+        if (words := row.get("command", "").split())[:2] == ["mt", "show"] and not words[2].startswith("my_"):
+            wrong += [] if show(words[2]) == 0 else [f"{row['command']}: there is no {words[2]}"]
+    assert not wrong
+    assert unparsed("mt scenario x --no-such-option"), "a command that does not exist is found"
+
+
+def show(name: str) -> int:
+    from mt_nodes.cli.main import main
+
+    with redirect_stdout(io.StringIO()):
+        return main(["show", name])
+
+
+def unparsed(command: str) -> str:
+    """Return why `mt` does not understand a command, empty if it does."""
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.cli.main import _parsed, _verb_first
+
+    program, *words = shlex.split(command)
+    if program != "mt":
+        return f"{program} is not mt"
+    try:
+        _parsed(_verb_first(words))
+    except (UsageError, SystemExit) as error:
+        return str(error) or "refused"
+    return ""
