@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.summary.claim_sums import ClaimSums, ClaimVerdict
@@ -79,6 +81,16 @@ def test_a_resumed_run_judges_nothing_twice(results: Path) -> None:
     before = (results / "result.jsonl").read_bytes()
     assert main(["scenario", "--resume", str(results)]) == ExitCode.FAIL
     assert (results / "result.jsonl").read_bytes() == before
+
+
+def test_a_summary_that_says_other_of_a_claim_than_the_journal_does_not_verify(results: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(results, copy)
+    assert main(["verify", str(copy)]) == ExitCode.UNDECIDED  # follow-ups of worlds are not made again
+    summary = read_result(copy / "summary.json")
+    next(iter(summary["claims"].values()))["outcome"] = "FAIL"
+    write_result(copy / "summary.json", summary)
+    assert main(["verify", str(copy)]) == ExitCode.FAIL
 
 
 def test_without_the_library_nothing_is_driven(
