@@ -150,7 +150,7 @@ def _code(text: str) -> str:
 def _rules() -> Iterator[str]:
     """Yield each rule of the grammar after its comments, with terminals as written."""
     marks = {t.name: f'"{t.pattern.value}"' for t in grammar().terminals if t.pattern.type == "str"}
-    marks |= {"DEFINES": '"="', "OR": '"|"'}
+    marks |= {"DEFINES": '"="', "OR": '"|"', "COMPARE": '("<" | "<=" | ">" | ">=" | "==" | "!=")'}
     text = GRAMMAR.read_text(encoding="utf-8")
     block: list[str] = []
     for match in _RULE.finditer(text):

@@ -126,6 +126,12 @@ def _totals(place: Path) -> Verification:
         wrong += [
             f"{relation}.{n}: {row[n]}, {counted.get(n)} by the journal" for n in names if row[n] != counted.get(n)
         ]
+    claims = summary.get("claims", {}), again.get("claims", {})
+    wrong += [
+        f"claim {name}: {claims[0].get(name)}, {claims[1].get(name)} by the journal"
+        for name in dict.fromkeys((*claims[0], *claims[1]))
+        if claims[0].get(name) != claims[1].get(name)
+    ]
     return Verification(
         str(place), "totals", int(again["offered"]), tuple(f"{place / SUMMARY}: {one}" for one in wrong)
     )

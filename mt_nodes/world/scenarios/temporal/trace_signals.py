@@ -21,7 +21,7 @@ from mt_nodes.world.scenarios.temporal.formula import (
     Argument,
     Atom,
     Constant,
-    Place,
+    FixedPlace,
     Signal,
     StateRef,
     Term,
@@ -132,7 +132,7 @@ class TraceSignals:
         return np.asarray(np.linalg.norm(self._velocity(one) - self._velocity(other), axis=1))
 
     def _velocity(self, of: Argument) -> Floats:
-        if isinstance(of, Place):
+        if isinstance(of, FixedPlace):
             return np.tile([of.x, of.y], (len(self._trace), 1))
         states = self._states(of)
         return states[:, 3:4] * np.column_stack([np.cos(states[:, 2]), np.sin(states[:, 2])])
@@ -165,7 +165,7 @@ class TraceSignals:
 
     def _outlines(self, of: Argument) -> npt.NDArray[np.object_]:
         """Return (T,) polygons or points."""
-        if isinstance(of, Place):
+        if isinstance(of, FixedPlace):
             return np.full(len(self._trace), shapely.Point(of.x, of.y), dtype=object)
         assert isinstance(of, StateRef), f"{of} has no outline"
         scenario, poses = self._driven.scenario, self._states(of)[:, :3]
