@@ -140,9 +140,14 @@ def describe(
     merged = first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")})
     values = {name: fact.value for name, fact in merged.items() if fact.known}
     detected = [detector(middle, values) for detector in detectors]
-    return SceneFacts(
-        {**merged, **agreed_presence((known_facts or {}, by_labels(middle.truth)), (*detected, by_model))}
-    )
+    exact = (known_facts or {}, by_labels(middle.truth))
+    return SceneFacts({**merged, **agreed_presence(exact, (*detected, _named_objects(by_model)))})
+
+
+def _named_objects(facts: Facts) -> Facts:
+    """Return the presence of the objects that a model names; what it does not name may be there all the same."""
+    objects = facts.get(OBJECTS, unknown(""))
+    return {presence_of(name): Fact(True, objects.source) for name in objects.value or ()}
 
 
 def given(

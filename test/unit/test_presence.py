@@ -246,6 +246,14 @@ def test_lamps_are_absent_only_in_pictures_in_which_they_would_be_seen() -> None
     assert described.value(RED) is None  # a black picture shows no red light, nor does it show that there is none
 
 
+def test_a_model_that_names_an_object_contradicts_a_detector_that_finds_none() -> None:
+    nobody: Facts = {"has(child)": Fact(False, "a detector")}
+    for objects, expected in (({"child": 1}, None), ({"dog": 2}, False)):
+        model: Facts = {"objects": Fact(objects, "a model")}
+        described = describe([picture((9, 9, 9))], model_facts=model, detectors=[lambda bundle, known: nobody])
+        assert described.value("has(child)") is expected
+
+
 @needs_kitti
 def test_the_red_lights_of_the_recorded_drive_are_never_told_absent() -> None:
     """Two lights shine red over its junction all the time, four pixels wide."""

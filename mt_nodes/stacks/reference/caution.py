@@ -21,10 +21,11 @@ PEOPLE_MPS, VEHICLES_MPS, SIGN_MPS = 4.5, 6.0, 7.0
 _AHEAD_M, _BESIDE_M, _LANE_M = 45.0, 8.0, 1.5
 _PEOPLE = ("pedestrian", "cyclist", "animal")
 _VEHICLES = ("car", "truck", "bus", "motorcycle")
-#: Sight below which it is slower, in proportion.
-_CLEAR = 0.9
-#: Least part of a picture's area that a sign takes, and least excess of its colour in steps of 8 bits.
-_LEAST_SHARE, _COLOURED = 2e-4, 60
+#: Power of the sight by which it is slower, as of the camera stack; sight below which lit windows look like signs.
+_CARE, _SIGN_SIGHT = 3.0, 0.75
+#: Least part of a picture's area that a sign takes, ratio of a sign's colour to others (of bricks it is 1.4), and
+#: brightness in steps of 8 bits.
+_LEAST_SHARE, _RATIO, _LIT = 6e-5, 1.7, 60.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def sighting_in(inputs: Mapping[str, Any]) -> Sighting:
 
     image, size = inputs["image"], inputs["image"].shape[:2]
     camera = CameraStack().camera_of(inputs.get("camera_info"), size)
-    return Sighting(_sign_in(image), visibility(luma(image), camera, CameraStack().clear_detail))
+    sight = visibility(luma(image), camera, CameraStack().clear_detail)
+    return Sighting(sight >= _SIGN_SIGHT and _sign_in(image), sight)
 
 
 def careful_mps(objects: Detections, sees: Sighting, cruise_mps: float) -> float:
@@ -52,7 +54,7 @@ def careful_mps(objects: Detections, sees: Sighting, cruise_mps: float) -> float
     ahead = (x > 0.0) & (x < _AHEAD_M) & (np.abs(y) < _BESIDE_M)
     people = ahead & np.isin(objects.label, _PEOPLE)
     vehicles = ahead & np.isin(objects.label, _VEHICLES) & (np.abs(y) > _LANE_M)
-    speed_mps = cruise_mps * min(1.0, sees.sight / _CLEAR)
+    speed_mps = cruise_mps * min(1.0, sees.sight) ** _CARE
     for present, most_mps in ((people.any(), PEOPLE_MPS), (vehicles.any(), VEHICLES_MPS), (sees.sign, SIGN_MPS)):
         speed_mps = min(speed_mps, most_mps) if present else speed_mps
     return max(speed_mps, 1.0)
@@ -62,8 +64,9 @@ def _sign_in(image: np.ndarray) -> bool:
     """Return whether a patch as large as a sign has a sign's colour: red, orange or yellow."""
     import cv2
 
-    half = image[: round(0.7 * len(image)), image.shape[1] // 2 :].astype(np.int16)
+    half = image[: round(0.7 * len(image)), image.shape[1] // 2 :].astype(np.float32)
     red, green, blue = half[..., 0], half[..., 1], half[..., 2]
-    coloured = ((red - green >= _COLOURED) & (red - blue >= _COLOURED)) | (np.minimum(red, green) - blue >= _COLOURED)
+    is_red = (red >= _LIT) & (red >= _RATIO * np.maximum(green, blue))
+    coloured = is_red | ((np.minimum(red, green) >= _LIT) & (np.minimum(red, green) >= _RATIO * blue))
     _, _, stats, _ = cv2.connectedComponentsWithStats(coloured.astype(np.uint8), connectivity=8)
     return bool(stats[1:, cv2.CC_STAT_AREA].max(initial=0) >= _LEAST_SHARE * image.shape[0] * image.shape[1])
