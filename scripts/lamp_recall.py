@@ -65,7 +65,8 @@ def _looked(bundle, colour, draw, far_m):  # type: ignore[no-untyped-def]
 
 
 def _inside(bundle, colour, box):  # type: ignore[no-untyped-def]
-    found = LampDetector()(decode(bundle.images[0]).rgb8())
+    given = {"image": decode(bundle.images[0]).rgb8(), "camera_info": bundle.camera_infos[0]}
+    found = LampDetector()(given)
     rows = found.box_px[found.label == f"{colour}_light"]
     apart = (rows[:, 0] > box[2]) | (rows[:, 2] < box[0]) | (rows[:, 1] > box[3]) | (rows[:, 3] < box[1])
     return bool((~apart).any())

@@ -19,7 +19,7 @@ from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.coverage import LEAST_SHARE, Coverage, read_coverage
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.images.codecs import decode
-from mt_nodes.data.messages import Bundle, Image
+from mt_nodes.data.messages import Bundle, CameraInfo, Image
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.data.transforms import TransformTree
@@ -227,7 +227,10 @@ def picture(rgb: tuple[int, int, int], spot: tuple[int, int, int] | None = None)
     if spot is not None:
         pixels[30:33, 150:153] = spot
     image = Image("/camera/image", 0, "camera", pixels, "rgb8")
-    return Bundle(0, 0, 0, images=(image,), transforms=TransformTree([]))
+    k = np.array([[200.0, 0.0, 100.0], [0.0, 200.0, 60.0], [0.0, 0.0, 1.0]])
+    name = ("/camera/camera_info", 0, "camera", 200, 120, "plumb_bob", np.zeros(5))
+    info = CameraInfo(*name, k, np.eye(3), np.column_stack([k, np.zeros(3)]))
+    return Bundle(0, 0, 0, images=(image,), camera_infos=(info,), transforms=TransformTree([]))
 
 
 def test_lamps_are_absent_only_in_pictures_in_which_they_would_be_seen() -> None:
