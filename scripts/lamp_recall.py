@@ -17,6 +17,7 @@ import numpy as np
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.objects.post_added import LightAdded
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.stacks.reference.lamps import LampDetector
@@ -50,13 +51,14 @@ def main() -> None:
         print(f"{colour}: {found} of {shown} found ({rows})")
 
 
-def _looked(bundle, colour, draw, far_m):  # type: ignore[no-untyped-def]
+def _looked(bundle: Bundle, colour: str, draw: int, far_m: float) -> tuple[float, int] | None:
     """Return distance of a light and whether it is found, None where none is shown or something was there already."""
     mutation = LightAdded(kind=colour, range_m=(6.0, far_m))
     try:
-        followup = MutationPipeline([mutation], draw, "lamp_recall").derive_unproven(bundle).followup
+        derived, _ = MutationPipeline([mutation], draw, "lamp_recall").derive_unproven(bundle)
     except NotApplicable:
         return None
+    followup = derived.followup
     boxes, (volume,) = followup.effects.image_boxes, followup.effects.added[:1]
     if not boxes or boxes[0].visible < 0.9:
         return None
@@ -64,11 +66,17 @@ def _looked(bundle, colour, draw, far_m):  # type: ignore[no-untyped-def]
     return None if before else (float(np.hypot(*np.asarray(volume.center_m)[:2])), int(after))
 
 
-def _inside(bundle, colour, box):  # type: ignore[no-untyped-def]
+def _inside(bundle: Bundle, colour: str, box: tuple[float, ...]) -> bool:
+    """Return whether something of a colour is found in the upper third of a box, where the lenses are."""
     given = {"image": decode(bundle.images[0]).rgb8(), "camera_info": bundle.camera_infos[0]}
     found = LampDetector()(given)
     rows = found.box_px[found.label == f"{colour}_light"]
-    apart = (rows[:, 0] > box[2]) | (rows[:, 2] < box[0]) | (rows[:, 1] > box[3]) | (rows[:, 3] < box[1])
+    apart = (
+        (rows[:, 0] > box[2])
+        | (rows[:, 2] < box[0])
+        | (rows[:, 1] > box[1] + (box[3] - box[1]) / 3.0)
+        | (rows[:, 3] < box[1])
+    )
     return bool((~apart).any())
 
 
