@@ -179,10 +179,10 @@ def run_pass(one: Pass, work: Path, bags: Mapping[str, Path]) -> None:
 def _scenario(one: Pass, work: Path, row: int) -> list[str] | None:
     ontology, stack = load_ontology(), load_stack(one.stack)
     loop = {name: in_loop()[name].in_world(ontology) for name in distinct(in_loop())}
-    suited = [name for name, relation in loop.items() if not incompatibility(relation, stack)]
+    suited = [name for name, relation in loop.items() if not incompatibility(relation, stack, True)]
     if one.beyond:
         other = load_stack(one.beyond)
-        suited = [name for name in suited if incompatibility(loop[name], other)]
+        suited = [name for name in suited if incompatibility(loop[name], other, True)]
     if row:
         before = [broken_by(work, one, fault) for fault in one.faults[: row - 1]]
         suited = [name for name in held(work, one) if name in suited and not any(name in found for found in before)]

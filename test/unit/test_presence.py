@@ -35,6 +35,7 @@ from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
 from mt_nodes.rules.scene_detector import SceneDetector
 from mt_nodes.stacks.reference.lamps import LampDetector
+from mt_nodes.stacks.stack import load_stack
 
 RED = "has(red_light)"
 NO_RED = "not has(red_light)"
@@ -117,6 +118,14 @@ def test_detections_beyond_its_range_are_no_answer_and_those_of_unknown_place_ar
 
 def test_a_stack_without_coverage_says_of_nothing_that_it_is_absent() -> None:
     assert by_detector(boxes(), OutputTraits(), "it", {}) == {}
+
+
+def test_the_learned_camera_detector_never_says_that_nobody_is_there() -> None:
+    traits = load_stack("reference_yolo").traits
+    told = by_detector(boxes(), traits, "'reference_yolo'", {})
+    assert told["has(pedestrian)"].value is None
+    assert "recall of 0.53, below 0.9" in told["has(pedestrian)"].source
+    assert told["has(child)"].value is None
 
 
 def labels(classes: set[str], *found: str) -> GroundTruth:
