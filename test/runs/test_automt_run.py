@@ -99,7 +99,10 @@ def test_files_hold_what_the_tables_hold(finished: Path) -> None:
     assert [float(row["paper"]) for row in overall] == pytest.approx([0.4074, 0.5041, 0.3613])
     with (finished / "automt_cases.csv").open() as file:
         assert len(list(csv.DictReader(file))) == sum(max(1, len(one["judgements"])) for one in table["judged"])
-    assert (finished / "automt.png").read_bytes().startswith(b"\x89PNG")
+    assert all((finished / name).read_bytes().startswith(b"\x89PNG") for name in ("automt.png", "automt_manipulations.png"))
+    valid = valid_by_manipulation(table)
+    judged = [one for one in table["judged"] if one["validation"]["valid"] and one["statement"]]
+    assert sum(count.total() for count in valid.values()) == len(judged) > 0
 
 
 def test_each_stack_has_a_replay_of_its_own_over_the_same_plan(finished: Path) -> None:
@@ -143,7 +146,8 @@ def test_a_run_that_was_killed_while_it_asked_asks_for_the_rest_only(finished: P
     """The server is gone, so every answer must be known."""
     out = tmp_path / "out"
     shutil.copytree(finished, out, ignore=shutil.ignore_patterns(*STACKS, "automt*", "proposals.json", "cases.yaml"))
-    from mt_nodes.runs.automt.automt_run import AutomtRun
+    from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
+from mt_nodes.runs.automt.automt_run import AutomtRun
     from mt_nodes.runs.automt.proposal_methods import propose
 
     with pytest.MonkeyPatch.context() as patch:
