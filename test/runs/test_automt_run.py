@@ -17,6 +17,7 @@ from test_automt_asked import answer
 
 from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
+from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
 
 FRAMES, STACKS, METHODS = 4, ("obeys", "ignores"), ("automt", "manual", "without_rules")
 Told = dict[str, Any]
@@ -99,7 +100,8 @@ def test_files_hold_what_the_tables_hold(finished: Path) -> None:
     assert [float(row["paper"]) for row in overall] == pytest.approx([0.4074, 0.5041, 0.3613])
     with (finished / "automt_cases.csv").open() as file:
         assert len(list(csv.DictReader(file))) == sum(max(1, len(one["judgements"])) for one in table["judged"])
-    assert all((finished / name).read_bytes().startswith(b"\x89PNG") for name in ("automt.png", "automt_manipulations.png"))
+    for name in ("automt.png", "automt_manipulations.png"):
+        assert (finished / name).read_bytes().startswith(b"\x89PNG")
     valid = valid_by_manipulation(table)
     judged = [one for one in table["judged"] if one["validation"]["valid"] and one["statement"]]
     assert sum(count.total() for count in valid.values()) == len(judged) > 0
@@ -146,8 +148,7 @@ def test_a_run_that_was_killed_while_it_asked_asks_for_the_rest_only(finished: P
     """The server is gone, so every answer must be known."""
     out = tmp_path / "out"
     shutil.copytree(finished, out, ignore=shutil.ignore_patterns(*STACKS, "automt*", "proposals.json", "cases.yaml"))
-    from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
-from mt_nodes.runs.automt.automt_run import AutomtRun
+    from mt_nodes.runs.automt.automt_run import AutomtRun
     from mt_nodes.runs.automt.proposal_methods import propose
 
     with pytest.MonkeyPatch.context() as patch:
