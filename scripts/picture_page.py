@@ -60,8 +60,8 @@ _FOG = """## Fog and detectors
 What a detector finds in our fog is compared with what it finds in fog by Koschmieder's law at the ranges of LiDAR
 returns, at visibilities of 40, 80 and 200 m (`scripts/fog_agreement.py`). A pair is one frame; a box is one that the
 detector finds in clear air and has to keep. There are two such pictures. In both, what a box of the source holds is one
-surface, at the median range of the returns in its inner half and within the convex hull of those about as far, and any
-other pixel is as far away as the return that lies nearest in the picture:
+surface, at the median range of the returns in its inner half, and any other pixel is as far away as the return that
+lies nearest in the picture:
 
 - *plain*: the law over the source picture, with the airlight that fits our picture at the returns. The sun still
   shines, no lamp glows, and the sky is as near as what is below it.
