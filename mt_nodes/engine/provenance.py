@@ -13,8 +13,9 @@ import hmac
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,20 @@ def _key() -> bytes:
         return text.encode()
     path = cache_dir() / "record.key"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(secrets.token_hex(32).encode())
-        except FileExistsError:
-            pass
-        key = path.read_bytes()
+        if not path.is_file():
+            _make_key(path)
+        return path.read_bytes()
     except OSError:
-        key = b""
-    if len(key) < 64:  # not to be written, or another process is at it
-        key = secrets.token_hex(32).encode()
-        os.environ[_KEY] = key.decode()
-    return key
+        key = secrets.token_hex(32)
+        os.environ[_KEY] = key
+        return key.encode()
+
+
+def _make_key(path: Path) -> None:
+    """Make the file of the key; whole from the start, and the first of several processes that make it wins."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent) as new:  # of mode 0600
+        new.write(secrets.token_hex(32).encode())
+        new.flush()
+        with suppress(FileExistsError):
+            os.link(new.name, path)

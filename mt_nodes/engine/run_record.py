@@ -172,6 +172,8 @@ def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
             f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
         )
     record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
+    # Whoever goes on with it was allowed to, and its suite process has to know.
+    record["seal"] = seal(out, _sealed(record))
     write_result(out / FILE, record)
     # What was summed up before the run goes on is none of it any more.
     (out / "summary.json").unlink(missing_ok=True)
