@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fuzz.cases import Case, Target
 from fuzz.invariant import require
-from mt_nodes.base import plugins
+from mt_nodes.base import plugins, yaml_files
 from mt_nodes.base.params import describe, plain
 from mt_nodes.data.regions import load_region
 from mt_nodes.data.transforms import UnknownTransform, dump_transforms, load_transforms
@@ -310,7 +310,7 @@ def check(case: Case, place: Path) -> str:
     path.write_bytes(case.data)
     read = READERS[case.kind](path)
     if isinstance(read, dict) and case.kind != "qos":
-        left = set(yaml.safe_load(case.data.decode("utf-8-sig"))) - set(read)
+        left = set(yaml_files.parse(case.data.decode("utf-8-sig"), NAME)) - set(read)
         require(not left, f"keys that nobody read: {left}")
     return "read"
 

@@ -22,8 +22,9 @@ from hypothesis import strategies as st
 
 from fuzz.cases import Case, Target, edited
 from fuzz.files import SNIPPETS, changed
-from fuzz.invariant import require
+from fuzz.invariant import require, told_well
 from mt_nodes.base import plugins
+from mt_nodes.base.errors import UsageError
 from mt_nodes.base.network_file import OnnxFile
 from mt_nodes.base.resources import config_dir
 from mt_nodes.engine.case_plan import load_cases
@@ -38,6 +39,7 @@ from mt_nodes.runs.moral.principle import load_principle
 from mt_nodes.runs.vehicle.inline import load_inline_config
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.scenario_files import scenarios_of
+from mt_nodes.world.scenarios.language import ScenarioError
 
 NAME = "fuzzed"
 ROOT = Path(__file__).resolve().parents[1]
@@ -118,6 +120,16 @@ def _onnx(path: Path) -> Any:
         network(given)
 
 
+def _scenario(path: Path) -> Any:
+    try:
+        require(bool(scenarios_of(str(path), 0)), "a file without a scenario was accepted")
+    except ScenarioError as error:  # tells all problems, one a line
+        for line in str(error).splitlines():
+            told_well(UsageError(line), "")
+            require(line.isprintable(), f"a problem that is not one line: {line!r}")
+        raise UsageError(str(error).splitlines()[0]) from error
+
+
 def _network(path: Path) -> Any:
     (path.parent / "high.onnx").write_bytes(_SOUND["onnx"]())
     require(bool(load_stack(str(path)).callable), "a stack with a network and without a callable")
@@ -139,8 +151,8 @@ READERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "rules_csv": (".csv", _rules),
     "rules_feature": (".feature", _rules),
     "prompt": (".md", _prompt),
-    "scenario": (".scenario", lambda path: scenarios_of(str(path), 0)),
-    "open_scenario": (".xosc", lambda path: scenarios_of(str(path), 0)),
+    "scenario": (".scenario", _scenario),
+    "open_scenario": (".xosc", _scenario),
     "plugin": (".py", _plugin),
     "onnx": (".onnx", _onnx),
 }

@@ -32,8 +32,8 @@ from mt_nodes.runs.vehicle.box_report import boxed, what_can_be_boxed
 
 FIGURES = Path(__file__).with_name("attacks.json")
 ROOT = Path(__file__).resolve().parents[1]
-#: Of kinds that take long, every second or third try is enough: what they read is read by the same code.
-STEPS = {"replay over topics": 2, "closed loop": 2, "moral": 2, "live in shadow": 3, "inline": 3}
+#: Of kinds that take long, every second to fourth try is enough: what they read is read by the same code.
+STEPS = {"replay over topics": 2, "closed loop": 4, "moral": 4, "live in shadow": 3, "inline": 3}
 FEW = 3
 #: How a short run of an honest stack ends: with a verdict, be it that there is too little input for one.
 SOUND = {**dict.fromkeys(KINDS, (0, 3)), "inline": (0,)}
@@ -59,6 +59,7 @@ class Bench:
     """What cells share: runs, and what they are given."""
 
     def __init__(self, place: Path) -> None:
+        self.place = place
         self.runs, self.bags = Runs(place / "runs", clock_library(place)), Bags(place / "bags")
         self.plugins = plugin_folders(place / "plugins")
         self._sound: set[str] = set()
@@ -131,7 +132,7 @@ def _runs(kind: str, bench: Bench, attacks: Iterable[tuple[str, Attack]], honest
     for name, attack in rows[:: STEPS.get(kind, 1) if len(rows) > FEW else 1]:
         ended = bench.runs.run(kind, attack)
         codes[ended.code] += 1
-        details[name] = f"{ended.code}: {ended.why[:160]}"
+        details[name] = f"{ended.code}: {ended.why.replace(str(bench.place), '')[:160]}"
         problem = ended.wrong or _verdict(ended, honest)
         wrong += [f"{name}: {problem}"] if problem else []
         print(f"    {name}: {details[name]} {'WRONG: ' + problem if problem else ''}", flush=True)

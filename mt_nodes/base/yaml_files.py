@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ _HINTS = {
     "cannot start any token": "quote a text that begins with such a character",
     "constructor for the tag": "write plain values only, and quote a text that begins with !",
 }
+#: Where PyYAML lets a line end (YAML 1.1).
+_BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _OTHER_ENCODINGS = ((codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 
 
@@ -107,7 +110,8 @@ def yaml_problem(error: yaml.YAMLError) -> str:
     problem = getattr(error, "problem", None)
     if mark is None or problem is None:
         return f": {' '.join(str(error).split())}"
-    line = "" if mark.buffer is None else mark.buffer.rstrip("\0").split("\n")[mark.line].strip()
+    lines = [] if mark.buffer is None else _BREAKS.split(mark.buffer.rstrip("\0"))
+    line = lines[mark.line].strip() if mark.line < len(lines) else ""
     quoted = f" '{line[:_QUOTED]}{'…' if len(line) > _QUOTED else ''}'" if line else ""
     hint = next((f"; {hint}" for words, hint in _HINTS.items() if words in problem), "")
     begun = getattr(error, "context_mark", None)

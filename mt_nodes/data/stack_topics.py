@@ -148,6 +148,10 @@ def _output(role: str, value: Any, where: str) -> OutputTopic:
         several = " or, as only control may, a list of several" if isinstance(given, (list, tuple)) else ""
         raise UsageError(f"{where}: got {given!r}, expected a topic or {{topic: …, type: …}}{several}")
     if more := given.get("beside"):
+        if not isinstance(more, (list, tuple)):
+            raise UsageError(
+                f"{where}.beside: got {more!r}, expected a list of outputs such as [{{topic: …, type: …}}]"
+            )
         return _output(role, [{key: part for key, part in given.items() if key != "beside"}, *more], where)
     row = build(OutputTopic, {**DEFAULT_OUTPUTS[role], **given}, where)
     read_topic(row.topic, f"{where}.topic")

@@ -139,7 +139,7 @@ def _from_row(row: Any, where: str) -> Waiver:
     if not isinstance(row, dict):
         raise UsageError(f"{where}: got {row!r}, expected a mapping with {', '.join(NEEDED)}")
     refuse_unknown(row, KEYS, where)
-    missing = [key for key in NEEDED if not row.get(key)]
+    missing = [key for key in NEEDED if not str(row.get(key) or "").strip()]
     if missing:
         raise UsageError(f"{where}: missing {', '.join(missing)}")
     texts = {key: _text(row.get(key, ""), f"{where}.{key}") for key in KEYS if key != "expires"}

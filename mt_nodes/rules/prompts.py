@@ -65,8 +65,8 @@ class Templates:
 
         try:
             return self._templates[name].render(values).strip()
-        except TemplateError as error:
-            raise UsageError(f"{self.folder / name}.md: cannot be filled in: {error.message}") from error
+        except (TemplateError, TypeError) as error:  # a filter of what is unknown raises the second
+            raise UsageError(f"{self.folder / name}.md: cannot be filled in: {error}") from error
 
 
 class Prompts:

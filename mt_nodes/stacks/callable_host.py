@@ -256,6 +256,8 @@ def as_output(value: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Out
     if is_table(value):
         return read_table(value, frame, stamp_ns, boxes)
     try:
+        if np.iscomplexobj(value):  # NumPy would drop the imaginary part
+            raise TypeError("complex numbers")
         rows = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         text = repr(value) if len(repr(value)) <= 200 else f"{repr(value)[:200]}…"

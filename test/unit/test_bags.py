@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
+import gc
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -354,3 +355,20 @@ def test_a_recorded_drive(tmp_path: Path) -> None:
         for m in b.messages:
             wire = wire_for(m, b.wires)
             assert wire is not None and encode_message(m, wire) == wire.cdr
+
+
+@pytest.mark.parametrize("storage", [MCAP, SQLITE])
+def test_a_bag_that_nobody_closes_is_closed_with_its_reader(tmp_path: Path, storage: StoragePlugin) -> None:
+    """Workers of campaigns read one bag after the other; rosbags' readers are in cycles, which are collected later."""
+
+    def is_open() -> bool:
+        return any(str(tmp_path) in str(link.resolve()) for link in Path("/proc/self/fd").iterdir())
+
+    source = BagSource(write_bag(tmp_path / "bag", drive(2), storage=storage))
+    gc.disable()
+    try:
+        assert len(list(source)) == 2 and is_open()
+        del source
+        assert not is_open()
+    finally:
+        gc.enable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import weakref
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -78,6 +79,8 @@ class BagReader:
         self.ros1 = path.suffix == ".bag"
         self.labels: LabelsAt = no_labels
         self._stack = ExitStack()
+        # Readers of rosbags and their connections refer to each other: files would stay open until the next collection.
+        weakref.finalize(self, self._stack.close)
         #: Damage that is known before the bag is read; empty: none.
         self.damage = ""
         self._readers = self._open()
