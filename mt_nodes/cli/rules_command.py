@@ -15,6 +15,7 @@ VERBS = {
     "export": ("rules_store", "Export the relations of a store to a CSV, YAML or .feature file"),
     "list": ("rules_store", "List the relations of a store"),
     "match": ("rules_match", "Describe frames of a bag and choose a relation for each, with reasons"),
+    "review": ("rules_review", "Let people rate relations on a sheet; print the ratings and how far raters agree"),
     "stats": ("rules_check", "Count relations; measure precision and recall of their readers"),
 }
 

@@ -153,9 +153,8 @@ def _agreement(aspect: str, values: Sequence[Sequence[str | None]]) -> Agreement
     counts = np.array([[row.count(value) for value in codes] for row in rules], dtype=np.int64)
     paired = sum(len(row) - row.count(None) > 1 for row in rules)
     coded = np.array([[np.nan if value is None else codes[value] for value in row] for row in values])
-    return Agreement(
-        aspect, paired, _alike(values), _alpha(coded, len(codes), paired), fleiss_kappa(counts), kappa_interval(counts)
-    )
+    alpha = alpha_of(coded, len(codes), paired)
+    return Agreement(aspect, paired, _alike(values), alpha, fleiss_kappa(counts), kappa_interval(counts))
 
 
 def _alike(values: Sequence[Sequence[str | None]]) -> float | None:
@@ -165,14 +164,18 @@ def _alike(values: Sequence[Sequence[str | None]]) -> float | None:
     return fmean(paired) if paired else None
 
 
-def _alpha(coded: np.ndarray[Any, Any], values: int, paired: int) -> float | None:
+def alpha_of(values: np.ndarray[Any, Any], different: int, paired: int, level: str = "nominal") -> float | None:
     """Return Krippendorff's alpha, None where it is not defined.
 
     Args:
-        coded: (readers, rules), NaN where one did not answer. values: number of different ones.
+        values: (raters, units), NaN where one gave none. different: number of different values. paired: number of units
+            with two values at least. level: of measurement, such as ``ordinal``.
+
+    Raises:
+        UsageError: the library is not installed.
     """
     library = require_library()
-    if values < 2 or not paired:
+    if different < 2 or not paired:
         return None
-    alpha = float(library.alpha(reliability_data=coded, level_of_measurement="nominal"))
+    alpha = float(library.alpha(reliability_data=values, level_of_measurement=level))
     return alpha if np.isfinite(alpha) else None
