@@ -107,7 +107,7 @@ Trace t = EXE(child_between_parked_cars);
 gap = dis(t[ego], t[truth][child]);
 near = gap < 10;
 t |= G(gap > 0.5);                              // never nearer than half a metre
-t |= G(near -> F[0, 2](spd(t[ego]) < 1));       // who is near stops the car within two seconds
+t |= G(near -> F[0, 2] (spd(t[ego]) < 1));      // who is near stops the car within two seconds
 t |= (spd(t[ego]) > 1) U[0, 15] (gap < 12);     // it drives until it is near
 ```"""
 _SEMANTICS = """A claim comes to one of these on a drive:
