@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 JOBS := 3
 WORKERS = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help demo check test test-long test-extras lint lint_and_compile bench faults kills fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
+.PHONY: help demo check test test-long test-extras lint lint_and_compile style types bench faults kills attacks fuzz physics soak docs site gallery pictures picture-figures fog-agreement dist clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is
@@ -21,9 +21,11 @@ demo: .venv/demo.stamp ## Set up, then run the main job on a generated drive: an
 	$(BIN)/mt demo $(ARGS)
 
 check: JOBS := auto
-check: TESTS := test/unit
-check: lint_and_compile ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
-	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" $(TESTS)
+check: style ## Set up, then check format, style, rooms and types, and run the tests of test/unit: after each change
+	@# Types take one processor for a minute; the tests run meanwhile.
+	@$(MAKE) --no-print-directory types > .venv/types.log 2>&1 & \
+	$(BIN)/python -m pytest $(WORKERS) -m "not long and not alone" test/unit; tests=$$?; \
+	wait $$!; types=$$?; cat .venv/types.log; exit $$((tests || types))
 
 test: lint_and_compile ## Set up, then run every check and test but the long ones; JOBS=… at a time, or those that ARGS says one after the other
 ifdef ARGS
@@ -43,12 +45,16 @@ test-extras: .venv/test.stamp ## Test what needs the extras `diffusion` and `mod
 
 # Types take one processor; the other compiles the tests meanwhile, which each worker would do for itself.
 lint_and_compile: .venv/test.stamp
-	@$(BIN)/python -m pytest -q --collect-only $(TESTS) > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
+	@$(BIN)/python -m pytest -q --collect-only > /dev/null & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 
-lint: .venv/test.stamp ## Format, style, rooms and types
+lint: style types ## Format, style, rooms and types
+
+style: .venv/test.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo --no-cache
+
+types: .venv/test.stamp
 	@# Types are checked against NumPy's of Python 3.11 and later; those of its last release for 3.10 know less.
 	$(BIN)/python -c "import sys; sys.exit(sys.version_info >= (3, 11))" || $(BIN)/mypy
 
@@ -58,10 +64,13 @@ bench: .venv/demo.stamp ## Time mutations, transport, the mutator against a bare
 faults: .venv/test.stamp ## Kill, stop, starve and deceive the suite's processes, one whole run each (some minutes)
 	$(BIN)/python -m pytest -m long test/ros/test_fault_injection.py $(ARGS)
 
-kills: .venv/demo.stamp ## Kill 50 replays at random moments, resume them, compare with undisturbed ones (half an hour)
+kills: .venv/demo.stamp ## Kill 50 runs of all kinds at random moments, resume them, compare with undisturbed ones (an hour)
 	$(BIN)/python scripts/kills.py $(ARGS)
 
-fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags and files each to the invariant (a quarter of an hour)
+attacks: .venv/test.stamp ## Attack every kind of run in every known way; write the table of docs/reliability.md (an hour)
+	$(BIN)/python scripts/attacks.py $(ARGS)
+
+fuzz: .venv/test.stamp ## Hold 10,000 malformed clouds, messages, bags, files and results each to the invariant (hours)
 	$(BIN)/python -m fuzz $(ARGS)
 
 physics: .venv/demo.stamp ## Hold figures of changed clouds and pictures to their goals, on a recorded drive: ARGS=BAG
@@ -76,7 +85,7 @@ picture-figures: .venv/demo.stamp ## Measure how well changed pictures pass for 
 fog-agreement: .venv/demo.stamp ## Compare a detector's verdicts in our fog with those in plain Koschmieder fog: ARGS=BAG
 	$(BIN)/python scripts/fog_agreement.py $(ARGS)
 
-soak: .venv/demo.stamp ## Replay in real time for an hour: every pair accounted for, memory of every process
+soak: .venv/demo.stamp ## Run mt live and a campaign for an hour while stacks die: every pair accounted for, memory of every process
 	$(BIN)/python scripts/soak.py $(ARGS)
 
 docs: .venv/test.stamp ## Make the tables of docs/, docs/catalogue.md and docs/gallery.md anew

@@ -85,14 +85,22 @@ setup(
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
-        "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"],
+        # cryptography: the key of a cluster that other machines reach. asyncssh: clusters over SSH.
+        "cluster": [
+            *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
+        ],
         # Motion of the ego from the clouds of a LiDAR, where nothing publishes it.
         "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
         "search": ["optuna>=4"],
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
+        # How far readers of rules agree.
+        "agreement": ["krippendorff>=0.7"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
+        # Claims of scenario scripts. An extra: it pins antlr4-python3-runtime to 4.7, other packages pin it elsewhere.
+        "claims": ["rtamt>=0.4.10"],
         "gherkin": ["gherkin-official>=29"],
         "openscenario": ["scenariogeneration>=0.16"],
         # High-definition maps as regions: Lanelet2 and OpenDRIVE.
@@ -110,13 +118,16 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
             *(
+                "krippendorff>=0.7",
                 "optuna>=4",
                 "mkdocs-material>=9.5",
                 "onnx>=1.16",
                 "onnxruntime>=1.18",
                 "jsonschema>=4.18",
                 "pyarrow>=14",
+                "rtamt>=0.4.10",
             ),
             *(_LANELET2, "pyxodr>=0.1.3"),
             *("kiss-icp>=1.2", "pandas>=2", "nbclient>=0.10", "nbformat>=5.10", "ipykernel>=6.29", "pyarrow>=14"),

@@ -28,7 +28,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from fuzz import invariant
 from fuzz.cases import Case, Target
 
-TARGETS = ("clouds", "images", "messages", "bags", "files", "results")
+TARGETS = ("clouds", "images", "messages", "bags", "files", "inputs", "results")
 GUIDED = ("messages", "files")
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -71,15 +71,15 @@ class MemoryWatch:
             if (found := sample(pid)) is not None:
                 self._samples[f"{role(command)} {pid}"].append(found)
 
-    def lines(self, ended_s: float = math.inf) -> dict[str, dict[str, Any]]:
-        """Return the line of each process that lived long enough, by samples until ``ended_s`` (since the epoch)."""
-        found = {name: line([r for r in rows if r.at_s <= ended_s]) for name, rows in self._samples.items()}
+    def lines(self, ended_s: float = math.inf, least_s: float = LEAST_S) -> dict[str, dict[str, Any]]:
+        """Return the line of each process that lived ``least_s``, by samples until ``ended_s`` (since the epoch)."""
+        found = {name: line([r for r in rows if r.at_s <= ended_s], least_s) for name, rows in self._samples.items()}
         return {name: row for name, row in found.items() if row is not None}
 
 
-def line(rows: Sequence[Sample]) -> dict[str, Any] | None:
+def line(rows: Sequence[Sample], least_s: float = LEAST_S) -> dict[str, Any] | None:
     """Return first, last and highest memory, its slope by least squares in MB an hour, and threads and open files."""
-    if not rows or rows[-1].at_s - rows[0].at_s < LEAST_S:
+    if not rows or rows[-1].at_s - rows[0].at_s < least_s:
         return None
     kept = rows[math.ceil(LEFT_OUT * len(rows)) :]
     at_h, memory_mb = np.array([r.at_s for r in kept]) / 3600.0, np.array([r.memory_mb for r in kept])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -21,13 +22,13 @@ class Mt:
     mark: str
 
     @classmethod
-    def start(cls, place: Path, *words: str, command: str = "replay") -> Mt:
-        """Start it in a directory."""
+    def start(cls, place: Path, *words: str, command: str = "replay", env: Mapping[str, str] | None = None) -> Mt:
+        """Start it in a directory, with more variables."""
         mark = f"MT_KILLS_{uuid4().hex}"
         argv = [sys.executable, "-m", "mt_nodes.cli.main", command, *words]
-        env = {**ros_environment(os.environ), mark: "1"}
+        whole = {**ros_environment({**os.environ, **(env or {})}), mark: "1"}
         with (place / "said.txt").open("ab") as said:
-            process = subprocess.Popen(argv, cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            process = subprocess.Popen(argv, cwd=place, env=whole, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         return cls(process, mark)
 
     def processes(self) -> dict[int, str]:

@@ -11,11 +11,13 @@ from pathlib import Path
 from mt_nodes.world.drive import maps
 from mt_nodes.world.scenarios import open_scenario
 from mt_nodes.world.scenarios.language import words
+from mt_nodes.world.scenarios.language.claim_terms import ARGUMENTS
 from mt_nodes.world.scenarios.language.functions import FUNCTIONS, Function
 from mt_nodes.world.scenarios.language.kinds import KINDS
 from mt_nodes.world.scenarios.language.plot_builder import PARTS
 from mt_nodes.world.scenarios.language.script_draws import DRAWN
 from mt_nodes.world.scenarios.language.tokenizer import GRAMMAR, grammar
+from mt_nodes.world.scenarios.temporal.formula import SIGNALS, TIME
 
 Table = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 _RULE = re.compile(r"(?P<docs>(?:^//[^\n]*\n)*)(?P<rule>^\??_?[a-z]\w*:.*(?:\n +\|.*)*)", re.MULTILINE)
@@ -81,6 +83,7 @@ def reference(table: Table, scenarios: Path, example: str) -> str:
         "No decision may depend on *protected* attributes. Those of the ego are the fields of its `Vehicle`.",
     ]
     parts.append(table(("attribute", "of", "takes", "what", "sort"), _attributes()))
+    parts += ["## Claims about traces", _CLAIMS, table(("signal", "arguments", "what"), _signals()), _SEMANTICS]
     parts += ["## Words", table(("what", "words"), _words())]
     parts += ["## Maps", _code((inspect.getdoc(maps) or "").partition("\n\n")[2]), _MEANING, _MODES]
     parts += ["## Shipped scenarios", table(("scenario", "what"), _shipped(scenarios))]
@@ -95,6 +98,51 @@ _CHANCE = """`parameter name = value;` can be set from outside, to a value of th
 being defined and the position in its statement, but on nothing else in the script."""
 
 
+_CLAIMS = """`Trace t = EXE(scenario);` names the trace of a drive through a scenario of the script, `t |= formula;`
+claims that a formula is true of it. `mt scenario` judges each claim on every drive through the scenario as it is
+written, not on those of follow-ups, with the library `rtamt`: `pip install 'mt_nodes[claims]'`.
+
+```
+Trace t = EXE(child_between_parked_cars);
+gap = dis(t[ego], t[truth][child]);
+near = gap < 10;
+t |= G(gap > 0.5);                              // never nearer than half a metre
+t |= G(near -> F[0, 2](spd(t[ego]) < 1));       // who is near stops the car within two seconds
+t |= (spd(t[ego]) > 1) U[0, 15] (gap < 12);     // it drives until it is near
+```"""
+_SEMANTICS = """A claim comes to one of these on a drive:
+
+- HOLDS: the formula is true however the drive would have gone on, and something put it to the test.
+- VIOLATED: it is false however the drive would have gone on.
+- NOT_APPLICABLE: it is true, but demanded nothing: the condition of one of its implications was never true. The test
+  makes what follows `->` false: a formula that stays true is vacuous (Beer et al., *Efficient detection of vacuity in
+  temporal model checking*, Formal Methods in System Design 18(2), 2001). `~a | b` counts as `a -> b`.
+- SKIPPED: undecided, because the drive ended before a bound of the formula, or broke off.
+- ERROR or UNPAIRED_SOURCE: there is no drive to judge, or a number of the formula is none, as after division by zero.
+
+A claim is FAIL if it is violated on a drive, PASS if it holds on at least one and is undecided on none, otherwise
+INCONCLUSIVE. FAIL ends the run with exit code 1, INCONCLUSIVE with 3. The terminal, `summary.json` (`claims`),
+`junit.xml`, `report.html` and the journal (lines of type `claim`) have it; `mt compare` compares it.
+
+- **Samples.** A formula is judged at the instants at which the stack got input, every 0.1 s from the beginning;
+  `[a, b]` are the samples from a to b seconds after now, ends included. What happens between two samples is not seen,
+  but for contacts: the distance is 0 at the sample after one.
+- **Ends.** Without bounds, `G`, `F` and `U` range to the end of the drive if it came to its end: by time, target,
+  standstill or end of the road. If it broke off (collision, off the road), the rest is unknown: `G` cannot hold, `F`
+  not be violated. What lies beyond the end is unknown to bounds in any case.
+- **Until.** `p U q`: q is true at some sample, and p at all until then, that one included, as in AVUnit.
+- **Robustness** is by how much the comparison that decides is true, in its unit, negative where it is false: minimum
+  and maximum over the comparisons, as in AVUnit. At 0, the comparison itself decides. A light has no number.
+- Traces have no perception: `t[perception]` and `diff` are refused. Relations judge what a stack perceives."""
+
+
+def _signals() -> Iterator[tuple[str, str, str]]:
+    for name, about in SIGNALS.items():
+        arguments = ", ".join(what.removesuffix("?") + " (optional)" * what.endswith("?") for what in ARGUMENTS[name])
+        yield f"`{name}`", arguments, about
+    yield f"`{TIME}`", "none", "*ours*: seconds since the beginning of the drive"
+
+
 def _code(text: str) -> str:
     return f"```\n{text.rstrip()}\n```"
 
@@ -102,6 +150,7 @@ def _code(text: str) -> str:
 def _rules() -> Iterator[str]:
     """Yield each rule of the grammar after its comments, with terminals as written."""
     marks = {t.name: f'"{t.pattern.value}"' for t in grammar().terminals if t.pattern.type == "str"}
+    marks |= {"DEFINES": '"="', "OR": '"|"', "COMPARE": '("<" | "<=" | ">" | ">=" | "==" | "!=")'}
     text = GRAMMAR.read_text(encoding="utf-8")
     block: list[str] = []
     for match in _RULE.finditer(text):

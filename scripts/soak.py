@@ -260,8 +260,8 @@ def main() -> None:
         place = given.keep or Path(ending.enter_context(tempfile.TemporaryDirectory()))
         place.mkdir(parents=True, exist_ok=True)
         found = piece(place.resolve(), given.minutes, 60.0 * given.death_minutes)
-    pieces = json.loads(given.figures.read_text())["pieces"] if given.figures.exists() else []
-    given.figures.write_text(json.dumps({"pieces": [*pieces, found]}, indent=1) + "\n")
+    figures = json.loads(given.figures.read_text()) if given.figures.exists() else {"pieces": []}
+    given.figures.write_text(json.dumps({**figures, "pieces": [*figures["pieces"], found]}, indent=1) + "\n")
     print(json.dumps(found, indent=2))
     if problems := wrong(found):
         print("\n".join(problems), file=sys.stderr)

@@ -22,11 +22,12 @@ from mt_nodes.base.environment import free_domains, ros_environment
 settings.register_profile("mt_nodes", deadline=None, derandomize=True)
 settings.load_profile("mt_nodes")
 
-#: The longest, in this order: begun last, one of them would keep a single worker busy when the others are done.
+#: The longest, in this order, those that wait beside those that compute: begun last, one of them would keep a single
+#: worker busy when the others are done.
 FIRST = (
-    *("test_replay.py", "test_matrix.py", "test_vehicle_inline.py", "test_ros_live_safety.py"),
-    *("test_campaign_core.py", "test_campaign_ros.py", "test_campaign_dask.py"),
-    *("test_vehicle_standby.py", "test_ros_adversarial.py", "test_ros_shrink.py"),
+    *("test_replay.py", "test_matrix.py", "test_campaign_core.py", "test_stack_deaths.py", "test_loop_matrix.py"),
+    *("test_vehicle_inline.py", "test_campaign_ros.py", "test_matrix_camera.py", "test_campaign_dask.py"),
+    *("test_matrix_control.py", "test_ros_live_safety.py", "test_vehicle_standby.py", "test_ros_adversarial.py"),
 )
 
 

@@ -20,12 +20,17 @@ from mt_nodes.base import subreaper
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.process_limits import ProcessLimits
-from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, children_of, descendants_of, signal_all
+from mt_nodes.base.process_tree import children_of, descendants_of, signal_all
+from mt_nodes.base.subreaper import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 
 TAIL_LINES, TAIL_BYTES = 15, 65536
 KILL_EVERY_S = 0.05
+_SUPERVISE = """import sys
+sys.path.append(sys.argv[1])
+from mt_nodes.base.subreaper import main
+main(int(sys.argv[2]), *sys.argv[3:])"""
 #: Isolated mode, so that the stack's environment does not change the supervisor.
-_SUPERVISOR = (sys.executable, "-I", "-S", str(Path(subreaper.__file__)))
+_SUPERVISOR = (sys.executable, "-I", "-S", "-c", _SUPERVISE, str(Path(__file__).parents[2]))
 _LIBC = ctypes.CDLL(None)
 
 
@@ -48,15 +53,18 @@ class Child:
 
         Raises:
             UsageError: the program does not exist or cannot be executed.
+            InfrastructureError: no control group can be made, though it should be possible here.
         """
         self.process = process
         self._interrupted = False
         _check_program(process)
         process.log.parent.mkdir(parents=True, exist_ok=True)
+        self._group = process.limits.control_group() if process.limits else None
+        limits = process.limits.as_json(self._group) if process.limits else ""
         with process.log.open("ab") as log:
             self._offset = log.tell()
             self._popen = subprocess.Popen(
-                [*_SUPERVISOR, str(os.getpid()), process.limits.as_json() if process.limits else "", *process.argv],
+                [*_SUPERVISOR, str(os.getpid()), limits, *process.argv],
                 env=dict(process.env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -107,6 +115,8 @@ class Child:
             if not self._ended(timeout_s):
                 self._kill()
         self._popen.wait()
+        if self._group is not None:  # where its supervisor was killed
+            self._group.remove()
 
     def _kill(self) -> None:
         """Kill all descendants, then the supervisor; repeats in case one of them is stopped again and again."""

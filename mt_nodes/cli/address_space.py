@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt_nodes.base.subreaper import descendants_of
+from mt_nodes.base.process_tree import descendants_of
 
 #: How a library that gets no memory ends the process: it uses the null pointer, calls abort(), or, OpenBLAS without
 #: memory for a thread, interrupts itself.

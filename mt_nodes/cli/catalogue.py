@@ -199,10 +199,19 @@ def _moral_details() -> Row:
     return {"configs": {}, "principles": list(resources.shipped("principles"))}
 
 
+def _routes_details() -> Row:
+    from mt_nodes.runs.routes.route_planner import FAULTS
+    from mt_nodes.runs.routes.route_relations import RELATIONS
+
+    relations = [{"name": r.name, "kind": r.kind, "because": r.because} for r in RELATIONS]
+    return {"configs": {}, "relations": relations, "faults": list(FAULTS)}
+
+
 _EXPERIMENT_DETAILS: dict[str, Callable[[], Row]] = {
     "noise-outside-roi": _noise_details,
     "moral": _moral_details,
     "automt": _automt_details,
+    "routes": _routes_details,
 }
 
 

@@ -13,10 +13,15 @@ VERBS = {
         "Zhou & Sun, CACM 2019: noise outside the region must not hide an obstacle inside",
     ),
     "moral": ("moral", "Tang et al., 2025: whom a stack hits in unavoidable collisions, judged by moral principles"),
+    "moral-search": (
+        "moral_search",
+        "what a search of dilemmas finds, by principle, mutation operator and guidance, over several seeds",
+    ),
     "automt": (
         "automt",
         "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated",
     ),
+    "routes": ("route_experiment", "Brown, Zhou & Chow, 2018: routes of related questions must agree in length"),
 }
 
 

@@ -30,7 +30,7 @@ _OPTIONS = {
 }
 #: Fields whose values are typed in one word, with commas between them.
 _COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.fromkeys(
-    ("regions", "methods", "over"), "NAME,…"
+    ("regions", "methods", "over", "operators"), "NAME,…"
 )
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
@@ -44,6 +44,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     """Declare what every command takes."""
     parser.add_argument(
         "--plugins", type=Path, action="append", default=[], metavar="DIR", help="load plugins from DIR"
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="execute the code that results which you have not written here name"
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="print more")
 
@@ -253,3 +256,14 @@ def whole_number(text: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) < _MAX_DIGITS):
         raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number")
     return int(text)
+
+
+def share(text: str) -> float:
+    """Read a share from 0 to 1, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a share from 0 to 1")
+    return value

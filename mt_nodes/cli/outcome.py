@@ -15,6 +15,7 @@ from mt_nodes.cli.terminal import fits, paragraph, table, text
 from mt_nodes.data.verdict import SCORE_FALLS
 from mt_nodes.engine.next_steps import NextStep, next_steps
 from mt_nodes.engine.run_record import FILE, read_record
+from mt_nodes.engine.summary.claim_sums import claim_lines
 from mt_nodes.engine.summary.deaths import place_of
 from mt_nodes.engine.summary.headline import headline
 from mt_nodes.engine.summary.oracle_sums import oracle_lines
@@ -35,7 +36,8 @@ def print_summary(summary: dict[str, Any], out: Path) -> None:
         paragraph(line)
     if methods := sorted({r["ci95_method"] for r in summary["relations"].values() if r["ci95_method"]}):
         paragraph(f"95 % intervals: {'; '.join(methods)}")
-    for line in (*requirements(summary["relations"]), *oracle_lines(summary["relations"])):
+    claimed = claim_lines(summary.get("claims", {}))
+    for line in (*claimed, *requirements(summary["relations"]), *oracle_lines(summary["relations"])):
         paragraph(line)
     for line in score_warnings(summary.get("scores", {})):
         paragraph(line)

@@ -9,6 +9,7 @@ from mt_nodes.cli.options import add_verbs, run_verb
 
 VERBS = {
     "extract": ("rules_extract", "Extract relations from traffic rules"),
+    "compare": ("rules_compare", "Read rules by several readers; print how far they agree"),
     "check": ("rules_check", "Check that every relation is bound to mutations and a check"),
     "import": ("rules_store", "Import relations from CSV, YAML and .feature files into a store"),
     "export": ("rules_store", "Export the relations of a store to a CSV, YAML or .feature file"),

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_results(parser, "run", table="a table")
     check = "only check a driver (my_driver.py, or a stack): what it receives, what it commands and where it drives"
     add("--check", metavar="DRIVER", help=check)
+    falsify = "search values of a parameter of the script, NAME=LOW..HIGH, at which one of its claims is violated"
+    add("--falsify", action="append", default=[], metavar="NAME=LOW..HIGH", help=falsify)
+    add("--trials", type=at_least_one, default=50, metavar="N", help="drives of --falsify at most (default 50)")
     add("--format", action="store_true", help="only print the scenario files, corrected and in standard layout")
 
 
@@ -58,7 +62,37 @@ def run(args: argparse.Namespace) -> int:
         _warn(args.scenarios)
     if args.format:
         return _print_formatted(args.scenarios)
+    if args.falsify:
+        return _falsify(args)
     return int(drive(ScenarioRun.create(_request(args), args.out), as_json=args.json)["exit_code"])
+
+
+def _falsify(args: argparse.Namespace) -> int:
+    """Search parameters at which a claim is violated, print what was found; return 1 where something was."""
+    from mt_nodes.base.directories import new_directory
+    from mt_nodes.base.result_files import write_result
+    from mt_nodes.runs.loop.falsification import SUMMARY, SearchedParameter, falsify
+
+    if len(args.scenarios) != 1:
+        raise UsageError(f"--falsify: got {len(args.scenarios)} scenarios, expected one")
+    parameters = [SearchedParameter.parse(text) for text in args.falsify]
+    request, out = _request(args), new_directory(args.out)
+    found = falsify(request, parameters, args.trials, out, None if args.json else _print_trial)
+    write_result(out / SUMMARY, found)
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return int(found["exit_code"])
+    if found["confirmed"]:
+        values = " ".join(f"--set {name}={value!r}" for name, value in found["best"]["values"].items())
+        print(f"mt scenario {args.scenarios[0]} {values} --seed {request.seed} --repeat 1")
+    print(f"exit code {found['exit_code']}: {found['exit_why']}\nresults in {out}")
+    return int(found["exit_code"])
+
+
+def _print_trial(line: Mapping[str, Any]) -> None:
+    values = ", ".join(f"{name} {value:g}" for name, value in line["values"].items())
+    objective = "none" if line["objective"] is None else f"{line['objective']:.3g}"
+    print(f"trial {line['trial']}: {values}: least robustness {objective}")
 
 
 def _check(driver: str, scenarios: Sequence[str]) -> int:

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError
-from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal, reap
+from mt_nodes.base.process_tree import reap
+from mt_nodes.base.subreaper import PR_SET_PDEATHSIG, end_by_signal
 from mt_nodes.cli.address_space import SpinWatch, address_space_limit, how_it_ran_short
 
 _FORWARDED = frozenset(

@@ -12,6 +12,8 @@ from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
 from mt_nodes.base.shapes import NUMBER, Shape
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, Verdict
 from mt_nodes.engine.pair_table import PairTable
+from mt_nodes.engine.summary.claim_sums import TYPE as CLAIM
+from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.engine.summary.deaths import death_line
 
 _OUTCOMES = tuple(Outcome)
@@ -23,6 +25,10 @@ SHAPES: dict[str, Shape] = {
         **{"pair": str, "relation": str, "stamp_ns": int, "outcome": str, "reason?": str, "unit?": str},
         **dict.fromkeys(("measured?", "bound?", "margin?"), _NUMBER_OR_NULL),
         **{"lost?": int, "gained?": int, "detail?": {}},
+    },
+    CLAIM: {
+        **dict.fromkeys(("claim", "formula", "verdict", "reason"), str),
+        **{"episode": int, "margin?": NUMBER, "at_s?": NUMBER},
     },
     "death": {"reason": str, "pairs": [str]},
 }
@@ -40,11 +46,14 @@ class Journal:
         self._file = LineFile(path)
         self._condition: dict[str, Any] | None = None
         self._outcomes = PairTable(1)
+        self._claims: set[tuple[int, str]] = set()
         for line in read_lines(path, SHAPES):
             if line["type"] == "condition":
                 self._condition = line
             elif line["type"] == "verdict":
                 self._outcomes.put(Pair.parse(line["pair"]), _code(Outcome(line["outcome"])))
+            elif line["type"] == CLAIM:
+                self._claims.add((line["episode"], line["claim"]))
 
     def __enter__(self) -> Journal:
         return self
@@ -88,6 +97,13 @@ class Journal:
         text = self._file.append(verdict.as_plain())
         self._outcomes.put(pair, _code(verdict.outcome))
         return text
+
+    def claim(self, verdict: ClaimVerdict) -> str | None:
+        """Write what a claim comes to on a drive, and return the line; None if that is there already."""
+        if (verdict.episode, verdict.claim) in self._claims:
+            return None
+        self._claims.add((verdict.episode, verdict.claim))
+        return self._file.append(verdict.as_plain())
 
     def death(self, error: StackError) -> str:
         """Write that the stack died, and return the line."""

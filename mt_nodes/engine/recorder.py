@@ -28,6 +28,7 @@ from mt_nodes.engine.schedule import EVERYTHING, Schedule
 from mt_nodes.engine.score_file import ScoreFile
 from mt_nodes.engine.series import SeriesVerdict
 from mt_nodes.engine.series_tables import series_file, write_stretches
+from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.engine.summary.score_range import score_line
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.engine.used_intensities import UsedIntensities
@@ -182,6 +183,11 @@ class Recorder:
         if case is not None:
             self._keep(owed, case)
         return fresh
+
+    def claim(self, verdict: ClaimVerdict) -> None:
+        """Journal what a claim comes to on a drive, unless that is there already."""
+        if (line := self._journal.claim(verdict)) is not None:
+            self._listen(line)
 
     def _note_scores(self, case: ExecutedPair) -> None:
         """Keep the scores of a source answer: once a bundle, as every bundle is offered the control."""

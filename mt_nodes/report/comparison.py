@@ -149,9 +149,16 @@ def exit_of(
 
 
 def _steps(before: ComparedRun, after: ComparedRun) -> list[Step]:
-    """Return the outcomes of every relation that either run has."""
+    """Return the outcomes of every relation and claim that either run has."""
     was, now = before.summary["relations"], after.summary["relations"]
-    return [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
+    relations = [Step.of(name, was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
+    return [*relations, *claim_steps(before.summary, after.summary)]
+
+
+def claim_steps(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Step]:
+    """Return the outcomes of every claim that either summary has."""
+    was, now = (summary.get("claims", {}) for summary in (before, after))
+    return [Step.of(f"claim {name}", was.get(name), now.get(name)) for name in dict.fromkeys((*was, *now))]
 
 
 def _reason_undecided(rows: Mapping[str, Mapping[str, Any]], after: ComparedRun) -> str:

@@ -133,6 +133,8 @@ def _worst_first(relations: Mapping[str, Any], first: str) -> dict[str, Any]:
 def _parts(context: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield anchor and name of each part that the page has."""
     yield ("shrunk", "Reduction") if context["shrunk"] else ("relations", "Relations")
+    if context["summary"].get("claims"):
+        yield "claims", "Claims"
     if not context["front_drive"] and len(context["pictured"]) > 1:
         yield "more", "More violations"
     if context["drives"]:

@@ -45,7 +45,15 @@ def entries_of(summary: Mapping[str, Any], group: str = "") -> list[JunitCase]:
     return [
         JunitCase(group + r["kind"], name, tuple(_relation_trouble(r)), _account(r), tuple(_properties(r)))
         for name, r in summary["relations"].items()
-    ]
+    ] + [_claim_case(group, name, row) for name, row in summary.get("claims", {}).items()]
+
+
+def _claim_case(group: str, name: str, row: Mapping[str, Any]) -> JunitCase:
+    failed = row["outcome"] != RelationOutcome.PASS.value
+    troubles = (("failure", row["outcome"], row["why"]),) if failed else ()
+    margin = row.get("worst", {}).get("margin")
+    properties = () if margin is None else (("robustness", f"{margin:g}"),)
+    return JunitCase(f"{group}claim", name, troubles, f"{row['formula']}: {row['why']}", properties)
 
 
 def write_entries(path: Path, entries: Sequence[JunitCase], summary: Mapping[str, Any]) -> None:

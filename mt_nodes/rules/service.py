@@ -101,18 +101,26 @@ class Service:
             Exception: of the type :attr:`refusal`: the server refuses the request or the key.
         """
         with self._trouble(), asking() as response:
-            return self._read(response, largest), response.headers.get("content-type", "no content type")
+            # A server that repeats what it is sent would have its key in errors, of which a cut leaves a part, and in
+            # answers that are kept.
+            data = self._read(response, largest).replace(*_masking(self.model.key))
+            return data, response.headers.get("content-type", "no content type")
 
     def refused(self, error: Any) -> UsageError:
         """Return the message for an error of the type :attr:`refusal`."""
         hints = {401: "check the key", 403: "check the key", 404: "check the URL and the model's name"}
         hint = hints.get(error.status_code, "check the model's parameters")
-        return UsageError(self.says(f"the server says {error.status_code}: {_short(error)}; {hint}"))
+        return UsageError(self.says(f"the server says {error.status_code}: {self._short(error)}; {hint}"))
 
     def says(self, what: str) -> str:
         """Return a message about the server, without its key."""
         text = f"model '{self.model.name}' at {self.model.url}: {what}"
         return text.replace(self.model.key, "***") if self.model.key else text
+
+    def _short(self, error: Any) -> str:
+        """Return the beginning of an error without the key: a cut would leave a part of it."""
+        text = " ".join(str(getattr(error, "message", "") or error).split())
+        return (text.replace(self.model.key, "***") if self.model.key else text)[:300] or type(error).__name__
 
     def _wait_turn(self) -> None:
         if not self.model.per_minute:
@@ -130,11 +138,11 @@ class Service:
             yield
         except self._library.APIStatusError as error:
             if (error.status_code in _RETRY_STATUSES and error.code != _SPENT) or error.status_code >= 500:
-                why = f"the server says {error.status_code}: {_short(error)}"
+                why = f"the server says {error.status_code}: {self._short(error)}"
                 raise ServiceFailure(why, _retry_after(error.response.headers)) from error
             raise
         except (self._library.APIConnectionError, self._transport.HTTPError) as error:
-            raise ServiceFailure(f"{type(error).__name__}: {_short(error.__cause__ or error)}") from error
+            raise ServiceFailure(f"{type(error).__name__}: {self._short(error.__cause__ or error)}") from error
 
     def _read(self, response: Any, largest: int) -> bytes:
         """Read the body, with a limit on the total time; the library's timeout covers only each part."""
@@ -160,5 +168,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (until - datetime.now(timezone.utc)).total_seconds()) if until.tzinfo else None
 
 
-def _short(error: Any) -> str:
-    return " ".join(str(getattr(error, "message", "") or error).split())[:300] or type(error).__name__
+def _masking(key: str) -> tuple[bytes, bytes]:
+    """Return what a key is replaced by; without one, nothing is replaced."""
+    return (key.encode(), b"***") if key else (b"***", b"***")

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from mt_nodes.base import environment
 from mt_nodes.base.child_probe import ask_child, last_line
+from mt_nodes.base.control_group import Delegation, find_delegation
 from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.base.message_packages import is_missing, remedy
 from mt_nodes.stacks.stack import load_stack
@@ -71,8 +72,9 @@ def diagnose(base: Mapping[str, str] | None = None, probe: bool = True, stack: s
         check_discovery(env),
         check_domain(env),
         check_malloc(env),
-        check_shared_memory(shutil.disk_usage(environment.SHARED_MEMORY).free),
+        check_shared_memory(_free_bytes(environment.SHARED_MEMORY)),
         check_leftovers(environment.leftovers()),
+        check_limits(find_delegation()),
         check_clock(time.time(), time.get_clock_info("monotonic").resolution),
         *([check_stack(stack)] if stack else []),
     ]
@@ -200,6 +202,14 @@ def check_leftovers(segments: list[Path]) -> Finding:
     return Finding("warn", "leftovers", detail, "mt doctor --clean")
 
 
+def check_limits(found: Delegation) -> Finding:
+    """What enforces ``limits`` of a stack file: control groups at once, resource limits and a watch a second late."""
+    if found.directory is None:
+        fix = f"run mt in a group of its own: {found.remedy}" if found.remedy else ""
+        return Finding("info", "limits of stacks", str(found), fix)
+    return Finding("ok", "limits of stacks", str(found))
+
+
 def check_clock(now_s: float, resolution_s: float) -> Finding:
     """Stamps and latencies need a set wall clock and a fine monotonic one.
 
@@ -274,6 +284,10 @@ def _present(module: str) -> bool:
     except ModuleNotFoundError:  # of the package around it
         return False
     return spec is not None and spec.origin is not None  # a mere directory of that name has no origin
+
+
+def _free_bytes(directory: Path) -> int:
+    return shutil.disk_usage(directory).free if directory.is_dir() else 0
 
 
 def _segment_bytes(profile: Path) -> int:

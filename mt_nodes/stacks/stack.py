@@ -151,7 +151,7 @@ class Stack:
         ProcessLimits(),
         convert=read_limits,
         help="what all its processes together may take, in process those of both arms: processes, memory_mb, "
-        "open_files, log_mb, niceness; reaching one ends the run",
+        "open_files, log_mb, niceness, cpu_weight; reaching one ends the run",
     )
     nodes: tuple[str, ...] = param((), help="full names of the stack's nodes; needed if it is external")
     allow_nodes: tuple[str, ...] = param((), help="other nodes that may be in an arm's domain")

@@ -18,8 +18,8 @@ from rclpy.node import NodeNameNonExistentError
 from ros_support import LIMIT_S, Peer, puppet_bundle, topics_of, until
 
 from mt_nodes.base.process_clock import process_time_s
+from mt_nodes.base.process_tree import children_of
 from mt_nodes.base.processes import Child, Process, wait_until
-from mt_nodes.base.subreaper import children_of
 from mt_nodes.data.cdr import codec
 from mt_nodes.engine.judging import AnswerStatus
 from mt_nodes.engine.plan import ArmPlan

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from mt_nodes.base.process_tree import children_of
 from mt_nodes.base.processes import is_stopped, wait_until
-from mt_nodes.base.subreaper import children_of
 
 LIMIT_S = 150.0
 NO_VERDICT = r"mt: the process ended with exit code {} before the command was done, so there is no verdict: "
@@ -247,7 +247,7 @@ def test_the_keys_of_a_terminal_reach_both_once(key: bytes, code: int) -> None:
 SHELL = """
 import os, signal, sys, time
 from mt_nodes.base.processes import is_stopped, wait_until
-from mt_nodes.base.subreaper import children_of
+from mt_nodes.base.process_tree import children_of
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 pid = os.fork()
 if not pid:

@@ -32,8 +32,8 @@ from inline_bench import (  # noqa: F401  (two are fixtures)
     started_inline,
 )
 
+from mt_nodes.base.process_tree import children_of
 from mt_nodes.base.processes import is_stopped, wait_until
-from mt_nodes.base.subreaper import children_of
 from mt_nodes.data.cdr import codec
 from mt_nodes.runs.vehicle.baton import Baton, Phase
 from mt_nodes.runs.vehicle.inline import Between, InlineConfig, inline_config

@@ -404,7 +404,7 @@ def test_a_changed_plan_is_refused_with_what_changed(bags: list[Path], whole: Pa
 
 
 @pytest.mark.usefixtures("without_reports")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_relation_whose_answer_is_clear_ends_and_what_comes_after_is_left_out(
     bags: list[Path], whole: Path, tmp_path: Path, workers: int
 ) -> None:

@@ -20,7 +20,8 @@ from fuzz.cases import Case, Target, applied  # noqa: E402
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError  # noqa: E402
 
 TARGETS: dict[str, Target] = {
-    name: importlib.import_module(f"fuzz.{name}").TARGET for name in ("clouds", "images", "messages", "bags", "files")
+    name: importlib.import_module(f"fuzz.{name}").TARGET
+    for name in ("clouds", "images", "messages", "bags", "files", "inputs", "results")
 }
 FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
 
@@ -45,6 +46,13 @@ def test_what_is_sound_comes_to_a_result(name: str, kind: str) -> None:
     target = TARGETS[name]
     end = invariant.hold(target, Case(kind, target.sound(kind)))
     assert end.startswith(("read", "replayed, exit 3")), "three bundles are too few for more"
+
+
+@pytest.mark.parametrize("command", importlib.import_module("fuzz.results").COMMANDS)
+def test_every_command_accepts_the_directory_that_is_damaged(command: str, tmp_path: Path) -> None:
+    results = importlib.import_module("fuzz.results")
+    end = results.do(Case("run", results.sound("run")), tmp_path, command)
+    assert end == f"read: {command} {1 if command == 'resume' else 0}"
 
 
 def forever(case: Case, place: Path) -> str:

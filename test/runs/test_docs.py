@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stdout
@@ -16,6 +17,8 @@ import pytest
 import yaml
 
 from mt_nodes.base.errors import UsageError
+from mt_nodes.cli import catalogue
+from mt_nodes.cli.main import _parsed, _verb_first
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -142,6 +145,32 @@ def test_every_recipe_names_options_that_exist() -> None:
             continue
         for option in re.findall(r"--[a-z]+", words):
             assert option in options_of(command), f"mt {command} has no {option}"
+
+
+PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+
+
+def test_each_part_of_the_papers_has_a_command_or_is_open() -> None:
+    rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in PAPERS.splitlines() if re.match(r"\| (?!part|---)", line)]
+    assert len(rows) > 40 and all(len(row) == 5 for row in rows)
+    assert not [row[0] for row in rows if "`mt " not in row[2] and "**open**" not in row[4]]
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"`(mt [^`]+)`", PAPERS))))
+def test_each_command_about_the_papers_is_one(command: str) -> None:
+    words = shlex.split(command)[1:]
+    if words[0] != "show":  # with words that stand for a place in results
+        args = vars(_parsed(_verb_first(words)))
+        for kind, key in (
+            ("relations", "relations"),
+            ("stacks", "stack"),
+            ("faults", "fault"),
+            ("principles", "principles"),
+        ):
+            given = args.get(key) or ()
+            for name in (given,) if isinstance(given, str) else given:
+                known = {*catalogue.names(kind), *catalogue.names("suites")}
+                assert str(name).endswith(".yaml") or str(name) in known, f"{kind}: {name}"
 
 
 def test_the_stacks_of_the_page_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,12 @@ JOINT: dict[str, Any] = {
     name: cls for name, cls in plugins.catalogue("mutations").items() if issubclass(cls, EverySensor)
 }
 WEATHER: dict[str, Any] = {name: cls for name, cls in JOINT.items() if name not in OF_CLOUDS_ALONE}
+#: Each of them in each encoding; which of them is always tested goes round: what decodes and encodes is shared.
+ENCODED = [
+    pytest.param(name, kind, marks=() if KINDS[n % len(KINDS)] == kind else pytest.mark.long, id=f"{name}-{kind}")
+    for n, name in enumerate(WEATHER)
+    for kind in KINDS
+]
 
 
 def derive(mutation: Mutation, bundle: Bundle, state: Any = None) -> tuple[Followup, Draw]:
@@ -102,7 +108,7 @@ def test_what_only_clouds_show_leaves_the_very_pictures(name: str) -> None:
         derive(JOINT[name](pictures="refuse"), bundle)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("mutation", "kind"), ENCODED, indirect=["mutation"])
 def test_clouds_and_images_change_by_one_draw_and_prove_themselves(mutation: Mutation, kind: str) -> None:
     bundle = bundle_for(mutation, kind)
     followup, draw = derive(mutation, bundle)
@@ -240,7 +246,52 @@ def test_a_road_that_is_not_as_wet_as_promised_breaks_the_guarantee(drawn: float
     bundle = street_in("bgr8")
     followup, draw = derive(Rain(road_film=drawn), bundle)
     assert Rain(road_film=drawn).guarantee(bundle, followup, draw) is None
-    assert "wet ground right ahead" in str(Rain(road_film=asked).guarantee(bundle, followup, draw))
+    assert "wet ground right ahead" in str(Rain(road_film=asked).prove_images(bundle, followup.first, draw))
+    assert Rain(road_film=asked).guarantee(bundle, followup, draw)
+
+
+def test_a_road_that_is_wet_in_pictures_alone_breaks_the_guarantee() -> None:
+    bundle = street_in("bgr8")
+    (dry, _), (wet, draw) = (derive(Rain(road_film=film), bundle) for film in (0.0, 0.8))
+    mixed = replace(wet.first, clouds=dry.first.clouds)
+    broken = Rain(road_film=0.8).guarantee(bundle, Followup(((0, mixed),), wet.effects), draw)
+    assert broken is not None
+    lost = {drawn.effects.numbers["returns_lost"] for drawn in (dry, wet)}
+    assert len(lost) == 2 and max(lost) == wet.effects.numbers["returns_lost"]
+    assert wet.effects.numbers["clouds_without_road"] == 0.0
+    alone = replace(bundle, images=())
+    dry, draw = derive(Rain(road_film=0.0), alone)
+    assert "left dry" in str(Rain(road_film=0.8).guarantee(alone, dry, draw))
+
+
+def test_the_road_is_as_wet_for_lidars_in_rain_as_under_wet_ground() -> None:
+    """One film: what is left of the ground's intensities is what the film of the same depth leaves."""
+    bundle, film = street_in("bgr8"), 0.8
+    wet = WetGround(water_mm=1.2 * film)
+    ground, _ = derive(wet, bundle)
+    rain, draw = derive(Rain(rain_mm_per_h=0.1, road_film=film), bundle)
+    cloud = bundle.clouds[0]
+    plane = draw[f"{cloud.topic}|plane"]
+    share = {}
+    for name, followup in (("ground", ground), ("rain", rain)):
+        new = followup.first.clouds[0]
+        road = np.abs(new.xyz @ plane[:3] + plane[3]) < 0.1
+        near = road & (np.linalg.norm(new.xyz, axis=1) < 15.0)
+        share[name] = float(new.points["intensity"][near].mean())
+    old = np.abs(cloud.xyz @ plane[:3] + plane[3]) < 0.1
+    before = float(cloud.points["intensity"][old & (np.linalg.norm(cloud.xyz, axis=1) < 15.0)].mean())
+    assert share["rain"] == pytest.approx(share["ground"], rel=0.02)
+    assert share["rain"] < 0.95 * before
+
+
+def test_rain_says_where_a_cloud_shows_no_road() -> None:
+    bundle = street_in("bgr8")
+    cloud = bundle.clouds[0]
+    high = cloud.with_raw(np.ascontiguousarray(cloud.raw[cloud.xyz[:, 2] > -1.0]))
+    alone = replace(bundle, images=(), clouds=(high,))
+    followup, draw = derive(Rain(), alone)
+    assert followup.effects.numbers["clouds_without_road"] == 1.0
+    assert Rain().guarantee(alone, followup, draw) is None
 
 
 def test_shadows_of_the_day_in_fog_break_the_guarantee() -> None:

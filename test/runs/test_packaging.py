@@ -78,6 +78,7 @@ OPTIONAL = {
     "pandas": ("python", "pandas"),
     "pyarrow": ("parquet", "pyarrow"),
     "pytest": ("test", "pytest"),
+    "rtamt": ("claims", "rtamt"),
     "scenariogeneration": ("openscenario", "scenariogeneration"),
     "stringzilla": ("speed", "stringzilla"),
     "torch": ("models", "torch"),

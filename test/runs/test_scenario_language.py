@@ -338,9 +338,12 @@ def test_a_file_without_a_scenario_is_refused() -> None:
         load_scenarios(SHIPPED[0].parent / "parts" / "cars.scenario")
 
 
-def test_claims_about_traces_are_read_and_said_not_to_be_judged() -> None:
-    warnings = warnings_of(scene() + "Trace t = EXE(s);\nt |= G (dis(t[ego], t[truth][w]) > 0.5);\n")
-    assert [("not judged" in w.hint, w.at.line) for w in warnings] == [(True, 5)]
+def test_claims_about_traces_are_kept_with_their_scenario() -> None:
+    walker = scene("w", before="w = Person((30, -2), , );")
+    text = walker + "Trace t = EXE(s);\nt |= G (dis(t[ego], t[truth][w]) > 0.5);\n"
+    assert warnings_of(text) == []
+    ((claim,),) = (scenario.claims for scenario in read(text).scenarios)
+    assert (claim.line, claim.formula) == (5, 'G(dis(t[ego], t[truth]["w"]) > 0.5)')
 
 
 # Parameters and chance.

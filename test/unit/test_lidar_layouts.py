@@ -20,10 +20,7 @@ from mt_nodes.world.scene.scan_lines import BANDS, lasers_of, scan_lines_of
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 import lidar_layouts  # noqa: E402
-from lidar_layouts import APPLIES, LAYOUTS  # noqa: E402
-
-#: What no sensor must refuse for want of rings.
-WITHOUT_RINGS = ("density_decreased", "vertical_resolution_reduced", "object_moved", "object_removed")
+from lidar_layouts import LAYOUTS  # noqa: E402
 
 
 @cache
@@ -34,20 +31,6 @@ def frame(name: str) -> Bundle:
 def directions(cloud: Cloud) -> np.ndarray:
     xyz = cloud.xyz.astype(np.float64)
     return xyz / np.linalg.norm(xyz, axis=1)[:, None]
-
-
-def test_the_page_says_what_comes_out() -> None:
-    page = (ROOT / "docs" / lidar_layouts.PAGE).read_text(encoding="utf-8")
-    assert page == lidar_layouts.page(), "run scripts/lidar_layouts.py --docs docs"
-
-
-def test_no_proof_is_broken_and_no_ring_is_missed() -> None:
-    found = lidar_layouts.outcomes()
-    assert not [text for row in found.values() for text in row.values() if text.startswith("BROKEN")]
-    assert {name: set(found[name].values()) for name in WITHOUT_RINGS} == {name: {APPLIES} for name in WITHOUT_RINGS}
-    for name in ("density_increased", "object_replaced"):
-        assert [found[name][layout] for layout in ("Livox Mid-40", "Livox Avia")] == [APPLIES, APPLIES], name
-    assert len(found) > 55, "every LiDAR mutation is tried"
 
 
 def test_one_laser_cannot_fail_in_part() -> None:

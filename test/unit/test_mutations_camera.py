@@ -243,6 +243,23 @@ def test_a_warm_light_is_grey_times_a_black_body() -> None:
     assert red > 90 > blue
 
 
+@pytest.mark.parametrize("kind", ["bgr8", "rgb8"])
+def test_what_is_burnt_out_stays_white_in_a_warm_light(kind: str) -> None:
+    bundle, warm = street_in(kind), WhiteBalanceShifted(3000.0)
+    pixels = np.array(bundle.images[0].pixels)
+    pixels[:40], pixels[40:44], pixels[44:48] = 255, 243, 200
+    source = replace(bundle, images=(replace(bundle.images[0], pixels=pixels),))
+    followup, drawn = derive(warm, source)
+    new = np.asarray(followup.first.images[0].pixels, int)
+    spread = np.ptp(new, axis=-1)
+    assert (new[:40] == 255).all() and 0 < spread[42, 0] < spread[46, 0], "the change is gradual"
+    assert warm.guarantee(source, followup, drawn) is None
+    yellow = new.copy()
+    yellow[:40, :, 0 if kind == "bgr8" else 2] = 160
+    tampered = replace(followup.first, images=(replace(source.images[0], pixels=yellow.astype(np.uint8)),))
+    assert "no longer white" in str(warm.guarantee(source, Followup(((0, tampered),), followup.effects), drawn))
+
+
 def test_lossy_images_are_known() -> None:
     assert [lossy(street_in(kind).images[0]) for kind in KINDS] == [kind == "jpeg" for kind in KINDS]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from model_server import completion, cut, forms, refuses, says, sends, serving, stalls, trickles
 
-from mt_nodes.base.errors import UsageError
+from mt_nodes.base.errors import MtError, UsageError
 from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.models import (
     DEFAULTS,
@@ -133,6 +133,23 @@ def test_longer_waits_than_anybody_waits_end_it() -> None:
     with serving(refuses(429, Retry_After="86400")) as server, pytest.raises(NoAnswer, match="asks to wait 86400 s"):
         chat(server.url, time=time).ask(ASKED, SCHEMA)
     assert time.slept == []
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        sends(b"x" * 70 + SECRET.encode(), "text/html"),
+        refuses(404, "x" * 290 + SECRET),
+        sends(completion(f"Authorization: Bearer {SECRET}")),
+    ],
+)
+def test_a_server_that_repeats_the_key_puts_no_part_of_it_into_errors_or_answers(echo: Any) -> None:
+    with serving(echo) as server:
+        try:
+            said = chat(server.url, attempts=1).ask(ASKED, SCHEMA).text
+        except MtError as error:
+            said = str(error)
+    assert SECRET[:6] not in said and len(server.requests) >= 1
 
 
 @pytest.mark.parametrize(

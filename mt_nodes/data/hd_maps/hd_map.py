@@ -32,7 +32,7 @@ class HdLane:
     Attributes:
         lane_id: its number in a Lanelet2 map; ``road/section/lane`` in OpenDRIVE.
         kind: the file's word for its type.
-        left_m, right_m: (K, 2) points of the borders, as many on each side.
+        left_m, right_m: (K, 2) points of the borders in the direction of driving, as many on each side.
     """
 
     lane_id: str

@@ -47,14 +47,22 @@ def _refuse_tight_arcs(root: Any) -> None:
 
 
 def _lanes(road: Any) -> list[HdLane]:
+    drives_right = road.traffic_orientation.name == "RIGHT"
     return [
-        HdLane(
-            f"{road.id}/{number}/{lane.id}", str(lane.type), _thin(lane.lane_reference_line), _thin(lane.boundary_line)
-        )
+        HdLane(f"{road.id}/{number}/{lane.id}", str(lane.type), *_borders(lane, drives_right=drives_right))
         for number, section in enumerate(road.lane_sections)
         for lane in section.lanes
         if len(lane.boundary_line) > 1
     ]
+
+
+def _borders(lane: Any, *, drives_right: bool) -> tuple[Line, Line]:
+    """Return the left and the right border in the direction of driving: lanes with positive ids lie on the left."""
+    inner, outer = _thin(lane.lane_reference_line), _thin(lane.boundary_line)
+    left, right = (outer, inner) if lane.id > 0 else (inner, outer)
+    if (lane.id > 0) == drives_right:
+        return right[::-1], left[::-1]
+    return left, right
 
 
 def _thin(border: Any) -> Line:

@@ -51,6 +51,15 @@ class RoadArea:
     ego_frame_id: str = EGO_FRAME
     sha256: str = ""
 
+    @classmethod
+    def of_file(cls, path: Path, origin_deg: tuple[float, float] | None = None) -> RoadArea:
+        """Return all lanes for vehicles of a map.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        return cls(str(path), origin_deg=origin_deg, sha256=_digest(path, "map"))
+
     def hd_map(self) -> HdMap:
         """Return the chosen lanes; the file is read once.
 
@@ -87,7 +96,7 @@ def load_road_area(value: Any, where: str, folder: Path) -> RoadArea:
     given: dict[str, Any] = {
         key: _CONVERT[key](value[key], f"{where}.{key}") for key in value if key not in ("map", "sha256")
     }
-    area = RoadArea(str(path), **given, sha256=_digest(path, where))
+    area = RoadArea(str(path), **given, sha256=_digest(path, f"{where}: map"))
     if value.get("sha256") not in (None, "", area.sha256):
         raise UsageError(f"{where}: {path} has changed: its SHA-256 was {value['sha256']} and is {area.sha256}")
     area.hd_map()
@@ -98,7 +107,7 @@ def _digest(path: Path, where: str) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise UsageError(f"{where}: map: cannot read {path} ({error.strerror})") from error
+        raise UsageError(f"{where}: cannot read {path} ({error.strerror})") from error
 
 
 @lru_cache(maxsize=8)

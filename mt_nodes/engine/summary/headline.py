@@ -62,12 +62,14 @@ def headline(summary: Summary) -> Headline:
     relation = _foremost(relations)
     row = relations.get(relation, {})
     if row.get("outcome") == FAIL and verdict != PASS:
-        rest = [_trouble(summary, verdict), _others(relations)]
+        rest = [_trouble(summary, verdict), _others(relations), _claimed(summary, FAIL)]
         return Headline(verdict, _violation(relation, row), _joined(rest), relation, _worst(row))
     if verdict in CALLED.values():
         return Headline(verdict, _trouble(summary, verdict), _so_far(relations))
+    if verdict != PASS and (claimed := _claimed(summary, verdict)):
+        return Headline(verdict, claimed, _others(relations))
     if verdict == PASS:
-        return Headline(verdict, _passed(relations), _certainty(relations))
+        return Headline(verdict, _passed(relations), _joined([_certainty(relations), _claimed(summary, PASS)]))
     if row.get("outcome") == PASS:  # what passes so far may not count, as where time ran out
         return Headline(verdict, f"{_capital(summary['exit_why'])}.", _so_far(relations), relation)
     return _undecided(verdict, relations, relation)
@@ -202,6 +204,18 @@ def _trouble(summary: Summary, verdict: str) -> str:
         return f"{_capital(describe_deaths(summary['deaths']))}."
     interrupted = verdict == CALLED[ExitCode.INTERRUPTED]
     return "The run was interrupted before its end." if interrupted else f"{_capital(summary['exit_why'])}."
+
+
+def _claimed(summary: Summary, outcome: str) -> str:
+    """Say which claims of a scenario ended so; of PASS only how many. Empty where none did."""
+    named = {name: row for name, row in summary.get("claims", {}).items() if row["outcome"] == outcome}
+    if not named:
+        return ""
+    if outcome == PASS:
+        return f"{_capital(counted(len(named), 'claim'))} of the scenario {'holds' if len(named) == 1 else 'hold'}."
+    name, row = next(iter(named.items()))
+    more = f" (and {counted(len(named) - 1, 'more claim')})" if len(named) > 1 else ""
+    return f"The claim {row['formula'] or name} is {row['why']}{more}."
 
 
 def _so_far(relations: Mapping[str, Row]) -> str:

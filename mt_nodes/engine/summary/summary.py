@@ -14,6 +14,7 @@ from mt_nodes.base.stats.exceedance import Exceedance
 from mt_nodes.base.stats.intervals import at_least, holm
 from mt_nodes.data.verdict import SCHEMA, RelationOutcome
 from mt_nodes.engine.summary.arm_sums import ArmSums, RelationSums, digits
+from mt_nodes.engine.summary.claim_sums import CLAIMS, ClaimSums
 from mt_nodes.engine.summary.deaths import Deaths, describe_deaths
 from mt_nodes.engine.summary.noise_floor import floor_of
 from mt_nodes.engine.summary.outcomes import RelationEvidence, exit_code, missing_input, relation_outcome
@@ -83,8 +84,8 @@ def summarise(
     Raises:
         InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
-    deaths, scores, unstamped, worst = Deaths(), ScoreRange(), Unstamped(), WorstPairs()
-    lines = worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts))))
+    deaths, scores, unstamped, worst, claims = Deaths(), ScoreRange(), Unstamped(), WorstPairs(), ClaimSums()
+    lines = claims.passing(worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts)))))
     sums = _added_up(lines, [r.id for r in relations], drive_by_drive)
     arms = [arm for each in sums.values() for arm in each.arms]
     outcomes = in_order(sum((arm.outcomes for arm in arms), Counter()))
@@ -94,6 +95,7 @@ def summarise(
     trouble = {
         **{"infrastructure": infrastructure, "interrupted": interrupted, "isolation": isolation, "usage": usage},
         **({"deaths": deaths.plain} if deaths.plain else {}),
+        **({CLAIMS: claimed} if (claimed := claims.plain) else {}),
     }
     code, why = run_exit(outcomes, {name: outcome for name, (outcome, _) in ended.items()}, trouble)
     return {
@@ -133,11 +135,13 @@ def run_exit(
     trouble: Mapping[str, Any],
     waived: Collection[str] = (),
 ) -> tuple[ExitCode, str]:
-    """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any."""
+    """Return the exit code of a run and why; ``trouble`` is the summary's, as far as it has any, claims included."""
     others = {name: trouble.get(name) for name in ("infrastructure", "isolation")}
     if others["infrastructure"] is None and trouble.get("deaths"):
         others["infrastructure"] = describe_deaths(trouble["deaths"])
-    code, why = exit_code(outcomes, relations, interrupted=trouble["interrupted"], **others, waived=waived)
+    claims = {f"claim {name}": RelationOutcome(row["outcome"]) for name, row in trouble.get(CLAIMS, {}).items()}
+    judged = {**relations, **claims} if relations else {}
+    code, why = exit_code(outcomes, judged, interrupted=trouble["interrupted"], **others, waived=waived)
     usage = trouble.get("usage")
     # What the user asked for cannot be done: told before what came of it, after that the run was cut short or refused.
     if usage is None or code in (ExitCode.INTERRUPTED, ExitCode.ISOLATION):

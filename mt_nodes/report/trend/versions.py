@@ -17,7 +17,17 @@ from mt_nodes.data.verdict import SCHEMA
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE, read_record
 from mt_nodes.engine.waivers import Waiver
-from mt_nodes.report.comparison import COMPLETE, FAIL, SETTINGS, ComparedRun, Step, change_of, exit_of, setting_text
+from mt_nodes.report.comparison import (
+    COMPLETE,
+    FAIL,
+    SETTINGS,
+    ComparedRun,
+    Step,
+    change_of,
+    claim_steps,
+    exit_of,
+    setting_text,
+)
 from mt_nodes.report.trend.changes import Counts, best_split, further_splits
 
 _POINT = ("outcome", "violated", "decided", "rate", "ci95")
@@ -76,7 +86,8 @@ def trend(versions: Sequence[Version]) -> dict[str, Any]:
         had = "; ".join(f"{v.label} has {', '.join(_relations(v)) or '(none)'}" for v in versions)
         raise UsageError(f"nothing to compare: no relation is in two of the versions: {had}")
     _find_changes(rows, versions)
-    code, why = exit_of(list(map(_last_step, _rows(versions))), _incomplete(versions[-1]), f" in {versions[-1].label}")
+    steps = [*map(_last_step, _rows(versions)), *_claim_steps(versions)]
+    code, why = exit_of(steps, _incomplete(versions[-1]), f" in {versions[-1].label}")
     return {
         "schema": SCHEMA,
         "versions": [{"label": v.label, "path": str(v.path), "started": v.started} for v in versions],
@@ -97,6 +108,14 @@ def _last_step(row: Mapping[str, Any]) -> Step:
     known = [point for point in earlier if point]
     was = known[-1] if known and (last or earlier[-1]) else None
     return Step.of(row["name"], was, last)
+
+
+def _claim_steps(versions: Sequence[Version]) -> list[Step]:
+    """Return the steps of the claims of scenarios from the last version but one to the last."""
+    before, after = (version.runs for version in versions[-2:])
+    return [
+        step for cell, run in after.items() if cell in before for step in claim_steps(before[cell].summary, run.summary)
+    ]
 
 
 def _incomplete(version: Version) -> str:

@@ -20,6 +20,7 @@ from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.relation import Relation
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, ChangedWorld
+from mt_nodes.runs.loop.claim_judging import ClaimJudge
 from mt_nodes.runs.loop.drive_archive import DriveArchive, DrivenPair
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge, without_followup
 from mt_nodes.runs.loop.ego_sensors import Sensors
@@ -57,7 +58,8 @@ def execute(
             source, followup = open_arms(ending)
             start(source, followup)
             archive = DriveArchive(run, recorder, partial(player_of, run))
-            return Conductor(run, recorder, archive.keep, progress, source, followup).run
+            claims = ClaimJudge(recorder) if run.only is None else None
+            return Conductor(run, recorder, archive.keep, progress, source, followup, claims=claims).run
 
         return play_to_end(run.out, begin, recorder.death)
 
@@ -81,6 +83,7 @@ class Conductor:
         keep: takes in a pair of drives; returns the verdicts that are new.
         progress: called with each group of verdicts.
         source, followup: arms, ready. fresh: whether nothing was played in them since they were started.
+        claims: judges the claims about each source; None: nobody does.
     """
 
     def __init__(
@@ -93,12 +96,13 @@ class Conductor:
         followup: Arm,
         *,
         fresh: bool = True,
+        claims: ClaimJudge | None = None,
     ) -> None:
         self._run, self._progress, self._recorder, self._keep = run, progress, recorder, keep
         self._source, self._followup, self._fresh = source, followup, fresh
         #: Whether an episode broke off, so that what an arm was asked last is no concern of the next one.
         self._worn = False
-        self._judge = EpisodeJudge(run.stack.publishes_when_empty)
+        self._judge, self._claims = EpisodeJudge(run.stack.publishes_when_empty), claims
 
     def run(self) -> None:
         """Play every episode."""
@@ -118,6 +122,7 @@ class Conductor:
         if played is None:
             return
         (source,) = played
+        self._judge_claims(planned, source)
         before = Side(planned.setting, source, f"{planned.number}.source")
         for offer in owed:
             if (changed_world := self._changed(planned, offer, source)) is not None:
@@ -135,6 +140,7 @@ class Conductor:
         if (played := self._play(planned, [offer], players)) is None:
             return
         source, followup = played
+        self._judge_claims(planned, source)
         name = f"{planned.number}.{offer.relation.id}.{offer.draw}.source"
         self._conclude(planned, offer, changed_world, Side(planned.setting, source, name), followup)
 
@@ -175,12 +181,22 @@ class Conductor:
             ended = Judgement(Outcome.ERROR, reason=headline(error))
             struck = [v for o in offers for v in without_followup(o, planned.number, START_NS, ended)]
             self._record(struck)
+            if self._claims is not None:
+                self._claims.fail(planned, Outcome.ERROR, ended.reason)
             note_pairs(error, struck)
             if not isinstance(error, StackCallError):
                 raise
             self._recorder.death(error)
             self._worn = True
             return None
+
+    def _judge_claims(self, planned: PlannedEpisode, source: PlayedEpisode) -> None:
+        if self._claims is None:
+            return
+        if (settled := self._judge.unpaired(source)) is not None:
+            self._claims.fail(planned, settled.outcome, settled.reason)
+        else:
+            self._claims.judge(planned, source)
 
     def _conclude(
         self, planned: PlannedEpisode, offer: Offer, changed_world: ChangedWorld, source: Side, followup: PlayedEpisode

@@ -12,8 +12,7 @@ It is a function of what was asked and of what each run came to. A limit of time
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, zip_longest
@@ -21,12 +20,11 @@ from typing import Any
 
 from mt_nodes.base.directories import cannot_write, of_the_disk
 from mt_nodes.base.result_files import write_result
-from mt_nodes.base.seeds import generator
 from mt_nodes.base.stats.intervals import holm
 from mt_nodes.runs.loop.episode import Side
 from mt_nodes.runs.moral.base import UNKNOWN, VIOLATED, DilemmaCase
 from mt_nodes.runs.moral.budget import budget_of
-from mt_nodes.runs.moral.dilemma import Dilemma
+from mt_nodes.runs.moral.case_order import cases_in_turn
 from mt_nodes.runs.moral.dilemma_check import dilemma_check
 from mt_nodes.runs.moral.dilemma_driver import DilemmaDriver
 from mt_nodes.runs.moral.dilemma_filter import Check, Refusing
@@ -189,7 +187,7 @@ class Campaign:
         request, expect = self._run.request, principle.expect
         trials: list[Trial] = []
         refused: list[tuple[str, DilemmaCase, str]] = []
-        cases = self._cases(principle)
+        cases = cases_in_turn(principle, self._run.published, self._run.pool, request.seed)
         while (more := list(islice(cases, request.cases - len(trials)))) and self._driving.affords(()):
             self._refusing.look(case for _, case in more)
             reasons = [(name, case, self._refusing.why(case)) for name, case in more]
@@ -197,27 +195,6 @@ class Campaign:
             refused += [named for named in reasons if named[2]]
         size = len(trials) + (CONFIRMATIONS if request.search else 0)
         return Family(principle, trials, refused, max(1, size))
-
-    def _cases(self, principle: Principle) -> Iterator[tuple[str, DilemmaCase]]:
-        """Yield cases: one of each dilemma in turn, those of published ones first, the others in an order drawn."""
-        rng = generator(self._run.request.seed, f"dilemmas of {principle.id}", 0, None, 0)
-        first = self._run.published
-        rest = [dilemma for dilemma in self._run.pool if dilemma.name not in {one.name for one in first}]
-        order = [*first, *(rest[i] for i in rng.permutation(len(rest)))]
-        turns = deque(self._cases_of(principle, dilemma, dilemma in first) for dilemma in order)
-        while turns:
-            cases = turns.popleft()
-            for named in islice(cases, 1):
-                yield named
-                turns.append(cases)
-
-    def _cases_of(self, principle: Principle, dilemma: Dilemma, in_order: bool) -> Iterator[tuple[str, DilemmaCase]]:
-        """Yield the cases of a dilemma with their names, in an order drawn unless they are to be as they come."""
-        rng = generator(self._run.request.seed, f"cases of {principle.id}", 0, None, dilemma.name)
-        cases = list(principle.expect.cases(dilemma, rng))
-        head = f"{principle.id}/{dilemma.name}"
-        named = [(f"{head}.{i}" if case.followup else head, case) for i, case in enumerate(cases)]
-        yield from named if in_order else (named[i] for i in rng.permutation(len(named)))
 
     def _settle(self, doing: str, trials: Sequence[Sequence[Trial]]) -> None:
         """Give the trials of each family rounds, in turn."""

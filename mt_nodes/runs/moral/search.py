@@ -80,6 +80,18 @@ class Archive:
         return one.nearness >= max(parent.nearness, 1e-9) or self.novel(one)
 
 
+class UnguidedArchive(Archive):
+    """The cases that a search begins with, and no others: parents are drawn evenly, whatever came of their children."""
+
+    def parent(self, rng: np.random.Generator) -> SearchedCase:
+        """Return one that is drawn."""
+        return self.cases[int(rng.integers(0, len(self.cases), 2)[0])]
+
+    def wants(self, one: SearchedCase, parent: SearchedCase) -> bool:
+        """Want none."""
+        return False
+
+
 def searched_case(trial: Trial) -> SearchedCase:
     """Return how a trial's case was driven."""
     specs, rounds = trial.specs(), trial.rounds
@@ -96,13 +108,16 @@ def search(
     driving: Driving,
     breed: Breed,
     refusing: Refusing,
+    guided: bool = True,
+    every_suspect: bool = False,
 ) -> tuple[int, list[SearchedCase]]:
     """Return how many were driven, and suspects, the worst first, before others that were driven as they were.
 
     Args:
         name: of the principle. known: trials of its cases so far. candidates: to breed at most.
+        guided: whether children become parents. every_suspect: whether those count that do not, too.
     """
-    archive = Archive([searched_case(trial) for trial in known if trial.rounds])
+    archive = (Archive if guided else UnguidedArchive)([searched_case(trial) for trial in known if trial.rounds])
     tried, suspects = 0, list[SearchedCase]()
     for begin in range(0, candidates if archive.cases else 0, GENERATION):
         rng = generator(seed, f"search {name}", 0, None, begin)
@@ -115,10 +130,11 @@ def search(
         settle([trial for _, trial in children], driving, lambda trial: len(trial.rounds) >= trial.most)
         driven = [(parent, searched_case(trial)) for parent, trial in children if trial.rounds]
         tried += len(driven)
-        promising = [one for parent, one in driven if archive.wants(one, parent)]
+        wanted = [one for parent, one in driven if archive.wants(one, parent)]
+        promising = [one for _, one in driven if one in wanted or (every_suspect and one.nearness >= SUSPECT)]
         refusing.look(one.trial.case for one in promising)
         accepted = [one for one in promising if not refusing.why(one.trial.case)]
-        archive.cases += accepted
+        archive.cases += [one for one in accepted if one in wanted]
         suspects += [one for one in accepted if one.nearness >= SUSPECT]
         if driving.spent:
             break

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt_nodes.base.subreaper import descendants_of
+from mt_nodes.base.process_tree import descendants_of
 
 _TICKS_HZ = os.sysconf("SC_CLK_TCK")
 _MB = 1e6

@@ -81,9 +81,9 @@ def nearest(range_m: Singles, measured: Mask) -> Singles:
 def _gaps(measured: Mask) -> tuple[Grid, Grid, Grid, Grid]:
     """Return column, next measured row above and below, and row of each cell (n,) in a narrow gap."""
     height = len(measured)
-    rows = np.arange(height, dtype=np.int32)[:, None]
-    above = np.maximum.accumulate(np.where(measured, rows, np.int32(-1)), axis=0)
-    below = np.minimum.accumulate(np.where(measured, rows, np.int32(height))[::-1], axis=0)[::-1]
+    rows = np.arange(height, dtype=np.int16)[:, None]  # of a picture's cells there are some hundred
+    above = np.maximum.accumulate(np.where(measured, rows, np.int16(-1)), axis=0)
+    below = np.minimum.accumulate(np.where(measured, rows, np.int16(height))[::-1], axis=0)[::-1]
     within = ~measured & (above >= 0) & (below < height) & (below - above <= _WIDEST_GAP)
     row, column = np.nonzero(within)
     return column, above[within], below[within], row

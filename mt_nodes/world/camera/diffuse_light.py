@@ -53,6 +53,8 @@ _TELLING, _FEWEST = (0.15, 0.75), 50
 _COLOUR = 0.6
 #: Samples that differ by this, over red, green and blue, look different.
 _ALIKE = 0.12
+#: Rows and columns to cells in a square of five.
+_NEAR = [(down, right) for down in range(-2, 3) for right in range(-2, 3)]
 #: Ends of a cell are this many bytes apart at least.
 _APART = 8
 #: Steps of tables from samples to light.
@@ -150,9 +152,9 @@ def of_ends(shading: Shading, values: Singles, step: float) -> Singles:
     if not row.size:
         return both
     height, width = values.shape
-    around = [(down, right) for down in (-2, -1, 0, 1, 2) for right in (-2, -1, 0, 1, 2)]
+    row, column = row.astype(np.int32), column.astype(np.int32)
     near = np.stack(
-        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in around]
+        [np.clip(row + down, 0, height - 1) * width + np.clip(column + right, 0, width - 1) for down, right in _NEAR]
     )
     cells, of_near = shading.cells.reshape(3, -1)[:, near], values.reshape(-1)[near]
     for end in range(2):

@@ -40,13 +40,18 @@ def table(curve: Curve, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def mapped_by_table(pixels: npt.NDArray[Any], *tables: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Map pixels (H, W) or (H, W, 3) by one table, or by one per channel."""
+    if pixels.dtype != np.uint8 or byte_translation() is None:
+        return np.asarray(cv2.LUT(pixels, tables[0] if len(tables) == 1 else np.stack(tables, axis=-1)[None]))
     if len(tables) == 1:
-        if pixels.dtype == np.uint8 and (translate := byte_translation()) is not None:
-            new = np.empty(pixels.shape, np.uint8)
-            translate(np.ascontiguousarray(pixels).reshape(-1).data, tables[0].tobytes(), out=new.reshape(-1))
-            return new
-        return np.asarray(cv2.LUT(pixels, tables[0]))
-    return np.asarray(cv2.LUT(pixels, np.stack(tables, axis=-1)[None]))
+        return _translated(pixels, tables[0])
+    return np.asarray(cv2.merge([_translated(*pair) for pair in zip(cv2.split(pixels), tables, strict=True)]))
+
+
+def _translated(pixels: npt.NDArray[Any], table_of_bytes: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    new, translate = np.empty(pixels.shape, np.uint8), byte_translation()
+    assert translate is not None
+    translate(np.ascontiguousarray(pixels).reshape(-1).data, table_of_bytes.tobytes(), out=new.reshape(-1))
+    return new
 
 
 @lru_cache

@@ -22,18 +22,18 @@ def least_m(driven: ScenarioTrace) -> dict[str, float]:
     At the instants at which the stack got input; 0 for contact, also between two instants.
     """
     scenario, trace = driven.scenario, driven.trace
-    ego = _outlines(shapes.of_vehicle(scenario.ego.vehicle), trace.ego[:, :3])
+    ego = outlines(shapes.of_vehicle(scenario.ego.vehicle), trace.ego[:, :3])
     found = {}
     for i, actor in enumerate(scenario.actors):
-        outlines = _outlines(shapes.box(*size_of(actor)[:2]), trace.actors[:, i, :3])
-        found[actor.name] = float(shapely.distance(ego, outlines).min())
+        polygons = outlines(shapes.box(*size_of(actor)[:2]), trace.actors[:, i, :3])
+        found[actor.name] = float(shapely.distance(ego, polygons).min())
     for one in scenario.obstacles:
-        outlines = _outlines(shapes.of_obstacle(one), np.array([astuple(one.pose)]))
-        found[one.name] = float(shapely.distance(ego, outlines).min())
+        polygons = outlines(shapes.of_obstacle(one), np.array([astuple(one.pose)]))
+        found[one.name] = float(shapely.distance(ego, polygons).min())
     return {**found, **{name: 0.0 for name in driven.hit if name in found}}
 
 
-def _outlines(corners_m: Floats, poses: Floats) -> npt.NDArray[np.object_]:
+def outlines(corners_m: Floats, poses: Floats) -> npt.NDArray[np.object_]:
     """Return (N,) polygons of corners (K, 2) of a body's own frame, at poses (N, 3)."""
     c, s = np.cos(poses[:, 2]), np.sin(poses[:, 2])
     turn = np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)

@@ -155,12 +155,22 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class TraceClaim:
+    """A claim about the trace of a drive: its place in the script, and its formula, without names of the script."""
+
+    line: int
+    column: int
+    formula: str
+
+
+@dataclass(frozen=True)
 class Scenario:
     """A concrete scenario: every number has a value.
 
     Attributes:
         road: name of a map (:mod:`mt_nodes.world.drive.road_map`). duration_s: the longest duration.
         signals: programmes of traffic lights that replace the map's own, by signal: (colour, seconds) in turn.
+        claims: what is claimed of a drive through it; it changes nothing about the drive.
     """
 
     name: str
@@ -171,6 +181,7 @@ class Scenario:
     environment: Environment = Environment()
     duration_s: float = 20.0
     signals: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
+    claims: tuple[TraceClaim, ...] = ()
 
     def actor(self, name: str) -> Actor:
         """Return the actor of a name.

@@ -18,6 +18,7 @@ from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
 from mt_nodes.world.camera.light import (
     Curve,
+    Floats,
     byte_translation,
     colour_of_temperature,
     light_of,
@@ -169,6 +170,10 @@ class GammaChanged(Pointwise):
 
 #: The white of sRGB.
 _WHITE_K = 6504.0
+#: Least sample of a pixel from which on it is burnt out in part, and wholly, as shares of full scale.
+_BURNT = (0.92, 0.98)
+#: The proof looks at so many white pixels or more; their mean is at least this share of full scale.
+_LEAST_WHITE, _STILL_WHITE = 100, 0.97
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,13 @@ class WhiteBalanceShifted(Pointwise):
     The red, green and blue light is multiplied by the ratio of a black body of that temperature to one of 6,504 K,
     normalised to green. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
 
-    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one.
+    Burnt-out pixels stay white: gains act on the sensor's raw values, before these are clipped, and image processors
+    scale them so that a saturated raw value is white at any white balance (D. Coffin, dcraw, ``-H 0``, its default:
+    "clip all highlights to solid white"). What the sensor had there nobody knows; a pixel counts as burnt out as its
+    least sample nears full scale, wholly at 98 % of it, from 92 % on in part (assumed).
+
+    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one, and what was burnt
+    out stays white.
     """
 
     temperature_k: float = param(
@@ -205,12 +216,38 @@ class WhiteBalanceShifted(Pointwise):
             raise NotApplicable(f"{view.image.topic}: a picture without colours has no white balance")
         return {}
 
+    def change_image(self, view: View, draw: Draw) -> Pixels:
+        """Look every sample up, and keep what is burnt out white."""
+        pixels, new = view.picture.pixels, super().change_image(view, draw)
+        least = cv2.min(cv2.min(*cv2.split(pixels)[:2]), cv2.extractChannel(pixels, 2))
+        bright = np.flatnonzero(cv2.reduce(least, 1, cv2.REDUCE_MAX) > _BURNT[0] * view.picture.full_scale)
+        if not bright.size:
+            return new
+        rows = slice(int(bright[0]), int(bright[-1]) + 1)
+        share = mapped_by_table(least[rows], table(_burnt_share, pixels.dtype))
+        white, scale = view.picture.full_scale, 1.0 / view.picture.full_scale
+        missing = cv2.subtract((float(white),) * 4, new[rows])
+        new[rows] = cv2.add(new[rows], cv2.multiply(missing, cv2.merge((share,) * 3), scale=scale))
+        return new
+
     def prove_image(self, old: View, new: View, draw: Draw) -> str | None:
-        """Compare mean red and blue."""
+        """Compare mean red and blue, and look at what was white."""
+        top = (float(old.picture.full_scale),) * 4
+        white = np.asarray(cv2.inRange(old.picture.pixels, top, top))
+        if spread_px(old.image):
+            white = cv2.erode(white, np.ones((5, 5), np.uint8))  # colours next to it spread into it
+        if np.count_nonzero(white) >= _LEAST_WHITE and min(measures.colour(new.picture, white)) < _STILL_WHITE:
+            return "what was burnt out is no longer white"
         ratios = [(red + 1e-3) / (blue + 1e-3) for red, _, blue in map(measures.colour, (old.picture, new.picture))]
         if ratios[1] > ratios[0] if self.temperature_k < _WHITE_K else ratios[1] < ratios[0]:
             return None
         return f"red over blue went from {ratios[0]:.3f} to {ratios[1]:.3f}, asked for {self.temperature_k:g} K"
+
+
+def _burnt_share(values: Floats) -> Floats:
+    """Return the share to which pixels are burnt out, by their least samples."""
+    low, high = _BURNT
+    return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))
 
 
 def _times(gain: float) -> Curve:

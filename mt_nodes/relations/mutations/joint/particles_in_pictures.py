@@ -20,7 +20,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
-from mt_nodes.world.camera.light import values_of
+from mt_nodes.world.camera.light import mapped_by_table, values_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.relight import light_in, samples_of
 
@@ -164,8 +164,8 @@ def with_layer(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: 
     red, green, blue = np.rint(values_of(light) * 255.0).tolist()
     if pixels.ndim == 2:
         more = cv2.subtract(float(np.rint(255.0 * values_of(float(light.mean())))), pixels)
-        return np.asarray(cv2.add(pixels, cv2.multiply(more, cv2.LUT(layer, _COVER), scale=1.0 / 255.0)))
-    cover = cv2.LUT(layer, _COVER)
+        return np.asarray(cv2.add(pixels, cv2.multiply(more, mapped_by_table(layer, _COVER), scale=1.0 / 255.0)))
+    cover = mapped_by_table(layer, _COVER)
     colour = (red, green, blue, 0.0) if view.picture.order == "rgb" else (blue, green, red, 0.0)
     more = cv2.subtract(colour, pixels)
     cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)

@@ -118,8 +118,8 @@ class Precipitation(PrecipitationInPictures):
     def draw_air(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any, noise_key: int) -> Draw:
         """Find the particles that beams meet at this instant: for each beam the strongest that exceeds its return."""
         particles = self.particles((self.begin(rng, bundle) if state is None else state).key)
-        at, beams = all_returns(cloud), empty_beams(cloud)
-        range_m, unit, least = self._beams(cloud, at, beams, noise_key)
+        at, beams, ground = all_returns(cloud), empty_beams(cloud), self.draw_ground(bundle, cloud)
+        range_m, unit, least = self._beams(cloud, at, beams, {"noise_key": noise_key, **ground})
         grid = BeamGrid.of(unit, least)
         nothing = (np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.float32))
         found = [self._hits(grid, range_m, least, *self._in_sight(box, bundle, cloud, grid)) for box in particles]
@@ -135,9 +135,14 @@ class Precipitation(PrecipitationInPictures):
             "empty_m": echo_m[split:],
             "empty_echo": echo[split:],
             **self.drift(bundle, cloud).source(),
+            **ground,
         }
 
-    def _beams(self, cloud: Cloud, at: At, beams: EmptyBeams, noise_key: int) -> tuple[Singles, Singles, Singles]:
+    def draw_ground(self, bundle: Bundle, cloud: Cloud) -> Draw:
+        """Find the ground, where it changes."""
+        return {}
+
+    def _beams(self, cloud: Cloud, at: At, beams: EmptyBeams, known: Draw) -> tuple[Singles, Singles, Singles]:
         """Return range (n,), direction (3, n) and least amplitude of an echo (n,) of all beams, the empty ones last."""
         count = len(cloud) if isinstance(at, slice) else len(at)
         range_m, least = (np.full(count + len(beams), alone, np.float32) for alone in (np.inf, 1.0))
@@ -145,7 +150,7 @@ class Precipitation(PrecipitationInPictures):
         unit[:, count:] = beams.unit
         for part in parts(cloud, at):
             here = slice(part.first, part.first + len(part.range_m))
-            found = self.amplitudes(cloud, part, {"noise_key": noise_key})
+            found = self.amplitudes(cloud, part, known)
             range_m[here] = part.range_m
             least[here] = found.least
             for i, column in enumerate(part.xyz):

@@ -3,23 +3,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
-from mt_nodes.data.messages import Bundle
+from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.radar import Radar
-from mt_nodes.relations.mutations.base import Draw
+from mt_nodes.data.transforms import EGO_FRAME
+from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.joint.air_in_pictures import proof_of_wetness
+from mt_nodes.relations.mutations.joint.attenuation import Singles
+from mt_nodes.relations.mutations.joint.beam_parts import CloudPart
 from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.level_ground import plane_of
 from mt_nodes.relations.mutations.joint.precipitation import Precipitation
 from mt_nodes.relations.mutations.joint.scatterers import Spectrum
 from mt_nodes.relations.mutations.joint.weather_light import WeatherLight, settled_snow
+from mt_nodes.relations.mutations.joint.wet_ground import ROAD_M, depths_by_angles, depths_of_film
+from mt_nodes.relations.mutations.lidar.each_cloud import of_cloud
+from mt_nodes.relations.mutations.lidar.rays import Rows
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, rain_db_per_km, weakened
 
 #: Refractive index of water at 905 nm.
@@ -39,12 +47,16 @@ class Rain(Precipitation):
 
     Pictures: the sun's light and shadows go (:mod:`mt_nodes.world.camera.diffuse_light`), clouds hide the sky, the veil
     has the extinction above, the road is dark and mirrors by Fresnel's law, and near drops leave streaks (K. Garg, S.
-    Nayar, IJCV 75, 2007), wider and fainter out of focus. Puddles, clouds and the exposure are assumptions. LiDARs see
-    the road dry: add ``wet_ground`` to a relation to have it wet for both.
+    Nayar, IJCV 75, 2007), wider and fainter out of focus. Puddles, clouds and the exposure are assumptions.
+
+    LiDARs see the same film: returns within 0.15 m of the plane of the cloud's ground weaken by it, too, as under
+    ``wet_ground`` (M. Hahner et al., CVPR 2022). Clouds that show no ground, or whose mount is unknown, show none of it
+    (``clouds_without_road`` in the effects).
 
     Guaranteed: exactly the returns below the noise floor are lost or replaced; every return stays on its beam and,
-    except for range noise, no farther than the hard return; intensities follow the law and stay in scale; no other byte
-    changes; in pictures, light follows the law by range, and the wet ground darkens by its film. A radar's echoes lose
+    except for range noise, no farther than the hard return; intensities follow the law, on the ground with Fresnel's
+    in angles, and stay in scale; no other byte changes; in pictures, light follows the law by range, and the wet ground
+    darkens by its film. A radar's echoes lose
     the attenuation of ITU-R P.838-3 at 77 GHz, and the number missed fits the detection of fluctuating targets.
     """
 
@@ -58,7 +70,7 @@ class Rain(Precipitation):
         0.0, low=0.0, high=0.1, neutral=0.0, help="Goodin's coefficient of range noise, 0.02 in the paper"
     )
     road_film: float = param(
-        0.8, low=0.0, high=1.0, neutral=0.0, help="share of the road that cameras see wet; for LiDARs see wet_ground"
+        0.8, low=0.0, high=1.0, neutral=0.0, help="share of the road's texture under water, for cameras and LiDARs"
     )
 
     def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
@@ -82,6 +94,40 @@ class Rain(Precipitation):
 
     def _radar_loss_db(self, range_m: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return 2e-3 * range_m * rain_db_per_km(self.rain_mm_per_h)
+
+    def draw_ground(self, bundle: Bundle, cloud: Cloud) -> Draw:
+        """Find the road under the film, under ``plane`` (4,): unit normal in the cloud's frame, height over it."""
+        try:
+            return {"plane": plane_of(bundle, cloud, EGO_FRAME, ROAD_M)} if self.wets else {}
+        except (NotApplicable, UsageError):
+            return {}
+
+    def optical_depths(self, cloud: Cloud, part: CloudPart, draw: Draw) -> Singles:
+        """Return α × range, and of the road what its film takes, as if it were air."""
+        depth = super().optical_depths(cloud, part, draw)
+        if "plane" in draw:
+            road, film = depths_of_film(cloud, part, draw["plane"], self.road_film, self.unknown_reflectivity)
+            depth[road] += film
+        return depth
+
+    def proof_depths(self, cloud: Cloud, rows: Rows, draw: Draw) -> npt.NDArray[np.float64]:
+        """Integrate over diameters, and on the road take the film's loss from the angles of Fresnel's laws."""
+        depth = super().proof_depths(cloud, rows, draw)
+        if "plane" in draw:
+            depth += depths_by_angles(cloud, rows, draw["plane"], self.road_film, self.unknown_reflectivity)
+        return depth
+
+    def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
+        """Check the returns; a road that the cloud shows is wet."""
+        if "plane" not in draw and self.draw_ground(bundle, old):
+            return "the cloud shows the road, and it was left dry"
+        return super().prove_cloud(bundle, old, new, draw)
+
+    def apply_to_clouds(self, bundle: Bundle, draw: Draw) -> Followup:
+        """Change every cloud, and report those in which no road is wet."""
+        followup = super().apply_to_clouds(bundle, draw)
+        missing = sum("plane" not in of_cloud(draw, cloud) for cloud in bundle.clouds) if self.wets else 0
+        return replace(followup, effects=followup.effects.merged(Effects(numbers={"clouds_without_road": missing})))
 
     @property
     def spectrum(self) -> Spectrum:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from mt_nodes.base.params import param
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
-from mt_nodes.relations.mutations.joint.attenuation import DARKEST
+from mt_nodes.relations.mutations.joint.attenuation import DARKEST, reflectivities
+from mt_nodes.relations.mutations.joint.beam_parts import CloudPart
 from mt_nodes.relations.mutations.joint.echoes import (
     NO_FLOATS,
     NO_ROWS,
@@ -33,11 +34,14 @@ from mt_nodes.relations.mutations.lidar.rays import Floats, Rows, columns, retur
 from mt_nodes.relations.mutations.lidar.strength_proof import power_db, proof_of_strengths
 
 Mask = npt.NDArray[np.bool_]
+Reals = TypeVar("Reals", bound=npt.NDArray[Any])
 
 _WATER = 1.33
 #: Depth of the pavement's texture: a film of this thickness covers it (M. Hahner et al., CVPR 2022).
 _TEXTURE_MM = 1.2
 _PIECE = 8192
+#: Returns this near to the plane of the ground are the road under rain.
+ROAD_M = 0.15
 
 
 @dataclass(frozen=True)
@@ -85,11 +89,7 @@ class WetGround(WeakenedReturns, WetRoadInPictures):
 
     def share_left(self, cosine: Floats, rho: Floats) -> Floats:
         """Return the share (n,) of its dry power that ground returns at a cosine of incidence (n,)."""
-        refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
-        reflected = np.square((cosine - refracted) / (cosine + refracted))
-        reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
-        wet = np.square(1.0 - reflected) / (1.0 - np.maximum(rho, DARKEST) * reflected)
-        return np.asarray(1.0 - self.film * (1.0 - wet))
+        return share_left(cosine, rho, self.film)
 
     def prove_cloud(self, bundle: Bundle, old: Cloud, new: Cloud, draw: Draw) -> str | None:
         """Check every return's height, angle and power."""
@@ -113,7 +113,7 @@ class WetGround(WeakenedReturns, WetRoadInPictures):
         if not (np.abs(below_m + plane[3]) <= self.tolerance_m + 1e-6).all():
             return "a return that is no ground was touched"
         range_m = np.sqrt(x * x + y * y + z * z)
-        left = self._share_left_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)), rho)
+        left = share_left_by_angles(np.arccos(np.clip(np.abs(below_m) / range_m, 0.0, 1.0)), rho, self.film)
         receiver = with_sensor(self, draw["sensor"]).receiver
         broken = proof_of_losses(receiver, old, rows, (power_db(rho), power_db(left)), lost, draw["noise_key"])
         if broken is not None:
@@ -130,12 +130,58 @@ class WetGround(WeakenedReturns, WetRoadInPictures):
         """Share of the pavement's texture that the water fills."""
         return min(self.water_mm / _TEXTURE_MM, 1.0)
 
-    def _share_left_by_angles(self, angle: Floats, rho: Floats) -> Floats:
-        """Return the same as :meth:`share_left`, from Fresnel's sine and tangent laws."""
-        angle = np.maximum(angle, 1e-4)
-        inside = np.arcsin(np.sin(angle) / _WATER)
-        minus, plus = angle - inside, angle + inside
-        both = np.square(np.sin(minus) / np.sin(plus)), np.square(np.tan(minus) / np.tan(plus))
-        mean = (both[0] + both[1]) / 2.0
-        wet = (1.0 - mean) ** 2 / (1.0 - np.clip(rho, DARKEST, 1.0) * mean)
-        return np.asarray((1.0 - self.film) + self.film * wet)
+
+def share_left(cosine: Reals, rho: Reals, film: float) -> Reals:
+    """Return the share (n,) of its dry power that ground returns under a film that covers this share of its texture.
+
+    Args:
+        cosine: (n,) of incidence. rho: (n,) reflectivity of the dry ground.
+    """
+    refracted, parallel = np.sqrt(_WATER**2 - 1.0 + np.square(cosine)), _WATER**2 * cosine
+    reflected = np.square((cosine - refracted) / (cosine + refracted))
+    reflected = (reflected + np.square((parallel - refracted) / (parallel + refracted))) / 2.0
+    wet = np.square(1.0 - reflected) / (1.0 - np.maximum(rho, DARKEST) * reflected)
+    left: Reals = 1.0 - film * (1.0 - wet)
+    return left
+
+
+def share_left_by_angles(angle: Floats, rho: Floats, film: float) -> Floats:
+    """Return the same as :func:`share_left` by the angle of incidence, from Fresnel's sine and tangent laws."""
+    angle = np.maximum(angle, 1e-4)
+    inside = np.arcsin(np.sin(angle) / _WATER)
+    minus, plus = angle - inside, angle + inside
+    both = np.square(np.sin(minus) / np.sin(plus)), np.square(np.tan(minus) / np.tan(plus))
+    mean = (both[0] + both[1]) / 2.0
+    wet = (1.0 - mean) ** 2 / (1.0 - np.clip(rho, DARKEST, 1.0) * mean)
+    return np.asarray((1.0 - film) + film * wet)
+
+
+def depths_of_film(
+    cloud: Cloud, part: CloudPart, plane: Floats, film: float, unknown: float
+) -> tuple[Rows, npt.NDArray[np.float32]]:
+    """Return which returns (k,) of a part are road, and the optical depth (k,) whose way out and back takes as much.
+
+    Args:
+        plane: (4,) of the road, see :func:`~mt_nodes.relations.mutations.joint.level_ground.plane_of`.
+        film: share of the road's texture under water. unknown: reflectivity where the cloud tells none.
+    """
+    below_m = sum(column.astype(np.float64) * along for column, along in zip(part.xyz, plane.tolist(), strict=False))
+    road = np.flatnonzero(np.abs(below_m + plane[3]) <= ROAD_M)
+    range_m = part.range_m[road]
+    cosine = np.minimum(np.abs(below_m[road]).astype(np.float32) / range_m, np.float32(1.0))
+    rows = road + (part.at.start or 0) if isinstance(part.at, slice) else part.at[road]
+    rho = reflectivities(cloud, rows, range_m, unknown)
+    return road, np.log(share_left(cosine, rho, film)) * np.float32(-0.5)
+
+
+def depths_by_angles(cloud: Cloud, rows: Rows, plane: Floats, film: float, unknown: float) -> Floats:
+    """Return the same of some returns (n,), 0 for what is no road, by the angle of incidence on the plane."""
+    # In single precision, as the mutation reads them: it decides what is road.
+    xyz = np.stack(columns(cloud, rows)).astype(np.float32).astype(np.float64)
+    height_m, range_m = plane[:3] @ xyz + plane[3], np.sqrt(np.square(xyz).sum(axis=0))
+    road = np.flatnonzero(np.abs(height_m) <= ROAD_M)
+    angle = np.arccos(np.clip((plane[3] - height_m[road]) / range_m[road], 0.0, 1.0))
+    rho = reflectivities(cloud, rows[road], range_m[road].astype(np.float32), unknown)
+    depth = np.zeros(len(rows))
+    depth[road] = -0.5 * np.log(share_left_by_angles(angle, rho.astype(np.float64), film))
+    return depth

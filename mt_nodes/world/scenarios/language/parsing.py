@@ -11,6 +11,7 @@ from mt_nodes.base.errors import suggest
 from mt_nodes.world.scenarios.language import tree
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, ScenarioError, Span
 from mt_nodes.world.scenarios.language.tokenizer import CLOSING, KEYWORDS, OPENING, grammar, span_of, split
+from mt_nodes.world.scenarios.temporal.formula import SIGNALS, TEMPORAL
 
 if TYPE_CHECKING:
     from lark import Token
@@ -19,8 +20,12 @@ DEEPEST = 50
 """Values inside each other: more than anybody writes, fewer than Python's stack bears."""
 _READABLE = {"NAME": "a name", "NUMBER": "a number", "STRING": 'a text in "quotes"', "CLOCK": "a time of day"}
 _READABLE |= {"$END": "the end of the statement", "DOTS": "'...'", "LBRACE": "'{'", "RBRACE": "'}'"}
-_READABLE |= {"SEMICOLON": "';'", "EQUAL": "'='", "CLAIM": "'|='"}
+_READABLE |= {"SEMICOLON": "';'", "EQUAL": "'='", "CLAIM": "'|='", "COMPARE": "a comparison", "OR": "'|'"}
+_READABLE |= {"LSQB": "'['", "RSQB": "']'"}
 _BEGINNINGS = {"NAME", "NUMBER", "STRING", "CLOCK", "OPEN", "LBRACE", "PLUS", "MINUS"}
+_FORMULAS = {"NAME", "NUMBER", "OPEN", "PLUS", "MINUS", "NOT", "ALWAYS", "EVENTUALLY", "NEXT"}
+_FORMULA_ONLY = {"COMPARE", "NOT", "OR", "LSQB"}
+"""Tokens that no value has: the statement defines a formula, or a part of one."""
 _OPERATORS = {"PLUS", "MINUS", "TIMES", "OVER"}
 #: A scenario takes a thousand; so many statements of one value take some seconds.
 MOST_CHARACTERS = 250_000
@@ -49,8 +54,28 @@ def statements_of(text: str, name: str, findings: Findings) -> tuple[tree.Node, 
         start = Span(0, 0, 1, 1, name)
         findings.problems[Problem(start, f"{len(text):,} characters", f"at most {MOST_CHARACTERS:,}")] = None
         return ()
-    read = (_statement(tokens, name, findings) for tokens in split(text, name, findings))
-    return tuple(statement for statement in read if statement is not None)
+    statements: list[tree.Node] = []
+    formulas: set[str] = set()
+    for tokens in split(text, name, findings):
+        statement = _statement(_defining(tokens, formulas), name, findings)
+        statements += [] if statement is None else [statement]
+        formulas |= {statement.name} if isinstance(statement, tree.Definition) else set()
+    return tuple(statements)
+
+
+def _defining(tokens: list[Token], formulas: Collection[str]) -> list[Token]:
+    """Return a statement with ``DEFINES`` for its ``=`` if a formula, or a part of one, follows.
+
+    Args:
+        formulas: names that stand for such.
+    """
+    if len(tokens) < 4 or tokens[1].type != "EQUAL" or any(token.type == "LBRACE" for token in tokens):
+        return tokens
+    calls = tokens[3].type == "OPEN" and str(tokens[2]) in (*SIGNALS, *TEMPORAL)
+    if calls or any(token.type in _FORMULA_ONLY or str(token) in formulas for token in tokens[2:]):
+        equal = tokens[1]
+        return [tokens[0], type(equal).new_borrow_pos("DEFINES", str(equal), equal), *tokens[2:]]
+    return tokens
 
 
 def _statement(tokens: Sequence[Token], name: str, findings: Findings) -> tree.Node | None:
@@ -80,7 +105,7 @@ def _statement(tokens: Sequence[Token], name: str, findings: Findings) -> tree.N
 
 def _named(token: Token, following: Token | None, choices: Collection[str]) -> Token:
     """Return a keyword as a name if the grammar has no place for the word there, or if it is defined there."""
-    defined = following is not None and following.type == "EQUAL"
+    defined = following is not None and following.type in ("EQUAL", "DEFINES")
     if token.type in KEYWORDS and (token.type not in choices or defined):
         return type(token).new_borrow_pos("NAME", str(token), token)
     return token
@@ -88,7 +113,7 @@ def _named(token: Token, following: Token | None, choices: Collection[str]) -> T
 
 def _broken(tokens: Sequence[Token], problem: Problem, name: str, findings: Findings) -> tree.Node | None:
     findings.problems[problem] = None
-    defined = [token for token, equal in pairwise(tokens) if equal.type == "EQUAL"]
+    defined = [token for token, equal in pairwise(tokens) if equal.type in ("EQUAL", "DEFINES")]
     return tree.Broken(span_of(defined[0], name), str(defined[0])) if defined else None
 
 
@@ -135,7 +160,8 @@ def _unexpected(parser: Any, token: Token, name: str, deep: int) -> Problem:
 
 
 def _expected(accepts: set[str]) -> str:
-    for group, words in ((_BEGINNINGS, "a value"), (_OPERATORS, "an operator")):
+    accepts = accepts - {"DEFINES"}
+    for group, words in ((_BEGINNINGS, "a value"), (_FORMULAS, "a formula"), (_OPERATORS, "an operator")):
         if accepts >= group:
             accepts = (accepts - group - _REST) | {words}
     marks = {t.name: f"'{t.pattern.value}'" for t in grammar().terminals if t.pattern.type == "str"}
@@ -200,7 +226,19 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
     "import_": lambda at, c, make: tree.Import(at, str(c[1])[1:-1]),
     "parameter": lambda at, c, make: tree.Parameter(at, str(c[1]), make(c[2])),
     "assignment": lambda at, c, make: tree.Assignment(at, str(c[1]), make(c[2]), str(c[0] or "")),
-    "claim": lambda at, c, make: tree.Claim(at, str(c[0]), tuple(map(str, c[1:]))),
+    "claim": lambda at, c, make: tree.Claim(at, str(c[0]), make(c[2])),
+    "definition": lambda at, c, make: tree.Definition(at, str(c[0]), make(c[2])),
+    "implication": lambda at, c, make: tree.Junction(at, "->", (make(c[0]), make(c[1]))),
+    "conjunction": lambda at, c, make: tree.Junction(at, "&", tuple(map(make, c[::2]))),
+    "disjunction": lambda at, c, make: tree.Junction(at, "|", tuple(map(make, c[::2]))),
+    "until": lambda at, c, make: tree.Until(at, make(c[0]), _bounds(c[2], make), make(c[3])),
+    "negation": lambda at, c, make: tree.Negation(at, make(c[1])),
+    "temporal": lambda at, c, make: tree.Temporal(at, str(c[0]), _bounds(c[1], make), make(c[2])),
+    "bounds": lambda at, c, make: tree.BoundsNode(at, make(c[0]), make(c[-1])),
+    "comparison": lambda at, c, make: tree.ComparisonNode(at, make(c[0]), str(c[1]), make(c[2])),
+    "state": lambda at, c, make: tree.Subscript(at, make(c[0]), str(c[1]).strip('"')),
+    "signal": lambda at, c, make: tree.Call(at, str(c[0]), tuple(map(make, c[1:]))),
+    "place": lambda at, c, make: tree.Row(at, tuple(map(make, c))),
     "name": lambda at, c, make: tree.Name(at, str(c[0])),
     "on_lane": lambda at, c, make: tree.OnLane(at, make(c[0]), make(c[1])),
     "spread": lambda at, c, make: tree.Spread(at, make(c[0]), make(c[2]), make(c[3])),  # type: ignore[arg-type]
@@ -216,6 +254,10 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
     "block": lambda at, c, make: tree.Block(at, str(c[0]), _block(c[1:], make)),
     "slot": _slot,
 }
+
+
+def _bounds(child: Any, make: _Make) -> tree.BoundsNode | None:
+    return None if child is None else make(child)  # type: ignore[return-value]
 
 
 def _block(children: list[Any], make: _Make) -> tuple[tree.Node, ...]:

@@ -14,12 +14,13 @@ from typing import Any
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.world.scenarios.language import kinds, slots, tree
+from mt_nodes.world.scenarios.language.claims import PendingClaim
 from mt_nodes.world.scenarios.language.evaluator import Evaluator
 from mt_nodes.world.scenarios.language.parsing import DEEPEST, statements_of
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, Span, ValueRefusal
 from mt_nodes.world.scenarios.language.script_draws import Draws
 from mt_nodes.world.scenarios.language.slot_binding import Model
-from mt_nodes.world.scenarios.language.values import Item, Plot, Word, described, named
+from mt_nodes.world.scenarios.language.values import Item, Plot, TraceName, Word, described, named
 from mt_nodes.world.scenarios.language.words import WORDS
 
 EGO_SPEED = "ego.speed"
@@ -43,7 +44,7 @@ class Resolver:
     Attributes:
         path: of the script, to find imports; None for a text, which has none. given: parameters from outside, as text.
             importing: scripts being read, outermost first, to find circles. imported: scripts read. plots: the
-            scenarios. parameters: where each is declared.
+            scenarios. parameters: where each is declared. claims: of the script itself, about its scenarios.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Resolver:
     imported: dict[Path, Resolver] = field(default_factory=dict)
     plots: list[Plot] = field(default_factory=list)
     parameters: dict[str, Span] = field(default_factory=dict)
+    claims: list[PendingClaim] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._names: dict[str, _Known] = {}
@@ -137,14 +139,18 @@ class Resolver:
         self._define(statement.name, None, statement.at)
 
     @_do.register
+    def _(self, statement: tree.Definition) -> None:
+        self._define(statement.name, statement, statement.at)
+
+    @_do.register
     def _(self, statement: tree.Claim) -> None:
-        names = [tree.Name(statement.at, word) for word in (statement.trace, *statement.formula) if word in self._names]
-        for name in names:
-            self._look_up(name)
-        if statement.trace not in self._names:
-            raise slots.refused(self._values.item(tree.Name(statement.at, statement.trace)), "a trace before '|='")
-        got = f"a claim about the trace '{statement.trace}'"
-        self.findings.warnings.append(Problem(statement.at, got, hint="it is not judged: relations judge traces"))
+        trace = self._look_up(tree.Name(statement.at, statement.trace))
+        if not isinstance(trace, TraceName):
+            raise slots.refused(Item(trace, statement.at), "a trace before '|='")
+        if trace.scenario not in {plot.name for plot in self.plots}:
+            got = f"a claim about '{trace.scenario}', which another script creates"
+            raise ValueRefusal(Problem(statement.at, got, "a scenario of this script: only those are run"))
+        self.claims.append(PendingClaim(statement, trace.scenario, self._look_up))
 
     def _trace(self, statement: tree.Assignment) -> None:
         """Process ``Trace t = EXE(scenario);``: the trace of a run of the scenario."""
@@ -152,8 +158,8 @@ class Resolver:
         if not isinstance(value, tree.Call) or value.name != "EXE" or len(value.items) != 1:
             raise ValueRefusal(Problem(value.at, "another value of a Trace", "EXE(scenario)"))
         self._define(statement.name, None, statement.at)
-        kinds.KINDS["Scenario"].make(self._values.item(value.items[0]))
-        self._define(statement.name, Word(statement.name), statement.at, used=True)
+        plot = kinds.KINDS["Scenario"].make(self._values.item(value.items[0]))
+        self._define(statement.name, TraceName(plot.name), statement.at, used=True)
 
     def _given(self, name: str, at: Span) -> tree.Node:
         """Return the outside value of a parameter, or a text without its quotes."""

@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.scenarios.language.claims import claims_of
 from mt_nodes.world.scenarios.language.parsing import statements_of
 from mt_nodes.world.scenarios.language.problems import Edit, Findings, Problem, ScenarioError
 from mt_nodes.world.scenarios.language.resolver import EGO_SPEED, Resolver
@@ -58,10 +59,14 @@ def read(
     findings = Findings(strict)
     resolver = Resolver(name, path, findings, parameters, seed)
     resolver.run(statements_of(text, name, findings))
-    resolver.warn_of_unused()
     _known(parameters, resolver, name)
     built = [build(_sped(plot, parameters), findings.refused, road) for plot in resolver.plots]
-    scenarios = tuple(scenario for scenario in built if scenario is not None)
+    scenarios = tuple(
+        replace(scenario, claims=claims_of(resolver.claims, scenario, findings))
+        for scenario in built
+        if scenario is not None
+    )
+    resolver.warn_of_unused()
     return ScriptReading(scenarios, tuple(findings.in_order), tuple(findings.warnings), tuple(findings.edits))
 
 

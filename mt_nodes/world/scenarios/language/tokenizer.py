@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,34 @@ if TYPE_CHECKING:
     from lark import Lark, Token
 
 GRAMMAR = Path(__file__).with_name("scenario.lark")
-KEYWORDS = ("IMPORT", "PARAMETER", "RANGE", "DEG", "RAD", "RELATED", "TO", "PI")
+KEYWORDS = (
+    "IMPORT",
+    "PARAMETER",
+    "RANGE",
+    "DEG",
+    "RAD",
+    "RELATED",
+    "TO",
+    "PI",
+    "ALWAYS",
+    "EVENTUALLY",
+    "NEXT",
+    "UNTIL",
+)
 """Tokens that are names wherever the grammar has no place for the word itself."""
 _WORDS = ("NAME", *KEYWORDS)
 OPENING, CLOSING = ("OPEN", "LBRACE"), ("CLOSE", "RBRACE")
 SCENARIO = "CreateScenario"
+
+
+class _WithOthers:
+    """Keeps ``OTHER``, which no rule has: any other character is a token, and the statement with it is refused."""
+
+    always_accept = ("OTHER",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """Return the tokens as they are."""
+        return stream
 
 
 @lru_cache(maxsize=1)
@@ -26,7 +49,8 @@ def grammar() -> Lark:
     """Return the parser, cached."""
     from lark import Lark
 
-    return Lark(GRAMMAR.read_text(encoding="utf-8"), parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    text, options = GRAMMAR.read_text(encoding="utf-8"), {"propagate_positions": True, "maybe_placeholders": True}
+    return Lark(text, parser="lalr", postlex=_WithOthers(), **options)
 
 
 def span_of(token: Token, name: str) -> Span:

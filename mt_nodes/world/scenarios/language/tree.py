@@ -174,11 +174,77 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True)
+class ComparisonNode(Node):
+    """A comparison of two terms of a formula."""
+
+    left: Node
+    operator: str
+    right: Node
+
+
+@dataclass(frozen=True)
+class Junction(Node):
+    """Formulas joined by ``&``, ``|`` or ``->``."""
+
+    operator: str
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Negation(Node):
+    """``~`` before a formula."""
+
+    value: Node
+
+
+@dataclass(frozen=True)
+class BoundsNode(Node):
+    """``[a, b]`` of a temporal operator."""
+
+    low: Node
+    high: Node
+
+
+@dataclass(frozen=True)
+class Temporal(Node):
+    """``G``, ``F`` or ``X`` before a formula."""
+
+    operator: str
+    bounds: BoundsNode | None
+    value: Node
+
+
+@dataclass(frozen=True)
+class Until(Node):
+    """``U`` between two formulas."""
+
+    left: Node
+    bounds: BoundsNode | None
+    right: Node
+
+
+@dataclass(frozen=True)
+class Subscript(Node):
+    """``trace[ego]``, ``trace[truth]`` or ``trace[truth][name]``."""
+
+    value: Node
+    key: str
+
+
+@dataclass(frozen=True)
 class Claim(Node):
-    """A claim about a trace, as its words."""
+    """A claim of a formula about a trace."""
 
     trace: str
-    formula: tuple[str, ...]
+    formula: Node
+
+
+@dataclass(frozen=True)
+class Definition(Node):
+    """A name for a formula, or for a part of one."""
+
+    name: str
+    formula: Node
 
 
 @dataclass(frozen=True)

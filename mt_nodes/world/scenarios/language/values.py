@@ -28,6 +28,14 @@ class Word:
 
 
 @dataclass(frozen=True)
+class TraceName:
+    """The trace of a scenario, by that scenario's name, or what the keys in brackets select of it."""
+
+    scenario: str
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Values:
     """Values in parentheses, interpreted by their slot."""
 

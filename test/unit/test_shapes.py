@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs from the shape of a file is found, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.shapes import NUMBER, TEXT_OR_NULL, expect_shape, mismatch
+
+SHAPE = {
+    **{"id": str, "count?": int, "rate": (*NUMBER, type(None)), "why?": TEXT_OR_NULL},
+    **{"rows": [{"name": str}], "range?": [NUMBER, NUMBER], "by_class?": {"*": int}, "any?": object, "on?": bool},
+}
+FITS: dict[str, Any] = {"id": "a", "rate": None, "rows": [{"name": "b", "more": 1}]}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({}, {"count": 3}, {"rate": 0.5}, {"why": None}, {"range": [1, 2.5]}, {"by_class": {"car": 3}}),
+        *({"any": [None]}, {"on": True}, {"other": 1}),
+    ],
+)
+def test_what_fits(more: dict[str, Any]) -> None:
+    assert mismatch({**FITS, **more}, SHAPE) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ([], "got list, expected a mapping"),
+        ({"rate": None, "rows": []}, "no id"),
+        ({**FITS, "id": 3}, "id: got int, expected str"),
+        ({**FITS, "count": True}, "count: got bool, expected int"),
+        ({**FITS, "rate": "x"}, "rate: got str, expected int or float or null"),
+        ({**FITS, "rows": {}}, "rows: got dict, expected a list"),
+        ({**FITS, "rows": [{"name": "b"}, {"name": None}]}, "rows[1]: name: got null, expected str"),
+        ({**FITS, "rows": [3]}, "rows[0]: got int, expected a mapping"),
+        ({**FITS, "range": [1]}, "range: got 1 values, expected 2"),
+        ({**FITS, "by_class": {"car": 1, "bus": "2"}}, "by_class: bus: got str, expected int"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_place(value: Any, why: str) -> None:
+    assert mismatch(value, SHAPE) == why
+    with pytest.raises(InfrastructureError, match=r"run\.json: not as mt_nodes writes it: "):
+        expect_shape(value, SHAPE, "run.json")
