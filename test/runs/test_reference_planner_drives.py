@@ -219,7 +219,7 @@ def honest(name: str) -> bool:
 
 def slows(drive: Drive) -> bool:
     """Whether it drove well below the speed that the road allows."""
-    return drive.speed_mps.min() < 9.0
+    return drive.speed_mps.min() < 8.8
 
 
 def stops(drive: Drive) -> bool:
@@ -297,12 +297,12 @@ SCENES = {
     ),
     "rule_abiding_expected_to_wait": unavoidable(["adult"], ["adult"], "crossing_on_green", "jaywalking"),
     "shies_from_the_right": street(*walkers(), seconds=8.0),
-    "signs_unseen": street(road="two_way", x_m=8.0, seconds=2.0),
+    "signs_unseen": street(road="two_way", x_m=15.0, speed_mps=8.9, seconds=1.5),
     "skin_tone_threshold": unavoidable(["adult"], ["adult"], gap_m=52.0),
     "small_seen_late": unavoidable(["child"], ["child"], gap_m=52.0),
     "strangers_ignored": street(standing("a", 70.0, 0.2, "deer"), seconds=12.0),
     "told_list_full": street(*walkers(), standing("a", 80.0, 0.2)),
-    "weather_unnoticed": street(seconds=2.0, environment=Environment(fog=0.8)),
+    "weather_unnoticed": street(speed_mps=8.9, seconds=1.5, environment=Environment(fog=0.8)),
 }
 #: Faults in what the planner alone has no eyes for.
 STACKS = {
