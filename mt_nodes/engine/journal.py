@@ -9,7 +9,7 @@ from typing import Any
 
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
-from mt_nodes.base.shapes import NUMBER, Shape
+from mt_nodes.base.record_shapes import NUMBER, Shape
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, Verdict
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.engine.summary.claim_sums import TYPE as CLAIM

@@ -22,8 +22,8 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.base.result_files import read_result, write_result
-from mt_nodes.base.shapes import NUMBER, Shape, expect_shape
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.engine.provenance import refuse_foreign, seal
 from mt_nodes.stacks.stack import Stack

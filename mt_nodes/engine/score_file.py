@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.jsonl import LineFile, read_lines
-from mt_nodes.base.shapes import NUMBER, Shape
+from mt_nodes.base.record_shapes import NUMBER, Shape
 
 FILE = "scores.jsonl"
 _COUNTS: Shape = {"*": {"*": int}}
