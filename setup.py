@@ -85,13 +85,19 @@ setup(
     extras_require={
         "awsim": ["pyzmq>=25", "protobuf>=4.25"],
         # aiohttp: bags by http(s) through fsspec. backports.zstd: what workers send home is packed.
-        "cluster": ["distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"],
+        # cryptography: the key of a cluster that other machines reach. asyncssh: clusters over SSH.
+        "cluster": [
+            *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
+        ],
         # Motion of the ego from the clouds of a LiDAR, where nothing publishes it.
         "motion": ["kiss-icp>=1.2"],
         "llm": ["openai>=1.50"],
         "search": ["optuna>=4"],
         # Tables over pictures, in a tenth of the time: the same bytes without it, in ROS 2 workspaces without pip.
         "speed": ["stringzilla>=5"],
+        # How far readers of rules agree.
+        "agreement": ["krippendorff>=0.7"],
         "vectors": ["faiss-cpu>=1.9", "openai>=1.50"],
         # Claims of scenario scripts. An extra: it pins antlr4-python3-runtime to 4.7, other packages pin it elsewhere.
         "claims": ["rtamt>=0.4.10"],
@@ -112,7 +118,9 @@ setup(
             *("ruff", "mypy", "types-PyYAML", "import-linter>=2.15"),
             *("pyzmq>=25", "protobuf>=4.25", "openai>=1.50", "gherkin-official>=29", "faiss-cpu>=1.9"),
             *("distributed>=2024.8", "dask>=2024.8", "fsspec>=2024.6", "aiohttp>=3.9", "backports.zstd>=1.0"),
+            *("cryptography>=42", "asyncssh>=2.17"),
             *(
+                "krippendorff>=0.7",
                 "optuna>=4",
                 "mkdocs-material>=9.5",
                 "onnx>=1.16",

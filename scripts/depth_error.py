@@ -50,9 +50,10 @@ added objects follow that depth. `scripts/depth_error.py BAG` makes it.
 
 Between two returns of a column that lie on one surface, the inverse range is linear in the row; at an edge between
 them, a cell takes the range of the return whose colour it has. Gaps of less than 0.8 m in near objects are windows, and
-are closed; corners without returns belong to the object if the picture joins them to it. What is above the topmost beam
-is flooded from what it joins in the picture without a strong edge, or is sky. Finer than a cell, edges are those of the
-picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules beside it name the sources.
+are closed; corners without returns belong to the object if the picture joins them to it, and so do roofs and windows of
+vehicles up to some 8 m away, within their convex hull; there, the bounds below hold both. What is above the topmost
+beam is flooded from what it joins in the picture without a strong edge, or is sky. Finer than a cell, edges are those
+of the picture (guided filter). `mt_nodes/world/camera/depth.py` and the modules beside it name the sources.
 
 Every cell has bounds of its range, too. Where they leave open more than a fifth of the light that arrives through fog,
 rain or snow, nothing is judged by it: a box of which that is more than a quarter is not demanded, and a picture of

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether fog makes a camera detector fail where plain physics does: verdicts of two renderings of the same fog.
+"""Whether fog makes a camera detector fail where plain physics does: verdicts of three renderings of the same fog.
 
-The first is the mutation's. The second is Koschmieder's law at the ranges of LiDAR returns, with no depth of the
-package: a box that the detector finds in clear air is one surface at the median range of its returns, and every other
-pixel is as far away as the return that lies nearest in the picture. A box that only the mutation's picture loses is an
-artefact of its depth; one that only the plain picture loses is damage that the mutation hides. A third picture is the
-plain one with samples one step up or down: as often as its verdict differs, the detector is unsure by itself.
+The first is the mutation's. The second, *plain*, is Koschmieder's law at the ranges of LiDAR returns over the source
+picture, with no depth of the package: a box that the detector finds in clear air is one surface at the median range of
+its returns, and every other pixel is as far away as the return that lies nearest in the picture. So the sky is as near
+as what is below it, the sun still shines, and no lamp glows. The third, *at LiDAR range*, is the same law at the same
+ranges in the mutation's light: without the sun's part that its fog takes away, in its air, with its glow of lamps; and
+it is the mutation's picture where no return lies near, for there the law has no range. It differs from the mutation by
+depth alone. A box that only the mutation's picture loses is an artefact of its depth; one that only the third loses is
+damage that the mutation hides.
+
+A detector in fog is near its threshold, so boxes flip by themselves. How often is measured on the third picture: with
+samples one step up or down, shifted by one pixel, and at a visibility of 5 % more. A box is *sure* if each picture and
+each of these copies of it say the same.
 """
 
 from __future__ import annotations
@@ -29,12 +36,19 @@ import mt_nodes as mt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Image
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.relations.mutations.camera.each_image import View
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light
+from mt_nodes.relations.mutations.joint.every_sensor import surroundings
+from mt_nodes.relations.mutations.joint.fog_dust_smoke import Fog
+from mt_nodes.relations.mutations.joint.weather_light import WeatherLight
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import load_stack
 
 Floats = npt.NDArray[np.float64]
 Pixels = npt.NDArray[np.uint8]
+Singles = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 FIGURES = Path(__file__).with_name("fog_agreement.json")
 VISIBILITIES_M = (40.0, 80.0, 200.0)
 #: Boxes so high are demanded: those of cars within some 30 m on pictures of 375 lines.
@@ -43,15 +57,22 @@ LEAST_HEIGHT_PX = 40.0
 _LN20 = float(np.log(20.0))
 #: Samples to light, as nearly as the mutation's own: sRGB is within 2 % of it.
 _GAMMA = 2.2
+#: A return this near in the picture says how far a pixel is: rings of an HDL-64E are some 8 pixels apart at 375 lines.
+_COVERED_PX = 12.0
+_WIDER = 1.05
+#: Pictures in their order: names of the first three, and copies of the first and the third.
+OURS, PLAIN, AT_RANGE = range(3)
+COPIES = {"one step": (3, AT_RANGE), "one pixel": (4, AT_RANGE), "5 % of visibility": (5, AT_RANGE)}
+_OUR_COPIES = (6, 7)
 GOAL_PERCENT = 95.0
 
 
 @dataclass(frozen=True)
 class FogPair:
-    """One frame in fog, twice.
+    """One frame in fog, several times.
 
     Attributes:
-        verdicts: of the mutation's picture, of the plain one, and of the plain one with other last bits.
+        verdicts: of each picture: see :data:`OURS`, :data:`COPIES`.
         demanded: boxes of the source. lost: those that each picture loses, by their edges in pixels.
     """
 
@@ -63,24 +84,82 @@ class FogPair:
     lost: tuple[tuple[Any, ...], ...]
 
 
-def plain_fog(changed: mt.ChangedFrame, visibility_m: float, boxes_px: Floats) -> Pixels:
-    """Return the source picture (H, W, 3) RGB in fog by Koschmieder's law: I e^(-αr) + A (1 - e^(-αr)), α = ln 20 / V.
+def pictures_in_fog(changed: mt.ChangedFrame, light: FogLight, boxes_px: Floats) -> list[Pixels]:
+    """Return the pictures (H, W, 3) RGB of a frame in fog: I e^(-αr) + A (1 - e^(-αr)), α = ln 20 / V.
 
-    A is fitted to the changed picture where returns lie: the same air, so that verdicts differ by the range r alone.
+    A of the plain one is fitted to the changed picture where returns lie.
 
     Args:
         boxes_px: (M, 4) left, upper, right, lower edges of what is one surface at the median range of its returns.
     """
-    _, place, range_m = returns_in(changed.source)
+    _, place, own_m = returns_in(changed.source)
     pixel = np.rint(place).astype(np.int64)
-    source, fogged = (np.asarray(f.image, np.float64) / 255.0 for f in (changed.source, changed))
-    source, fogged = source**_GAMMA, fogged**_GAMMA
-    passes = np.exp(-_LN20 / visibility_m * range_m)[:, None]
-    x, y = pixel.T
-    air = np.median((fogged[y, x] - passes * source[y, x])[passes[:, 0] < 0.7] / (1.0 - passes[passes[:, 0] < 0.7]), 0)
-    share = np.exp(-_LN20 / visibility_m * plain_range_m(pixel, range_m, source.shape[:2], boxes_px))[..., None]
-    light = source * share + np.clip(air, 0.0, 1.0) * (1.0 - share)
-    return np.rint(255.0 * light ** (1.0 / _GAMMA)).astype(np.uint8)
+    ours, size = np.asarray(changed.image), np.asarray(changed.image).shape[:2]
+    range_m, covered = plain_range_m(pixel, own_m, size, boxes_px), near_return(pixel, size)
+    source, passes = _light(np.asarray(changed.source.image)), np.exp(-_LN20 / light.visibility_m * own_m)
+    plain = _law(source, _fitted_air(source, _light(ours), pixel, passes), light.visibility_m, range_m)
+    at_range, farther = (
+        np.where(covered[..., None], light.at(more * light.visibility_m, range_m), ours) for more in (1.0, _WIDER)
+    )
+    step = np.random.default_rng(changed.index).integers(-1, 2, plain.shape)
+    copies = [
+        _stepped(at_range, step),
+        np.roll(at_range, 1, axis=1),
+        farther,
+        _stepped(ours, step),
+        np.roll(ours, 1, 1),
+    ]
+    return [ours, plain, at_range, *copies]
+
+
+def _light(rgb: Pixels) -> Singles:
+    return np.asarray(cv2.pow(rgb.astype(np.float32) / np.float32(255.0), _GAMMA))
+
+
+def _law(source: Singles, air: Floats, visibility_m: float, range_m: Floats, glow: Singles | float = 0.0) -> Pixels:
+    share = np.exp(-_LN20 / visibility_m * range_m).astype(np.float32)[..., None]
+    light = source * share + np.clip(air, 0.0, 1.0).astype(np.float32) * (1.0 - share) + glow
+    return np.rint(255.0 * cv2.pow(np.clip(light, 0.0, 1.0), 1.0 / _GAMMA)).astype(np.uint8)
+
+
+def _fitted_air(source: Singles, fogged: Singles, pixel: Rows, passes: Floats) -> Floats:
+    (x, y), far = pixel.T, passes < 0.7
+    share = passes[far, None]
+    return np.asarray(np.median((fogged[y, x][far] - share * source[y, x][far]) / (1.0 - share), axis=0))
+
+
+def _stepped(rgb: Pixels, step: npt.NDArray[np.int64]) -> Pixels:
+    return np.clip(rgb + step, 0, 255).astype(np.uint8)
+
+
+class FogLight:
+    """What the mutation says of light: the source without the sun's own, the air's, and the glow of lamps."""
+
+    def __init__(self, changed: mt.ChangedFrame, visibility_m: float) -> None:
+        self.visibility_m, self._fog = visibility_m, Fog(visibility_m=visibility_m, patchiness=0.0)
+        bundle = changed.source.bundle
+        self._view = View.of(bundle, bundle.images[0])
+        self._air = air_light(self._view, self._fog.tint).astype(np.float64)
+        light = WeatherLight(self._view, self._fog.direct)
+        self._source = _light(np.asarray(self._view.picture.with_pixels(light.pixels()).rgb8()))
+        self._dark = light.light
+
+    def at(self, visibility_m: float, range_m: Floats) -> Pixels:
+        """Return the picture (H, W, 3) in fog at ranges (H, W)."""
+        around = surroundings(self._view)
+        cells = cv2.resize(range_m, around.shape[::-1], interpolation=cv2.INTER_NEAREST)
+        lamps = WeatherLight(self._view, self._fog.direct)
+        lamps.lamps_in_air(np.exp(-_LN20 / visibility_m * cells))
+        glow = np.moveaxis((lamps.light - self._dark).mean(axis=1), 0, -1)
+        glow = cv2.resize(np.ascontiguousarray(glow), range_m.shape[::-1])
+        return _law(self._source, self._air, visibility_m, range_m, glow)
+
+
+def near_return(pixel: Rows, size: tuple[int, int]) -> Mask:
+    """Return which pixels of a picture (height, width) have a return at pixels (N, 2) near by."""
+    free = np.ones(size, np.uint8)
+    free[pixel[:, 1], pixel[:, 0]] = 0
+    return np.asarray(cv2.distanceTransform(free, cv2.DIST_L2, 5) <= _COVERED_PX)
 
 
 def plain_range_m(pixel: Rows, range_m: Floats, size: tuple[int, int], boxes_px: Floats) -> Floats:
@@ -123,7 +202,7 @@ def relation_of(visibility_m: float, folder: Path) -> Path:
 
 def fog_pairs(frames: Sequence[mt.Frame], stacks: Sequence[str], folder: Path) -> Iterator[FogPair]:
     """Yield every frame at every visibility for every stack, each judged on both pictures."""
-    detectors = {name: load_callable(load_stack(name)) for name in stacks}
+    detectors: dict[str, tuple[Any, dict[int, Any]]] = {name: (load_callable(load_stack(name)), {}) for name in stacks}
     for visibility_m in VISIBILITIES_M:
         relation = relation_of(visibility_m, folder)
         for frame in frames:
@@ -132,20 +211,20 @@ def fog_pairs(frames: Sequence[mt.Frame], stacks: Sequence[str], folder: Path) -
             except NotApplicable as reason:
                 print(f"{visibility_m:g} m, frame {frame.index}: no pair: {reason}")
                 continue
-            for name, detect in detectors.items():
-                yield _judged(name, detect, changed, visibility_m, relation)
+            light = FogLight(changed, visibility_m)
+            for name, (detect, sources) in detectors.items():
+                if frame.index not in sources:
+                    sources[frame.index] = detect(np.asarray(frame.image))
+                yield _judged(name, detect, sources[frame.index], changed, light, relation)
 
 
-def _judged(name: str, detect: Any, changed: mt.ChangedFrame, visibility_m: float, relation: Path) -> FogPair:
-    source = detect(np.asarray(changed.source.image))
+def _judged(name: str, detect: Any, source: Any, changed: mt.ChangedFrame, light: FogLight, relation: Path) -> FogPair:
     sure = np.asarray(source.box_px, np.float64)[np.asarray(source.score) >= load_stack(name).scores["boxes"].high]
-    plain = plain_fog(changed, visibility_m, sure)
-    step = np.random.default_rng(changed.index).integers(-1, 2, plain.shape)
-    pictures = (np.asarray(changed.image), plain, np.clip(plain + step, 0, 255).astype(np.uint8))
+    pictures = pictures_in_fog(changed, light, sure)
     verdicts = [mt.judge(relation, source, detect(rgb), _showing(changed, rgb), stack=name) for rgb in pictures]
     return FogPair(
         Path(name).stem,
-        visibility_m,
+        light.visibility_m,
         changed.index,
         tuple(verdict.outcome.value for verdict in verdicts),
         int(verdicts[0].judgement.bound or 0),
@@ -173,21 +252,44 @@ def agreement(made: Sequence[FogPair]) -> dict[str, dict[str, float]]:
         of_stack = [p for p in made if p.stack == stack]
         decided = [p for p in of_stack if {*p.verdicts} <= {Outcome.HOLDS.value, Outcome.VIOLATED.value}]
         boxes = sum(p.demanded for p in decided)
-        ours, plain = (_lost_alone(decided, *arms) for arms in ((0, 1), (1, 0)))
-        unsure = _lost_alone(decided, 1, 2) + _lost_alone(decided, 2, 1)
-        found[stack] = {
+        figures = {
             "pairs": float(len(of_stack)),
             "pairs decided": float(len(decided)),
-            "pairs violated, ours": float(sum(p.verdicts[0] == Outcome.VIOLATED.value for p in decided)),
-            "pairs violated, plain": float(sum(p.verdicts[1] == Outcome.VIOLATED.value for p in decided)),
-            "pairs that agree, %": _percent(sum(p.verdicts[0] == p.verdicts[1] for p in decided), len(decided)),
+            "pairs violated, ours": float(sum(p.verdicts[OURS] == Outcome.VIOLATED.value for p in decided)),
+            "pairs violated, plain": float(sum(p.verdicts[PLAIN] == Outcome.VIOLATED.value for p in decided)),
+            "pairs violated, at LiDAR range": float(
+                sum(p.verdicts[AT_RANGE] == Outcome.VIOLATED.value for p in decided)
+            ),
+            "pairs that agree, %": _percent(
+                sum(p.verdicts[OURS] == p.verdicts[AT_RANGE] for p in decided), len(decided)
+            ),
             "boxes": float(boxes),
-            "boxes lost in ours alone": float(ours),
-            "boxes lost in the plain alone": float(plain),
-            "boxes that agree, %": _percent(boxes - ours - plain, boxes),
-            "boxes that agree with themselves, %": _percent(boxes - unsure, boxes),
+            "boxes that agree with plain, %": _percent(boxes - _apart(decided, OURS, PLAIN), boxes),
+            "boxes lost in ours alone": float(_lost_alone(decided, OURS, AT_RANGE)),
+            "boxes lost at LiDAR range alone": float(_lost_alone(decided, AT_RANGE, OURS)),
+            "boxes that agree, %": _percent(boxes - _apart(decided, OURS, AT_RANGE), boxes),
         }
+        for name, (copy, of) in COPIES.items():
+            figures[f"boxes that stay after {name}, %"] = _percent(boxes - _apart(decided, copy, of), boxes)
+        sure, apart = _sure(decided)
+        found[stack] = figures | {"sure boxes": float(sure), "sure boxes that agree, %": _percent(sure - apart, sure)}
     return found
+
+
+def _sure(pairs: Sequence[FogPair]) -> tuple[int, int]:
+    """Return how many boxes each copy of a picture shows like it, and how many of these ours and the law tell apart."""
+    unsure, apart = 0, 0
+    for pair in pairs:
+        lost = [{*boxes} for boxes in pair.lost]
+        flips = [lost[copy] ^ lost[of] for copy, of in COPIES.values()] + [lost[c] ^ lost[OURS] for c in _OUR_COPIES]
+        doubtful = set().union(*flips)
+        unsure += len(doubtful)
+        apart += len((lost[OURS] ^ lost[AT_RANGE]) - doubtful)
+    return sum(p.demanded for p in pairs) - unsure, apart
+
+
+def _apart(pairs: Sequence[FogPair], arm: int, other: int) -> int:
+    return _lost_alone(pairs, arm, other) + _lost_alone(pairs, other, arm)
 
 
 def _lost_alone(pairs: Sequence[FogPair], arm: int, other: int) -> int:
@@ -214,9 +316,10 @@ def main() -> int:
     for stack, figures in found.items():
         print(f"{stack}: " + ", ".join(f"{name} {value:.4g}" for name, value in figures.items()))
     for pair in made:
-        if {*pair.lost[0]} != {*pair.lost[1]}:
+        ours, at_range = {*pair.lost[OURS]}, {*pair.lost[AT_RANGE]}
+        if ours != at_range:
             where = f"{pair.stack}, {pair.visibility_m:g} m, frame {pair.frame}"
-            print(f"  {where}: ours loses {pair.lost[0]}, plain {pair.lost[1]}")
+            print(f"  {where}: lost in ours alone {ours - at_range}, at LiDAR range alone {at_range - ours}")
     if args.json:
         known = json.loads(args.json.read_text(encoding="utf-8")) if args.json.exists() else {}
         known[args.state] = {

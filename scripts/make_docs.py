@@ -30,6 +30,7 @@ from mt_nodes.nodes import live_control
 from mt_nodes.nodes.live_control import SERVICES
 from mt_nodes.nodes.node_interfaces import NODES
 from mt_nodes.nodes.qos import describe as describe_qos
+from mt_nodes.nodes.security_policy import StackTopics, policy
 from mt_nodes.relations.mutations.stream.whole_stream import SENSORS
 from mt_nodes.relations.named_suites import BACKGROUND, relation_names
 from mt_nodes.relations.relation import LOOP_FOLDER, RULE_BORN
@@ -348,6 +349,7 @@ def main() -> int:
     wanted[docs / "peer_operators.md"] = peer_page(ROOT, table)
     wanted[docs / "pictures.md"] = picture_page(ROOT, table)
     scenarios = ROOT / "config" / "scenarios"
+    wanted[ROOT / "config" / "sros2" / "policy.xml"] = policy(StackTopics())
     wanted[docs / "scenario_language.md"] = reference(table, scenarios, "child_between_parked_cars")
     stale = [p for p, text in wanted.items() if not p.exists() or p.read_text(encoding="utf-8") != text]
     if not check:

@@ -36,6 +36,7 @@ _SIDE_PX, _STEP_PX = 32, 48
 _LUMA_BINS, _FLAT, _LEAST_WINDOWS = np.linspace(16.0, 240.0, 9), 0.1, 15
 #: An edge is strong from this step between neighbours on.
 _STRONG = 24.0
+INVALID = "INVALID pairs"
 #: Slopes, in samples a pixel, of an edge that is seen in the changed picture and of one that counts in the source; one
 #: within so many pixels is the same.
 _VISIBLE, _FAINT, _SAME_PX = 3.0, 2.0, 2
@@ -225,7 +226,7 @@ def measured(frames: Sequence[mt.Frame], chosen: Sequence[Operator], broken: Bro
         "Flicker of depth": depth_flicker(some),
         **by_operator(some, chosen, broken),
     }
-    return figures | {"INVALID pairs": {"guarantee broken": float(len(broken))}}
+    return figures | {INVALID: {"guarantee broken": float(len(broken))}}
 
 
 def main() -> int:
@@ -234,7 +235,7 @@ def main() -> int:
     parser.add_argument("bag", type=Path, nargs="?", help="with LiDAR and camera (default: a generated drive)")
     parser.add_argument("--state", default="now", help="what the figures are of: 'before' or 'now' (default)")
     parser.add_argument("--json", type=Path, default=FIGURES, help=f"file to put them in (default: {FIGURES.name})")
-    parser.add_argument("--names", default="", help="only operators whose name contains this")
+    parser.add_argument("--names", default="", help="only operators whose name contains this; others' figures stay")
     args = parser.parse_args()
     print(f"peers: {described(installed())}")
     with tempfile.TemporaryDirectory() as scratch:
@@ -245,11 +246,18 @@ def main() -> int:
     broken, figures = Broken(), {}
     for part, of in measured(frames, chosen, broken).items():
         figures[part] = {k: _rounded(v) for k, v in of.items()}
-    known.setdefault(name, {})[args.state] = figures
+    of_drive = known.setdefault(name, {})
+    others = of_drive.get(args.state, {}) if args.names else {}
+    of_drive[args.state] = others | figures | {INVALID: _most(others.get(INVALID, {}), figures[INVALID])}
     args.json.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     for part, of in figures.items():
         print(f"{part}: {of}")
     return int(bool(broken))
+
+
+def _most(some: dict[str, float | None], others: dict[str, float | None]) -> dict[str, float | None]:
+    """Return the larger figures: what a part of the operators says clears none of the others."""
+    return {name: max(some.get(name) or 0.0, value or 0.0) for name, value in others.items()}
 
 
 def _rounded(value: float) -> float | None:

@@ -107,7 +107,7 @@ Trace t = EXE(child_between_parked_cars);
 gap = dis(t[ego], t[truth][child]);
 near = gap < 10;
 t |= G(gap > 0.5);                              // never nearer than half a metre
-t |= G(near -> F[0, 2](spd(t[ego]) < 1));       // who is near stops the car within two seconds
+t |= G(near -> F[0, 2] (spd(t[ego]) < 1));      // who is near stops the car within two seconds
 t |= (spd(t[ego]) > 1) U[0, 15] (gap < 12);     // it drives until it is near
 ```"""
 _SEMANTICS = """A claim comes to one of these on a drive:
@@ -150,7 +150,7 @@ def _code(text: str) -> str:
 def _rules() -> Iterator[str]:
     """Yield each rule of the grammar after its comments, with terminals as written."""
     marks = {t.name: f'"{t.pattern.value}"' for t in grammar().terminals if t.pattern.type == "str"}
-    marks |= {"DEFINES": '"="', "OR": '"|"'}
+    marks |= {"DEFINES": '"="', "OR": '"|"', "COMPARE": '("<" | "<=" | ">" | ">=" | "==" | "!=")'}
     text = GRAMMAR.read_text(encoding="utf-8")
     block: list[str] = []
     for match in _RULE.finditer(text):

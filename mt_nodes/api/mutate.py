@@ -14,7 +14,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.base.errors import InfrastructureError, NotApplicable, UsageError, suggest
 from mt_nodes.data.effects import Effects
 from mt_nodes.engine.bag_mutation import RELATION
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.relations.manipulations import manipulations, mutations_named
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline

@@ -23,6 +23,7 @@ from mt_nodes.base.resources import config_dir
 PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
 #: The same setting, also by the name that Fast DDS 3 (ROS 2 Kilted and later) reads.
 PROFILE_VARIABLES = (PROFILE_VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
+SECURITY_VARIABLE, ENCLAVE_VARIABLE = "ROS_SECURITY_ENABLE", "ROS_SECURITY_ENCLAVE_OVERRIDE"
 DISCOVERY_VARIABLE = "ROS_AUTOMATIC_DISCOVERY_RANGE"
 #: Keeps freed pages in the process: copying a cloud into fresh pages costs thirty times a copy into warm ones.
 MALLOC_SETTINGS = {
@@ -37,6 +38,8 @@ SHARED_MEMORY = Path("/dev/shm")
 #: The same settings by their ``mallopt`` numbers (glibc's malloc.h), for a process that already runs.
 _MALLOPT = {-3: "MALLOC_MMAP_THRESHOLD_", -1: "MALLOC_TRIM_THRESHOLD_", -2: "MALLOC_TOP_PAD_"}
 
+#: Keys of services that no stack uses: they would come into its log, which results hold.
+SECRET_VARIABLES = ("MT_LLM_KEY",)
 _BOOTSTRAP_GUARD = "_ROS_WHEELS_BOOTSTRAP_COMPLETE"
 _OURS = "MT_NODES_ENVIRONMENT"
 _SEGMENT = re.compile(r"fastrtps_[0-9a-f]{16}")
@@ -57,6 +60,11 @@ def ros_environment(base: Mapping[str, str], domain_id: int | None = None) -> di
     return _with_defaults(base, {**_transport(base), **MALLOC_SETTINGS}, domain_id)
 
 
+def without_secrets(base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a process that hosts code of the user's."""
+    return {name: value for name, value in base.items() if name not in SECRET_VARIABLES}
+
+
 def keep_freed_memory() -> None:
     """Apply the memory settings of :func:`ros_environment` to this process; glibc only."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -68,17 +76,29 @@ def keep_freed_memory() -> None:
 def user_environment(base: Mapping[str, str], domain_id: int | None = None) -> dict[str, str]:
     """Return the environment of a user's stack, without what the ROS wheels' bootstrapper and this package added.
 
-    Drops the bootstrapper's additions (its guard, its entries of ``LD_LIBRARY_PATH``) and the variables of
-    :func:`ros_environment`, then adds the DDS profile and the discovery range where the user sets none: without them
-    large messages get lost. ``domain_id`` as in :func:`ros_environment`.
+    Drops the bootstrapper's additions (its guard, its entries of ``LD_LIBRARY_PATH``), keys of services, and the
+    variables of :func:`ros_environment`, then adds the DDS profile and the discovery range where the user sets none:
+    without them large messages get lost. ``domain_id`` as in :func:`ros_environment`.
     """
     ours = base.get(_OURS, "").split(",")
-    clean = {name: value for name, value in base.items() if name not in (*ours, _OURS)}
+    clean = {name: value for name, value in base.items() if name not in (*ours, _OURS, *SECRET_VARIABLES)}
     if clean.pop(_BOOTSTRAP_GUARD, None):
         libraries = [p for p in clean.pop("LD_LIBRARY_PATH", "").split(os.pathsep) if p and not _from_bootstrapper(p)]
         if libraries:
             clean["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     return _with_defaults(clean, _transport(clean), domain_id)
+
+
+def use_enclave(name: str) -> None:
+    """Have the nodes that this process makes from now on use an enclave of their own, where SROS 2 is switched on.
+
+    What the user says stays: ``--enclave`` of a command line, ``ROS_SECURITY_ENCLAVE_OVERRIDE`` of the environment.
+    """
+    ours = [other for other in os.environ.get(_OURS, "").split(",") if other]
+    given = os.environ.get(ENCLAVE_VARIABLE) and ENCLAVE_VARIABLE not in ours
+    if os.environ.get(SECURITY_VARIABLE) == "true" and not given and "--enclave" not in sys.argv:
+        os.environ[ENCLAVE_VARIABLE] = f"/mt_nodes/{name}"
+        os.environ[_OURS] = ",".join(sorted({*ours, ENCLAVE_VARIABLE}))
 
 
 def user_domain(base: Mapping[str, str]) -> int:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.file_shape import Shape, expect_shape
+from mt_nodes.base.record_shapes import Shape, expect_shape
 
 _KEY = ', "crc32": "'
 _END = len(_KEY) + len('00000000"}')

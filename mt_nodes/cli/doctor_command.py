@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from mt_nodes.base.environment import clean_shared_memory
     from mt_nodes.cli.terminal import text
     from mt_nodes.runs.doctor import diagnose, worst
+    from mt_nodes.runs.security_checkup import check_security
 
     if args.set and not args.live_config:
         raise UsageError("--set overrides a setting of --live-config FILE; give that, too")
@@ -60,7 +61,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--bag goes with --stack, and --write with --bag")
     if args.clean:
         text(f"removed {counted(clean_shared_memory(), 'shared memory file')} of killed runs")
-    findings = diagnose(probe=not args.no_probe, stack=args.stack)
+    # Without security libraries no probe node starts: that would only say so once more.
+    security = list(check_security(os.environ))
+    probe = not args.no_probe and worst(security) != "error"
+    findings = [*diagnose(probe=probe, stack=args.stack), *security]
     if args.live_config:
         from mt_nodes.cli.options import settings
         from mt_nodes.runs.live.checkup import check_live_config

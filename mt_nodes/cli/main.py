@@ -89,6 +89,8 @@ def _run(argv: Sequence[str]) -> int:
     try:
         args = _parsed(words)
         with refuse_exit():
+            if args.trust:
+                importlib.import_module("mt_nodes.engine.provenance").trust_all()
             for directory in args.plugins:
                 plugins.add_directory(directory)
             command = importlib.import_module(f"mt_nodes.cli.{args.command}_command")

@@ -45,6 +45,9 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plugins", type=Path, action="append", default=[], metavar="DIR", help="load plugins from DIR"
     )
+    parser.add_argument(
+        "--trust", action="store_true", help="execute the code that results which you have not written here name"
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="print more")
 
 
@@ -253,3 +256,14 @@ def whole_number(text: str) -> int:
     if not (digits.isascii() and digits.isdecimal() and len(digits) < _MAX_DIGITS):
         raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a whole number")
     return int(text)
+
+
+def share(text: str) -> float:
+    """Read a share from 0 to 1, for argparse."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"got '{text:.30}', expected a share from 0 to 1")
+    return value

@@ -99,10 +99,12 @@ def run_stats(args: argparse.Namespace) -> int:
     from mt_nodes.rules.stats import counts
 
     with open_store(args) as store:
-        entries = store.entries()
+        every = store.entries(rejected=True)
+    entries = [entry for entry in every if not entry.rejected]
     stats: dict[str, Any] = {
         "store": store_name(args),
         "relations": len(entries),
+        "rejected": len(every) - len(entries),
         "by": counts(entries),
         "rules": _shipped_counts(),
         "golden": _golden(args, entries),
@@ -139,11 +141,14 @@ def _golden(args: argparse.Namespace, entries: list[Any]) -> dict[str, dict[str,
     """
     from mt_nodes.base import resources
     from mt_nodes.base.errors import UsageError
+    from mt_nodes.rules.rule_classifier import READINGS
     from mt_nodes.rules.stats import golden_files, load_golden, origin_scores, parser_score
     from mt_nodes.rules.store_entry import PARSER
 
-    files = golden_files(args.golden or resources.config_dir().parent / "test" / "golden")
-    if args.golden and not files:
+    own = args.golden and golden_files(args.golden)
+    shipped = (resources.config_dir() / READINGS, resources.config_dir().parent / "test" / "golden")
+    files = own or {name: path for folder in shipped for name, path in golden_files(folder).items()}
+    if args.golden and not own:
         raise UsageError(f"--golden {args.golden}: got no .yaml file, expected at least one")
     golden = {name: load_golden(path) for name, path in files.items()}
     ontology = ontology_of(args)
@@ -155,7 +160,8 @@ def _print_stats(stats: dict[str, Any]) -> None:
     from mt_nodes.base.wording import counted
     from mt_nodes.cli.terminal import heading, table, text
 
-    heading(f"{stats['store']}: {counted(stats['relations'], 'relation')}")
+    more = f", {stats['rejected']} more rejected by a judge" if stats["rejected"] else ""
+    heading(f"{stats['store']}: {counted(stats['relations'], 'relation')}{more}")
     for what, numbers in stats["by"].items():
         text(f"by {what}: {', '.join(f'{name} {count}' for name, count in numbers.items())}")
     columns = ("rules", "read", "statements", "not_shown")

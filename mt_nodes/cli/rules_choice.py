@@ -45,14 +45,16 @@ def recordings(args: argparse.Namespace, ontology: Ontology, scene_reader: SeenB
     """Return the bags with the facts that the user knows, and the model that describes their images.
 
     Raises:
-        UsageError: a fact or the file of transforms is wrong.
+        UsageError: a fact, a detector or the file of transforms is wrong.
     """
     from mt_nodes.data.transforms import load_transforms
     from mt_nodes.rules.bag_cases import Recording, facts
+    from mt_nodes.rules.scene_detector import SceneDetector
 
     tree = load_transforms(args.transforms) if args.transforms else None
     known, topics = facts(settings(args.fact, "--fact"), ontology), role_topics(args.topic)
-    return [Recording(bag, topics, tree, known, args.utc_offset_h, scene_reader) for bag in args.bags]
+    beside = tuple(map(SceneDetector.named, args.detector))
+    return [Recording(bag, topics, tree, known, args.utc_offset_h, scene_reader, beside) for bag in args.bags]
 
 
 def matcher_of(args: argparse.Namespace, ontology: Ontology, recording: Recording) -> Matcher:
@@ -218,6 +220,7 @@ def _origin(args: argparse.Namespace, bags: Sequence[Recording], frames: int, re
         "seed": args.seed,
         "embedded_by": args.embed or "latent semantic analysis",
         "seen_by": args.scene_model or "nobody",
+        "detectors": [Path(name).name for name in args.detector],
     }
 
 

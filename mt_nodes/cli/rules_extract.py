@@ -17,6 +17,7 @@ from mt_nodes.cli.rules_store import add_store, ontology_of
 
 if TYPE_CHECKING:
     from mt_nodes.cli.rules_models import Readers
+    from mt_nodes.rules.extraction import CandidateReading, Extraction
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.rule_sets import RuleSet
     from mt_nodes.rules.store_import import Taken
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 def add_extract_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     parser.epilog = "example: mt rules extract germany my_rules.txt --store my_rules.sqlite"
-    rules = "shipped set (germany, california), or your own: .txt with one rule per line, or .yaml"
-    parser.add_argument("rules", nargs="+", metavar="FILE|NAME", help=rules)
-    parser.add_argument("--strict", action="store_true", help="read 'stop' as stop; the paper reads it as slow down")
+    add_rules(parser)
     files = "also write a relation file for each, for `mt replay --relations`"
     parser.add_argument("--relations", type=Path, metavar="DIR", help=files)
     world = "with --relations: write files for `mt scenario --relations`, the closed loop, instead"
@@ -39,13 +38,21 @@ def add_extract_arguments(parser: argparse.ArgumentParser) -> None:
     add_store(parser, "default: store nothing", writes=True)
 
 
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Declare the rules and how they are read."""
+    rules = "shipped set (germany, california), or your own: .txt with one rule per line, or .yaml"
+    parser.add_argument("rules", nargs="+", metavar="FILE|NAME", help=rules)
+    strict = "tell stop, give_way and keep_distance from slow_down, stay_behind and start_moving from keep_current"
+    parser.add_argument("--strict", action="store_true", help=f"{strict}; the paper does not")
+
+
 def run_extract(args: argparse.Namespace) -> int:
     """Read the rules, store and print their relations; return 3 if no rule could be read, 4 if a model failed."""
     from mt_nodes.rules.store_import import load_sets, statements_of, write_relations
 
     ontology, sets = ontology_of(args), load_sets(args.rules)
     with readers_of(args, ontology) as readers:
-        found = _read(args, sets, readers, ontology)
+        found = read_all(args, sets, readers, ontology)
     if args.json:
         print(json.dumps([_plain(one) for one in found], indent=2, ensure_ascii=False))
     else:
@@ -58,7 +65,8 @@ def run_extract(args: argparse.Namespace) -> int:
     return int(ExitCode.PASS if any(one.chosen for _, one in found) else ExitCode.UNDECIDED)
 
 
-def _read(args: argparse.Namespace, sets: Sequence[RuleSet], readers: Readers, ontology: Ontology) -> list[Taken]:
+def read_all(args: argparse.Namespace, sets: Sequence[RuleSet], readers: Readers, ontology: Ontology) -> list[Taken]:
+    """Return the readings of all rules, stored if ``--store`` is given, with progress."""
     from rich.progress import Progress
 
     from mt_nodes.rules.rule_store import Store
@@ -88,12 +96,26 @@ def _plain(taken: Taken) -> dict[str, Any]:
         "relations": [{"text": sentence(one), **vars(one)} for one in statements],
         "read_by": chosen.origin if chosen else None,
         "readers": {
-            one.origin: {"relations": len(one.reading.statements), "why": one.reading.why, "score": one.score}
+            one.origin: {
+                "relations": len(one.reading.statements),
+                "why": one.reading.why,
+                **{key: getattr(one, key) for key in ("score", "agreement", "rejected")},
+            }
             for one in found.candidates
         },
+        "rejected": [row for one in found.rejected for row in _plain_rejected(one)],
         "complete": found.complete,
         "why": found.why,
     }
+
+
+def _plain_rejected(one: CandidateReading) -> list[dict[str, Any]]:
+    from mt_nodes.rules.store_entry import sentence
+
+    return [
+        {"text": sentence(statement), "read_by": one.origin, "agreement": one.agreement}
+        for statement in one.reading.statements
+    ]
 
 
 def _print_found(args: argparse.Namespace, found: Sequence[Taken], readers: Readers) -> None:
@@ -110,11 +132,29 @@ def _print_found(args: argparse.Namespace, found: Sequence[Taken], readers: Read
     for _, one in found:
         if not one.chosen:
             text(f"  {one.rule.id}: {one.why}")
+    _print_rejected([one for _, one in found], readers)
     for usage in readers.usage():
         text(usage_line(usage))
     if unanswered := sum(not one.complete for _, one in found):
         text(f"{counted(unanswered, 'rule')} not answered by every model and not stored; type the same again to go on")
     text(f"stored in {args.store}" if args.store else "not stored; --store FILE stores the relations")
+
+
+def _print_rejected(found: Sequence[Extraction], readers: Readers) -> None:
+    """Print what the judge rejects, with its agreement."""
+    from mt_nodes.base.wording import counted
+    from mt_nodes.cli.terminal import text
+    from mt_nodes.rules.store_entry import sentence
+
+    if readers.check is None:
+        return
+    rejected = [(one.rule.id, reading) for one in found for reading in one.rejected]
+    judges = ", ".join(judge.name for judge in readers.check.judges)
+    least = readers.check.least_agreement
+    text(f"{counted(len(rejected), 'answer')} rejected by {judges}: agreement below {least:g}; in no suite")
+    for rule, reading in rejected:
+        said = "; ".join(map(sentence, reading.reading.statements))
+        text(f"  {rule}: rejected, agreement {reading.agreement:.2f}: {reading.origin}: {said}")
 
 
 def _print_files(args: argparse.Namespace, ids: Sequence[str], unbound: Sequence[str]) -> None:

@@ -40,8 +40,10 @@ def add_match_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="K=V",
-        help="known fact of the scene, such as roads=crosswalk; may be given again",
+        help="known fact of the scene, such as roads=crosswalk or absent=red_light; may be given again",
     )
+    detector = "stack that says which elements are present or absent, by its coverage; may be given again"
+    add("--detector", action="append", default=[], metavar="STACK", help=detector)
     add("--utc-offset-h", type=float, metavar="H", help="offset of the bag's local time from UTC, in hours")
     add("--region", default="", help="only relations of this region")
     stack = "only relations that can judge this stack; may be given again"

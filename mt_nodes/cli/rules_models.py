@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mt_nodes.cli.options import at_least_one, whole_number
+from mt_nodes.base.errors import UsageError
+from mt_nodes.cli.options import at_least_one, share, whole_number
 
 if TYPE_CHECKING:
     from mt_nodes.rules.extraction import Reader
@@ -135,29 +136,37 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model = (
         "language model of the server in MT_LLM_URL (key: MT_LLM_KEY); may be given again; "
-        "'env': the models of MT_LLM_MODEL; 'parser': the built-in parser beside them"
+        "'env': the models of MT_LLM_MODEL; without a server: 'parser' (default) and 'classifier', which also reads "
+        "rules that the parser cannot, and errs more often"
     )
     add("--model", action="append", default=[], metavar="NAME", help=model)
     add("--models", type=Path, metavar="FILE", help=_MODELS)
     add_answers(parser)
-    samples = "votes of each model on each answer, which choose one; 0: the majority wins (default %(default)s)"
+    samples = "votes of each judge on each answer, which choose one; 0: the majority wins (default %(default)s)"
     add("--samples", type=whole_number, default=3, metavar="N", help=samples)
+    judge = (
+        "model that votes on the answers, from --models or of the server in MT_LLM_URL; may be given again "
+        "(default: where several readers read, the models themselves)"
+    )
+    add("--judge", action="append", default=[], metavar="NAME", help=judge)
+    least = "share of yes votes below which an answer is rejected: marked, and in no suite (default %(default)s)"
+    add("--least-agreement", type=share, default=0.5, metavar="SHARE", help=least)
 
 
 @contextmanager
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
-    """Yield the readers: the parser alone where no model is named.
+    """Yield the readers: the parser alone where nothing is named.
 
     Raises:
         MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
-    from mt_nodes.rules.extraction import ModelReader, ParserReader
-    from mt_nodes.rules.store_entry import PARSER
+    from mt_nodes.rules.extraction import ModelReader
 
-    parser = ParserReader(ontology, args.strict)
     models = _models(args)
-    if not models:
-        yield Readers([parser])
+    judges = _judges(args, models)
+    built_in = _built_in(args, ontology, bool(models))
+    if not models and not judges:
+        yield Readers(built_in)
         return
     from mt_nodes.rules.chat import Chat
     from mt_nodes.rules.model_answers import Answers
@@ -165,19 +174,54 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
     from mt_nodes.rules.prompts import Prompts
     from mt_nodes.rules.self_check import SelfCheck
 
-    prompts, parsers = Prompts(ontology), [parser] if PARSER in args.model else []
+    prompts = Prompts(ontology)
     with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:
         askers = [Asker(Chat(model), answers) for model in models]
         readers: list[Reader] = [ModelReader(asker, prompts, ontology, args.strict) for asker in askers]
-        readers += parsers
-        check = SelfCheck(askers, prompts, args.samples) if args.samples > 0 and len(readers) > 1 else None
-        yield Readers(readers, check, askers)
+        readers += built_in
+        voters = [Asker(Chat(model), answers) for model in judges]
+        voters = voters or (askers if len(readers) > 1 else [])
+        check = SelfCheck(voters, prompts, args.samples, args.least_agreement) if args.samples and voters else None
+        yield Readers(readers, check, list(dict.fromkeys([*askers, *voters])))
+
+
+def _built_in(args: argparse.Namespace, ontology: Ontology, models: bool) -> list[Reader]:
+    """Return the readers that need no server, the parser first; it alone where nothing is named."""
+    from mt_nodes.rules.extraction import ClassifierReader, ParserReader
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
+
+    readers: dict[str, Reader] = {
+        PARSER: ParserReader(ontology, args.strict),
+        CLASSIFIER: ClassifierReader(ontology, args.strict),
+    }
+    named = [reader for name, reader in readers.items() if name in args.model]
+    return named or ([] if models else [readers[PARSER]])
 
 
 def _models(args: argparse.Namespace) -> list[LanguageModel]:
     from mt_nodes.rules.models import load_models, models_named
-    from mt_nodes.rules.store_entry import PARSER
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
-    named = [name for name in args.model if name != PARSER]
+    named = [name for name in args.model if name not in (PARSER, CLASSIFIER)]
     found = [*load_models(args.models, os.environ)] if args.models else []
+    found = [model for model in found if model.name not in args.judge]
     return found + ([*models_named(named, os.environ)] if named else [])
+
+
+def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[LanguageModel]:
+    """Return the models of ``--judge``.
+
+    Raises:
+        UsageError: one votes on its own answers, is the parser, or has no vote.
+    """
+    from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
+
+    if built_in := {PARSER, CLASSIFIER} & set(args.judge):
+        raise UsageError(f"--judge {min(built_in)}: it answers no questions; name a language model")
+    if args.judge and not args.samples:
+        raise UsageError("--judge: got --samples 0, expected 1 vote or more")
+    judges = [_model(args, name) for name in args.judge]
+    same = {(model.url, model.model) for model in readers}
+    if both := next((judge.name for judge in judges if (judge.url, judge.model) in same), ""):
+        raise UsageError(f"--judge {both}: it is a reader, too, and would vote on its own answers; name another model")
+    return judges

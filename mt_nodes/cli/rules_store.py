@@ -90,25 +90,32 @@ def add_list_arguments(parser: argparse.ArgumentParser) -> None:
     )
     find = "only relations with all of these words; with --embed those nearest in meaning, nearest first"
     parser.add_argument("--find", default="", metavar="WORDS", help=find)
+    _add_rejected(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_embedding(parser)
     add_store(parser, "default: the shipped store")
 
 
+def _add_rejected(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rejected", action="store_true", help="also relations that the judge of `extract` rejects")
+
+
 def run_list(args: argparse.Namespace) -> int:
     """List the relations as a table or as JSON."""
+    from mt_nodes.base.wording import counted
     from mt_nodes.cli.rules_models import indexer_of
     from mt_nodes.cli.terminal import table, text
 
     if args.embed and not args.find.strip():
         raise UsageError("--embed NAME finds relations near in meaning to --find WORDS; give --find, too")
     with indexer_of(args) as indexer, open_store(args, indexer) as store:
-        rows = store.entries(args.region, args.origin)
+        every = store.entries(args.region, args.origin, rejected=True)
+        rows = [entry for entry in every if args.rejected or not entry.rejected]
         if args.embed:
             rows = [entry for entry, _ in store.nearest(args.find, rows)]
         elif args.find:
             listed = {entry.index for entry in rows}
-            rows = [entry for entry in store.find(args.find, len(store.entries())) if entry.index in listed]
+            rows = [entry for entry in store.find(args.find) if entry.index in listed]
     if args.json:
         print(json.dumps([_plain(entry) for entry in rows], indent=2, ensure_ascii=False))
         return 0
@@ -116,10 +123,18 @@ def run_list(args: argparse.Namespace) -> int:
         narrowed = args.region or args.origin or args.find
         why = "leave out --region, --origin and --find to list all" if narrowed else "the store is empty"
         text(f"no relation; {why}")
-        return 0
-    cells = [(str(e.index), e.region, e.origin, str(e.executions), " ".join(e.statement.rules), e.text) for e in rows]
-    table(("no.", "region", "read by", "run", "rules", "what it says"), cells)
+    else:
+        table(("no.", "region", "read by", "run", "rules", "what it says"), list(map(_cells, rows)))
+    rejected = sum(entry.rejected for entry in every)
+    if rejected and not args.rejected:
+        text(f"{counted(rejected, 'relation')} rejected by a judge left out; --rejected lists them, too")
     return 0
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    mark = f"rejected, agreement {entry.agreement:.2f}: " if entry.rejected and entry.agreement is not None else ""
+    first = (str(entry.index), entry.region, entry.origin, str(entry.executions), " ".join(entry.statement.rules))
+    return (*first, f"{mark}{entry.text}")
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
@@ -134,7 +149,7 @@ def _plain(entry: Entry) -> dict[str, Any]:
         "text": entry.text,
         **{key: value for key, value in vars(statement).items() if key != "rules"},
         "rules": list(statement.rules),
-        **{key: getattr(entry, key) for key in ("region", "origin", "prompt_id", "answer_id", "executions")},
+        **{key: value for key, value in vars(entry).items() if key not in ("statement", "index")},
     }
 
 
@@ -179,6 +194,7 @@ def add_export_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--origin", action="append", default=[], help="only relations that this reader extracted; may be given again"
     )
+    _add_rejected(parser)
     add_store(parser, "default: the shipped store")
 
 
@@ -189,7 +205,7 @@ def run_export(args: argparse.Namespace) -> int:
     from mt_nodes.rules.store_files import write
 
     with open_store(args) as store:
-        entries = store.entries(args.region, args.origin)
+        entries = store.entries(args.region, args.origin, rejected=args.rejected)
     if not entries:
         raise UsageError(f"{store_name(args)}: no relation to write; `mt rules list` shows regions and readers")
     write(entries, args.file)

@@ -10,6 +10,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import refuse_unknown
+from mt_nodes.data.detector_coverage import DetectorCoverage
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,12 @@ class OutputTraits:
     Attributes:
         scores: thresholds by output; :data:`DEFAULT_THRESHOLDS` of those that are not here.
         classes: those that it reports, empty where that is not known.
+        coverage: where it looks and how much it finds, by output; of others nothing is known to be absent.
     """
 
     scores: Mapping[str, Thresholds] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
+    coverage: Mapping[str, DetectorCoverage] = field(default_factory=dict)
 
     def thresholds(self, role: str) -> Thresholds:
         """Return the thresholds of an output."""

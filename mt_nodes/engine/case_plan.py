@@ -32,9 +32,11 @@ _NUMBERS = ("speed_kmh", "steering_rad")
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(_NUMBERS, (int, float)),
     **dict.fromkeys(("time_of_day", "weather"), (str,)),
-    **dict.fromkeys(("roads", "has"), (list,)),
+    **dict.fromkeys(("roads", "has", "looked_for"), (list,)),
     "objects": (dict,),
 }
+#: How the names of facts begin that say whether an element is present, such as ``has(red_light)``.
+_PRESENCE = "has("
 _KEYS = ("name", "bag", "first", "last", "draw", "relation", "facts", "sources", "why")
 
 
@@ -172,15 +174,23 @@ def _facts(value: Any, where: str) -> Mapping[str, Any]:
     for name, fact in facts.items():
         values = [*fact.values()] if isinstance(fact, dict) else fact if isinstance(fact, list) else [fact]
         # A flag is a whole number to Python.
-        fits = isinstance(fact, _KINDS.get(name, (bool, int, float, str, list))) and not (
-            name in _NUMBERS and isinstance(fact, bool)
-        )
-        if not (isinstance(name, str) and fits and all(map(_plain, values))):
+        if not (isinstance(name, str) and _fits(name, fact) and all(map(_plain, values))):
             raise UsageError(f"{where}.{name}: got {fact!r}, expected {_expected(name)}; leave out what is not known")
     return facts
 
 
+def _fits(name: str, fact: Any) -> bool:
+    """Return whether a fact is of its kind; whether an element is present is a flag."""
+    if name.startswith(_PRESENCE):
+        return isinstance(fact, bool)
+    return isinstance(fact, _KINDS.get(name, (bool, int, float, str, list))) and not (
+        name in _NUMBERS and isinstance(fact, bool)
+    )
+
+
 def _expected(name: str) -> str:
+    if str(name).startswith(_PRESENCE):
+        return "true (present) or false (absent)"
     known = {int: "a finite number", str: "a name", list: "a list of names", dict: "a number for each of some names"}
     return known[_KINDS[name][0]] if name in _KINDS else "a flag, a finite number, a name or a list of names"
 

@@ -9,14 +9,29 @@ from typing import Any
 
 from mt_nodes.base.errors import StackError, UsageError
 from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
+from mt_nodes.base.record_shapes import NUMBER, Shape
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair, Verdict
-from mt_nodes.engine.line_shapes import JOURNAL
 from mt_nodes.engine.pair_table import PairTable
 from mt_nodes.engine.summary.claim_sums import TYPE as CLAIM
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.engine.summary.deaths import death_line
 
 _OUTCOMES = tuple(Outcome)
+_NUMBER_OR_NULL = (*NUMBER, type(None))
+#: What the lines of a journal hold, by their type.
+SHAPES: dict[str, Shape] = {
+    "condition": {"relations?": [str]},
+    "verdict": {
+        **{"pair": str, "relation": str, "stamp_ns": int, "outcome": str, "reason?": str, "unit?": str},
+        **dict.fromkeys(("measured?", "bound?", "margin?"), _NUMBER_OR_NULL),
+        **{"lost?": int, "gained?": int, "detail?": {}},
+    },
+    CLAIM: {
+        **dict.fromkeys(("claim", "formula", "verdict", "reason"), str),
+        **{"episode": int, "margin?": NUMBER, "at_s?": NUMBER},
+    },
+    "death": {"reason": str, "pairs": [str]},
+}
 
 
 class Journal:
@@ -32,7 +47,7 @@ class Journal:
         self._condition: dict[str, Any] | None = None
         self._outcomes = PairTable(1)
         self._claims: set[tuple[int, str]] = set()
-        for line in read_lines(path, JOURNAL):
+        for line in read_lines(path, SHAPES):
             if line["type"] == "condition":
                 self._condition = line
             elif line["type"] == "verdict":
@@ -124,4 +139,4 @@ def read_journal(path: Path) -> Iterator[dict[str, Any]]:
     """
     if not path.is_file():
         raise UsageError(f"no journal {path}; expected the result.jsonl of a results directory")
-    yield from read_lines(path, JOURNAL)
+    yield from read_lines(path, SHAPES)

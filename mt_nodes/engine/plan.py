@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from mt_nodes.base import plugins
-from mt_nodes.base.environment import ros_environment, user_domain, user_environment
+from mt_nodes.base.environment import ros_environment, user_domain, user_environment, without_secrets
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.base.params import Param, param
 from mt_nodes.base.plain_data import PlainData
@@ -177,7 +177,8 @@ def stack_process(
     name = f"stack '{stack.name}' ({arm.name} arm)"
     if stack.callable:
         argv = (*_hosted(out), "--prefix", arm.prefix, *(["--report-errors"] if report_errors else []))
-        return Process(name, argv, {**ros_environment(base_env, domain), **stack.env}, log, stack.limits)
+        env = {**ros_environment(without_secrets(base_env), domain), **stack.env}
+        return Process(name, argv, env, log, stack.limits)
     remap = [word for topic in _topics(stack) for word in ("-r", f"{topic}:={arm.topic(topic)}")] if arm.prefix else []
     values = {"arm": [arm.name], "domain": [str(domain)], "remap": remap}
     env = {**user_environment(base_env), "ROS_DOMAIN_ID": str(domain), **stack.env}

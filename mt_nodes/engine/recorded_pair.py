@@ -22,7 +22,7 @@ from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import baseline_of, find_followup, find_followups
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.reduction.reduction import FILE as REDUCTION
-from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.relations.relation import load_relation
 
 
@@ -49,10 +49,11 @@ class RecordedPair:
         """Look a pair up, and the plugins that the run was given.
 
         Raises:
-            UsageError: there is no such run, pair or follow-up.
+            UsageError: there is no such run, pair or follow-up; or it names code, and this user has not written it.
             InfrastructureError: what there is is damaged.
         """
         pair, about = Pair.parse(text), read_record(directory)
+        refuse_foreign_record(directory, about)
         finished = cls(directory, about, pair, _verdict(directory, pair), "")
         plugins.add_directories(Path(finished.located(name)) for name in about["request"].get("plugins", ()))
         lines = [find_followup(directory, pair)] if pair.bundle is not None else find_followups(directory, pair)

@@ -19,12 +19,13 @@ from mt_nodes import __version__
 from mt_nodes.base.control_group import delegation
 from mt_nodes.base.directories import cannot_write, new_directory
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.file_shape import NUMBER, Shape, expect_shape
 from mt_nodes.base.jsonl import jsonable
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
+from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
 from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.yaml_files import read_mapping
+from mt_nodes.engine.provenance import refuse_foreign, seal
 from mt_nodes.stacks.stack import Stack
 
 FILE, STACK_FILE = "run.json", "stack.yaml"
@@ -105,7 +106,22 @@ def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> No
             "limits": str(delegation()),
         },
     }
+    record["seal"] = seal(out, _sealed(_as_json(record)))
     write_result(out / FILE, record)
+
+
+def _sealed(record: Record) -> Record:
+    """Return what of a record is sealed: what names code, and where relative paths begin."""
+    return {key: record.get(key) for key in ("request", "directory")}
+
+
+def refuse_foreign_record(out: Path, record: Record) -> None:
+    """Refuse to execute what the record of a directory names if this user has not written it.
+
+    Raises:
+        UsageError: naming the code.
+    """
+    refuse_foreign(out, _sealed(record), record.get("seal", ""), record["request"])
 
 
 def read_record(out: Path) -> Record:
@@ -126,14 +142,16 @@ def read_record(out: Path) -> Record:
 
 
 def request_of(out: Path, key: str, command: str) -> Record:
-    """Return what was asked of the run in a directory, which names it by a key that no other kind of run has.
+    """Return what was asked of the run in a directory, to execute it; its key, which no other kind has, tells the kind.
 
     Raises:
-        UsageError: there is none, or it is of another command.
+        UsageError: there is none, or it is of another command, or names code and this user has not written it.
     """
-    request: Record = read_record(out)["request"]
+    record = read_record(out)
+    request: Record = record["request"]
     if key not in request:
         raise UsageError(f"{out}: holds another kind of run, expected one of `{command}`")
+    refuse_foreign_record(out, record)
     return request
 
 
@@ -154,6 +172,8 @@ def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
             f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
         )
     record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
+    # Whoever goes on with it was allowed to, and its suite process has to know.
+    record["seal"] = seal(out, _sealed(record))
     write_result(out / FILE, record)
     # What was summed up before the run goes on is none of it any more.
     (out / "summary.json").unlink(missing_ok=True)

@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.jsonl import LineFile, read_lines
-from mt_nodes.engine.line_shapes import SCORES
+from mt_nodes.base.record_shapes import NUMBER, Shape
 
 FILE = "scores.jsonl"
+_COUNTS: Shape = {"*": {"*": int}}
+SHAPES: dict[str, Shape] = {
+    "scores": {
+        **{"bundle": [int, int], "thresholds": {"*": [NUMBER, NUMBER]}, "hundredths": _COUNTS, "classes": _COUNTS},
+        "doubts?": [str],
+    }
+}
 
 
 class ScoreFile:
@@ -44,4 +51,4 @@ def read_scores(out: Path) -> Iterator[dict[str, Any]]:
         InfrastructureError: a line is damaged.
     """
     if (out / FILE).is_file():
-        yield from read_lines(out / FILE, SCORES)
+        yield from read_lines(out / FILE, SHAPES)

@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.timer import Timer
 
 from mt_nodes.base import plugins
+from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.errors import MtError
 from mt_nodes.base.processes import wait_until
 from mt_nodes.data.bags.topic_roles import ROLES
@@ -154,6 +155,7 @@ def main(args: list[str] | None = None) -> None:
         tree = load_transforms(given.transforms) if given.transforms else TransformTree()
         return CallableStack(load_stack(given.stack), tree, given.prefix, given.report_errors)
 
+    use_enclave("callable_stack")
     run_node(make, ros_args)
 
 

@@ -26,7 +26,7 @@ from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.transforms import TransformTree, load_transforms
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.nodes.live_inputs import InstantReader, LiveInputs
 from mt_nodes.nodes.node_main import quick_executor
 from mt_nodes.nodes.spinning_context import quiet_node

@@ -18,7 +18,7 @@ from mt_nodes.base.background import Background
 from mt_nodes.base.errors import PluginError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import SCHEMA, Outcome, Pair
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.nodes import qos
 from mt_nodes.relations.pipeline import DerivedFollowup
 

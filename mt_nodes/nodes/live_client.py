@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 from rclpy.utilities import try_shutdown
 from std_srvs.srv import Trigger
 
+from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.processes import wait_until
 from mt_nodes.base.yaml_files import parse
 from mt_nodes.nodes.live_control import NAME, RELATIONS
@@ -35,6 +36,7 @@ def main() -> None:
     # Fast DDS prints its errors to descriptor 1; only our line may go to the real one.
     out = os.dup(1)
     os.dup2(2, 1)
+    use_enclave("live_client")
     rclpy.init(args=[])
     try:
         node = Node("mt_live_client", enable_rosout=False, start_parameter_services=False)

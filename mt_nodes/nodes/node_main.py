@@ -17,6 +17,7 @@ from rclpy.logging import LoggingSeverity
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from mt_nodes.base.environment import use_enclave
 from mt_nodes.base.errors import MtError
 from mt_nodes.nodes.node_help import node_help, wants_help
 
@@ -39,6 +40,8 @@ def run_node(
     if name and wants_help(args):
         sys.stdout.write(node_help(name))
         return
+    if name:
+        use_enclave(name)
     rclpy.init(args=args, signal_handler_options=signals)
     try:
         node = make()

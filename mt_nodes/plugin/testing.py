@@ -14,7 +14,7 @@ from mt_nodes.base import plugins
 from mt_nodes.data.bags.bundles import write_bundles
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Detections, Output
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.pipeline import MutationPipeline

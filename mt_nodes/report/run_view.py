@@ -12,7 +12,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.jsonl import LineTail
 from mt_nodes.base.result_files import read_result
 from mt_nodes.engine.finish import read_summary
-from mt_nodes.engine.line_shapes import JOURNAL
+from mt_nodes.engine.journal import SHAPES
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
 from mt_nodes.engine.summary.summary import RelationInfo, summarise
 
@@ -45,7 +45,7 @@ class WatchedRun:
         self.directory = directory
         self.condition: dict[str, Any] = {}
         self.violations: deque[dict[str, Any]] = deque(maxlen=LAST)
-        self._tail = LineTail(directory / "result.jsonl", JOURNAL)
+        self._tail = LineTail(directory / "result.jsonl", SHAPES)
         self._verdicts: list[dict[str, Any]] = []
         self._deaths: list[dict[str, Any]] = []
         self._looks: deque[tuple[float, int]] = deque(maxlen=LOOKS)

@@ -18,7 +18,7 @@ from mt_nodes.engine.compatibility import incompatibility
 from mt_nodes.relations.facts.scene_facts import Facts
 from mt_nodes.rules.matching import Matcher
 from mt_nodes.rules.ontology import Ontology
-from mt_nodes.rules.scene import ROADS, SceneFacts, describe, given
+from mt_nodes.rules.scene import ROADS, Detector, SceneFacts, describe, given
 from mt_nodes.rules.scene_by_model import SeenBy
 from mt_nodes.rules.shipped_rules import of_entry
 from mt_nodes.rules.statement_binding import edit_facts
@@ -33,6 +33,7 @@ class Recording:
     Attributes:
         topics: role -> topic. transforms: those that the bag lacks. known_facts: facts stated by the user.
         utc_offset_h: of local time at the recording; None if unknown. seen_by: model that describes pictures of cases.
+        detectors: say which elements a case's frame shows and lacks.
     """
 
     bag: Path
@@ -41,6 +42,7 @@ class Recording:
     known_facts: Facts | None = None
     utc_offset_h: float | None = None
     seen_by: SeenBy | None = None
+    detectors: tuple[Detector, ...] = ()
 
     @cached_property
     def sensors(self) -> tuple[str, ...]:
@@ -87,7 +89,13 @@ class Recording:
 
     def _scene(self, bundles: Sequence[Bundle]) -> SceneFacts:
         facts = self.seen_by(bundles) if self.seen_by else None
-        return describe(bundles, known_facts=self.known_facts, model_facts=facts, utc_offset_h=self.utc_offset_h)
+        return describe(
+            bundles,
+            known_facts=self.known_facts,
+            model_facts=facts,
+            detectors=self.detectors,
+            utc_offset_h=self.utc_offset_h,
+        )
 
 
 def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack] = (), **settings: Any) -> Matcher:
@@ -120,7 +128,7 @@ def matcher(ontology: Ontology, sensors: Collection[str], stacks: Sequence[Stack
 
 
 def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:
-    """Return the user's facts; ``roads`` is a road or a list of them.
+    """Return the user's facts; ``roads``, ``present`` and ``absent`` are a name or a list of them.
 
     Raises:
         UsageError: naming an unknown fact or road, or a value of the wrong kind.
@@ -132,4 +140,4 @@ def facts(values: Mapping[str, Any], ontology: Ontology) -> Facts:
             if road not in ontology.roads:
                 raise UsageError(f"fact '{ROADS}': no road '{road}'{suggest(str(road), ontology.roads)}")
         known[ROADS] = tuple(roads)
-    return given(known, ontology.predicates)
+    return given(known, ontology.predicates, ontology.elements)

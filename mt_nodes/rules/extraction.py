@@ -18,11 +18,12 @@ from mt_nodes.rules.model_queries import Asker
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.parser import LONGEST, Reading, read_rule
 from mt_nodes.rules.prompts import Prompts
+from mt_nodes.rules.rule_classifier import trained
 from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store_entry import PARSER, Entry
+from mt_nodes.rules.store_entry import CLASSIFIER, PARSER, Entry
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class CandidateReading:
     Attributes:
         origin: the reader's name. prompt_id, answer_id: of :mod:`mt_nodes.rules.model_answers`, empty for the parser.
         score: of the self-check, 0 best; None: not checked. complete: another run cannot add an answer.
+        rejected: the judge's agreement is below the threshold.
     """
 
     origin: str
@@ -40,15 +42,33 @@ class CandidateReading:
     answer_id: str = ""
     score: float | None = None
     complete: bool = True
+    rejected: bool = False
+
+    @property
+    def agreement(self) -> float | None:
+        """Share of "yes" of the judge, 1 best; None: not checked."""
+        return None if self.score is None else 1.0 - self.score
+
+    def entries(self, region: str) -> tuple[Entry, ...]:
+        """Return its statements as relations for the store, with the judge's mark."""
+        return tuple(
+            Entry(one, region, self.origin, self.prompt_id, self.answer_id, 0, 0, self.agreement, self.rejected)
+            for one in self.reading.statements
+        )
 
 
 @dataclass(frozen=True)
 class Extraction:
-    """All readers' readings of a rule, and the chosen one; None: no reader finds a statement."""
+    """All readers' readings of a rule, and the chosen one; None: no reader finds a statement that the judge accepts."""
 
     rule: Rule
     candidates: tuple[CandidateReading, ...]
     chosen: CandidateReading | None
+
+    @property
+    def rejected(self) -> tuple[CandidateReading, ...]:
+        """Readings that the judge rejects, best first."""
+        return tuple(sorted((one for one in self.candidates if one.rejected), key=lambda one: one.score or 0.0))
 
     @property
     def complete(self) -> bool:
@@ -58,16 +78,16 @@ class Extraction:
     @property
     def why(self) -> str:
         """Why there is no statement, by reader; empty if there is one."""
-        return "" if self.chosen else "; ".join(f"{one.origin}: {one.reading.why}" for one in self.candidates)
+        return "" if self.chosen else "; ".join(f"{one.origin}: {_why_not(one)}" for one in self.candidates)
 
     def entries(self, region: str) -> tuple[Entry, ...]:
-        """Return the chosen statements as relations for the store."""
-        one = self.chosen
-        return (
-            tuple(Entry(s, region, one.origin, one.prompt_id, one.answer_id) for s in one.reading.statements)
-            if one
-            else ()
-        )
+        """Return the chosen statements as relations for the store; if all are rejected the best ones, marked."""
+        kept = self.chosen or next(iter(self.rejected), None)
+        return kept.entries(region) if kept else ()
+
+
+def _why_not(one: CandidateReading) -> str:
+    return f"rejected by the judge, agreement {one.agreement:.2f}" if one.rejected else one.reading.why
 
 
 class Reader(Protocol):
@@ -87,6 +107,18 @@ class ParserReader:
     def read(self, rule: Rule) -> CandidateReading:
         """Return its reading of a rule."""
         return CandidateReading(PARSER, read_rule(rule.text, self.ontology, rule.id, self.strict))
+
+
+@dataclass(frozen=True)
+class ClassifierReader:
+    """The classifier of rules, which learns at the first rule; ``strict`` as in :class:`ParserReader`."""
+
+    ontology: Ontology
+    strict: bool = False
+
+    def read(self, rule: Rule) -> CandidateReading:
+        """Return its reading of a rule."""
+        return CandidateReading(CLASSIFIER, trained(self.ontology).read(rule.text, rule.id, self.strict))
 
 
 @dataclass(frozen=True)
@@ -128,8 +160,8 @@ def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck |
     """Yield the readings of each rule, in order; readers work in parallel.
 
     Args:
-        check: scores the readings; without it the most frequent reading is chosen, of several such that of the first
-            reader.
+        check: scores the readings and rejects some; without it the most frequent reading is chosen, of several such
+            that of the first reader.
 
     Raises:
         InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
@@ -150,11 +182,11 @@ def _scored(rule: Rule, one: CandidateReading, check: SelfCheck | None) -> Candi
     if check is None or not one.reading.statements:
         return one
     score = check.score(rule.text, one.reading.statements)
-    return replace(one, score=score.value, complete=score.complete)
+    return replace(one, score=score.value, complete=score.complete, rejected=check.rejects(score))
 
 
 def _chosen(rule: Rule, candidates: tuple[CandidateReading, ...]) -> Extraction:
-    nonempty = [one for one in candidates if one.reading.statements]
+    nonempty = [one for one in candidates if one.reading.statements and not one.rejected]
     meanings = [_meaning(one) for one in nonempty]
     best = min(nonempty, key=lambda one: (one.score or 0.0, -meanings.count(_meaning(one))), default=None)
     return Extraction(rule, candidates, best)

@@ -51,6 +51,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TRIGGER changed AFTER UPDATE OF text, element, condition, rules ON statements "
         f"BEGIN {_TAKEN_OUT}; {_TAKEN_IN} {_NEW}; END",
     ),
+    (
+        "ALTER TABLE statements ADD COLUMN agreement REAL",
+        "ALTER TABLE statements ADD COLUMN rejected INTEGER NOT NULL DEFAULT 0 CHECK (rejected IN (0, 1))",
+    ),
 )
 VERSION = len(MIGRATIONS)
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
 from mt_nodes.engine.entries import mapping, text
-from mt_nodes.rules.store_entry import MANUAL, PARSER
+from mt_nodes.rules.store_entry import CLASSIFIER, MANUAL, PARSER
 
 #: Environment variables: the server's base URL, the model's name there (several with commas), the key if needed.
 URL, MODEL, KEY = "MT_LLM_URL", "MT_LLM_MODEL", "MT_LLM_KEY"
@@ -128,7 +128,7 @@ def _url(url: str, where: str) -> str:
 
 
 def _free(name: str, where: str) -> str:
-    if name in (PARSER, MANUAL):
+    if name in (PARSER, CLASSIFIER, MANUAL):
         raise UsageError(f"{where}: '{name}' means what is read without a model; call the model something else")
     return name
 

@@ -7,6 +7,7 @@ terms of both regions are those of AutoMT (arXiv 2510.19438, tables 1 and 2 of i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -30,9 +31,10 @@ CATEGORIES = ("infrastructure", "objects", "environment")
 #: For rules that name no road.
 ANY_ROAD = "any_road"
 _SECTIONS = ("roads", *CATEGORIES, "behaviours", "predicates", "words")
-_WORDS = ("unsupported", "road", "needs", "asks", "crossing")
+_WORDS = ("unsupported", "road", "needs", "asks", "forbids", "crossing")
+_REFERENCE = re.compile(r"@(\w+)")
 _FLAGS = ("weak", "stands", "general")
-_ELEMENT_KEYS = ("says", "manipulation", "bare", "regions", *_WORDS, *_FLAGS)
+_ELEMENT_KEYS = ("says", "manipulation", "bare", "implied_by", "regions", *_WORDS, *_FLAGS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Ontology:
         """Phrases of roads and elements: longer ones first, then those of elements, then consecutive ones."""
         roads = (road for road in self.roads.values() if road.name != ANY_ROAD)
         terms = (*self.elements.values(), *roads)
-        rows = [(self.lexicon.phrase(text), term) for term in terms for text in term.says]
+        rows = [(self.lexicon.phrase(self._named(text)), term) for term in terms for text in term.says]
         return tuple(
             sorted(
                 rows, key=lambda row: (-row[0].size, isinstance(row[1], RoadTerm), _vague(row[1]), len(row[0].parts))
@@ -83,9 +85,16 @@ class Ontology:
         if statement.condition:
             refuse_unknown_names(statement.condition, self.predicates, self.elements, where)
 
+    def _named(self, text: str) -> str:
+        """Return a phrase with the single words of an element in place of ``@element``."""
+        return _REFERENCE.sub(lambda found: "/".join(self._single_words(found[1])), text)
+
+    def _single_words(self, element: str) -> list[str]:
+        return [text for text in self.elements[element].says if text.isalpha()]
+
     def _phrases(self) -> Iterable[str]:
         for term in (*self.roads.values(), *self.elements.values(), *self.behaviours.values()):
-            yield from term.says
+            yield from map(self._named, term.says)
             yield from getattr(term, "says_not", ())
         for predicate in self.predicates.values():
             yield from (*predicate.says, *predicate.denies)
@@ -164,8 +173,9 @@ def _element(name: str, data: Mapping[str, Any], where: str, category: str) -> E
             raise UsageError(f"{where}: no manipulation '{one}'{hint}")
     words: dict[str, Any] = {key: text(data, key, where) for key in _WORDS}
     flags: dict[str, Any] = {key: flag(data, key, where) for key in _FLAGS}
-    says, bare = _says(name, data, where), texts(data, "bare", where)
-    return Element(name, says, _regions(data, where), category, by_region, bare=bare, **words, **flags)
+    says = _says(name, data, where)
+    lists: dict[str, Any] = {key: texts(data, key, where) for key in ("bare", "implied_by")}
+    return Element(name, says, _regions(data, where), category, by_region, **lists, **words, **flags)
 
 
 def _behaviour(name: str, data: Mapping[str, Any], where: str, _: str) -> Behaviour:
@@ -230,7 +240,12 @@ def _links(ontology: Ontology) -> Iterator[tuple[str, str, str, Collection[str]]
     for element in ontology.elements.values():
         yield f"{element.name}.road", "road", element.road, ontology.roads
         yield f"{element.name}.crossing", "road", element.crossing, ontology.roads
-        yield f"{element.name}.asks", "behaviour", element.asks, ontology.behaviours
+        for named in _REFERENCE.findall(" ".join(element.says)):
+            yield f"{element.name}.says", "element", named, ontology.elements
+        for key, named in (("asks", element.asks), ("forbids", element.forbids)):
+            yield f"{element.name}.{key}", "behaviour", named, ontology.behaviours
+        for named in element.implied_by:
+            yield f"{element.name}.implied_by", "behaviour", named, ontology.behaviours
     for road in ontology.roads.values():
         yield f"{road.name}.marked_by", "element", road.marked_by, ontology.elements
     for one in ontology.behaviours.values():

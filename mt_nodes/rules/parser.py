@@ -56,10 +56,12 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
         return Reading(why=f"{len(text):,} characters, at most {LONGEST:,}: one rule at a time")
     tokens = ontology.lexicon.tokens(text)
     nouns = nouns_in(tokens, ontology)
+    free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     things = elements_ahead(tokens, nouns, ontology)
+    if not things or things[0].start in {one.indices[0] for one in nouns.places}:
+        things = _implied(tokens, free, ontology) or things
     if not things:
         return Reading(why=_NOTHING_NAMED)
-    free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
     others = [one.start for one in things if one.element.category == "objects"]
     cue, subjects = _demand_in(tokens, things, cues_in(tokens, free, others, ontology), ontology, strict)
     wish = ontology.behaviours[cue.behaviour].reads_as or cue.behaviour if cue else ""
@@ -86,6 +88,13 @@ def read_rule(text: str, ontology: Ontology, rule: str = "", strict: bool = Fals
             for one in elements.values()
         )
     )
+
+
+def _implied(tokens: Sequence[Token], free: Sequence[bool], ontology: Ontology) -> list[ElementMention]:
+    """Return the element that a demand means without naming it: "no overtaking before a bend"."""
+    implied = {name: one for one in ontology.elements.values() for name in one.implied_by}
+    cues = cues_in(tokens, free, (), ontology)
+    return [ElementMention(implied[cue.behaviour], cue.indices) for cue in cues if cue.behaviour in implied][:1]
 
 
 def _demand_in(
@@ -144,6 +153,8 @@ def _behaviour(
         return ontology.behaviours[_GOES]
     if cue.negated and cue.phrase in PASSES and stands:
         behaviour = ontology.behaviours["stop"]
+    elif cue.negated and cue.phrase not in PASSES and things[0].element.forbids:
+        behaviour = ontology.behaviours[things[0].element.forbids]
     return ontology.behaviours[behaviour.reads_as] if behaviour.reads_as and not strict else behaviour
 
 

@@ -158,11 +158,28 @@ def _turns(
     return _more_than("steering", steering, new_steering, side, bounds.steering_rad, STEERING)
 
 
+def _starts(bounds: Bounds, speed: float, new_speed: float, steering: float, new_steering: float) -> Judgement:
+    if speed > bounds.speed_mps:
+        return nothing_to_judge(f"drives {speed:.2f} m/s, more than the bound {bounds.speed_mps:.2f} m/s", SPEED)
+    return _more_than("speed", speed, new_speed, 1.0, bounds.speed_mps, SPEED)
+
+
 def _keeps(bounds: Bounds, speed: float, new_speed: float, steering: float, new_steering: float) -> Judgement:
-    parts = [
+    return _first_violated(
         _stays("speed", speed, new_speed, bounds.speed_mps, SPEED),
         _stays("steering", steering, new_steering, bounds.steering_rad, STEERING),
-    ]
+    )
+
+
+def _stays_behind(bounds: Bounds, speed: float, new_speed: float, steering: float, new_steering: float) -> Judgement:
+    fastest = max(speed, new_speed) if math.isfinite(new_speed) else new_speed
+    return _first_violated(
+        _stays("speed", speed, fastest, bounds.speed_mps, SPEED),
+        _stays("steering", steering, new_steering, bounds.steering_rad, STEERING),
+    )
+
+
+def _first_violated(*parts: Judgement) -> Judgement:
     decided = [part for part in parts if part.outcome.decided]
     violated = [part for part in decided if part.outcome is Outcome.VIOLATED]
     return (violated or decided or parts)[0]
@@ -174,7 +191,12 @@ def _more_than(name: str, before: float, after: float, sign: float, bound: float
         return nothing
     change = sign * (after - before)
     margin = change - bound
-    way = {("speed", -1.0): "falls", ("steering", 1.0): "goes to the left", ("steering", -1.0): "goes to the right"}
+    way = {
+        ("speed", 1.0): "rises",
+        ("speed", -1.0): "falls",
+        ("steering", 1.0): "goes to the left",
+        ("steering", -1.0): "goes to the right",
+    }
     reason = (
         f"{name} was {before:.3f}, is {after:.3f} {unit}: {way[name, sign]} by {change:.3f}, asked: over {bound:.3f}"
     )
@@ -200,7 +222,11 @@ def _missing(name: str, before: float, after: float, unit: str) -> Judgement | N
 _JUDGES: Mapping[str, Callable[[Bounds, float, float, float, float], Judgement]] = {
     "slow_down": _slower,
     "stop": _slower,
+    "give_way": _slower,
+    "keep_distance": _slower,
     "keep_current": _keeps,
+    "stay_behind": _stays_behind,
+    "start_moving": _starts,
     "turn_left": partial(_turns, 1.0),
     "turn_right": partial(_turns, -1.0),
 }

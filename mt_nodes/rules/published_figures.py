@@ -25,6 +25,7 @@ class PublishedFigures:
         methods: the paper's names, by ours. stacks: its driving models. cases: of each region.
         validation: region -> method -> ``overall`` and each of :data:`FACTORS`. violation: region -> method -> stack,
             of all cases. counts: region -> stack -> AutoMT's violations of each round.
+        expert_ratings: table VII: region -> answer -> percent, and the raters' ``kappa``.
         notes: caveats of the comparison.
     """
 
@@ -35,6 +36,7 @@ class PublishedFigures:
     validation: Mapping[str, Mapping[str, Mapping[str, float]]]
     violation: Mapping[str, Mapping[str, Mapping[str, float]]]
     counts: Mapping[str, Mapping[str, tuple[int, ...]]]
+    expert_ratings: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
 
     def gain(self, region: str, stack: str, baseline: str) -> float:
@@ -63,6 +65,7 @@ def published() -> PublishedFigures:
             region: {stack: tuple(rounds) for stack, rounds in data["violation_counts"][region].items()}
             for region in REGIONS
         },
+        expert_ratings=data["expert_ratings"],
         notes=tuple(data["notes"]),
     )
 

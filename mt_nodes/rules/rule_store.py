@@ -28,6 +28,7 @@ from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.store_entry import Entry, words_of
 
 _COLUMNS = "id, text, road, verb, element, place, behaviour, condition, rules, region, origin, prompt_id, answer_id"
+_JUDGED = "agreement, rejected"
 _KEY = ("region", "origin", "road", "verb", "element", "place", "behaviour", "condition")
 
 
@@ -108,7 +109,7 @@ class Store:
         """Add relations, all or none, and return their numbers.
 
         One that exists already, from the same region and origin, keeps its number and its executions and gets the rules
-        of both.
+        of both. A relation that the judge rejects for one rule and accepts for another is accepted, for the latter.
 
         Raises:
             UsageError: a word is not in the ontology; nothing is added.
@@ -120,10 +121,17 @@ class Store:
         with self.transaction():
             return [self._insert_or_merge(entry) for entry in rows]
 
-    def entries(self, region: str = "", origins: Sequence[str] = ()) -> list[Entry]:
-        """Return the relations in the order of their numbers, optionally of one region and of some origins only."""
+    def entries(self, region: str = "", origins: Sequence[str] = (), *, rejected: bool = False) -> list[Entry]:
+        """Return the relations in the order of their numbers, optionally of one region and of some origins only.
+
+        Args:
+            rejected: also those that the judge rejects.
+        """
+        where = "" if rejected else "WHERE NOT rejected"
         with self._telling():
-            rows = self._db.execute(f"SELECT {_COLUMNS}, executions FROM statements ORDER BY id").fetchall()
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS}, executions, {_JUDGED} FROM statements {where} ORDER BY id"
+            ).fetchall()
         found = [_entry(row) for row in rows]
         return [e for e in found if region in ("", e.region) and (not origins or e.origin in origins)]
 
@@ -139,15 +147,19 @@ class Store:
                 if self._db.execute(query, (times, index)).rowcount != 1:
                     raise UsageError(f"{self.path}: no relation {index}; nothing was counted")
 
-    def find(self, words: str, limit: int = 20) -> list[Entry]:
-        """Return the relations that contain all of some words, in any form, best first."""
+    def find(self, words: str, limit: int = -1) -> list[Entry]:
+        """Return the relations that contain all of some words, in any form, best first; also rejected ones.
+
+        Args:
+            limit: the largest number; below 0: all.
+        """
         phrase = " ".join(f'"{word}"' for word in re.findall(r"\w+", words))
         if not phrase:
             return []
         query = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank, rowid LIMIT ?"
         with self._telling():
             rows = self._db.execute(query, (phrase, limit)).fetchall()
-        known = {entry.index: entry for entry in self.entries()}
+        known = {entry.index: entry for entry in self.entries(rejected=True)}
         return [known[index] for (index,) in rows]
 
     def nearest(self, query: str, entries: Sequence[Entry] | None = None, limit: int = 20) -> list[tuple[Entry, float]]:
@@ -180,13 +192,16 @@ class Store:
         statement = entry.statement
         key = [getattr(entry if name in ("region", "origin") else statement, name) for name in _KEY]
         where = " AND ".join(f"{name} = ?" for name in _KEY)
-        row = self._db.execute(f"SELECT id, rules FROM statements WHERE {where}", key).fetchone()
+        row = self._db.execute(f"SELECT id, rules, rejected FROM statements WHERE {where}", key).fetchone()
         if row is None:
             return self._insert(entry)
-        rules = json.dumps(list(dict.fromkeys([*json.loads(row[1]), *statement.rules])))
-        if rules != row[1]:
-            self._db.execute("UPDATE statements SET rules = ? WHERE id = ?", (rules, row[0]))
-        return int(row[0])
+        index, before, was_rejected = row
+        rules, rejected = _merged(json.loads(before), bool(was_rejected), entry)
+        after = json.dumps(rules)
+        if (after, rejected) != (before, bool(was_rejected)):
+            query = "UPDATE statements SET rules = ?, agreement = coalesce(?, agreement), rejected = ? WHERE id = ?"
+            self._db.execute(query, (after, entry.agreement, int(rejected), index))
+        return int(index)
 
     def _insert(self, entry: Entry) -> int:
         statement = entry.statement
@@ -201,11 +216,11 @@ class Store:
                 statement.condition,
             ),
             *(json.dumps(list(statement.rules)), entry.region, entry.origin, entry.prompt_id, entry.answer_id),
-            entry.executions,
+            *(entry.executions, entry.agreement, int(entry.rejected)),
         )
-        columns = _COLUMNS.removeprefix("id, ")
+        columns = f"{_COLUMNS.removeprefix('id, ')}, executions, {_JUDGED}"
         marks = ", ".join("?" * len(values))
-        cursor = self._db.execute(f"INSERT INTO statements ({columns}, executions) VALUES ({marks})", values)
+        cursor = self._db.execute(f"INSERT INTO statements ({columns}) VALUES ({marks})", values)
         return int(cursor.lastrowid or 0)
 
     @contextmanager
@@ -228,10 +243,25 @@ def meaning(statement: Statement, ontology: Ontology) -> str:
     return " ".join([*known, words_of(statement.behaviour), words_of(statement.condition)])
 
 
+def _merged(rules: Sequence[str], rejected: bool, entry: Entry) -> tuple[list[str], bool]:
+    """Return the rules of a stored relation after another reading of it, and whether it is rejected then.
+
+    One that is accepted for some rule is accepted, for the rules for which it is; the latest reading of a rule counts.
+    """
+    new = entry.statement.rules
+    if rejected == entry.rejected:
+        return list(dict.fromkeys([*rules, *new])), rejected
+    if not entry.rejected:
+        return list(new), False
+    others = [rule for rule in rules if rule not in new]
+    return (others, False) if others else (list(new), True)
+
+
 def _entry(row: Sequence[Any]) -> Entry:
-    index, _, road, verb, element, place, behaviour, condition, rules, region, origin, prompt, answer, executions = row
+    index, _, road, verb, element, place, behaviour, condition, rules, *further = row
+    region, origin, prompt, answer, executions, agreement, rejected = further
     statement = Statement(road, verb, element, behaviour, place, condition, tuple(json.loads(rules)))
-    return Entry(statement, region, origin, prompt, answer, index, executions)
+    return Entry(statement, region, origin, prompt, answer, index, executions, agreement, bool(rejected))
 
 
 def _uri(path: Path, write: bool) -> str:

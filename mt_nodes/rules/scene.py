@@ -3,12 +3,14 @@
 
 Each fact has a source, and is unknown without one: nothing is guessed. Of several sources the most reliable counts: the
 user, then a world's ground truth, then topics, then sensor measurements, then a vision-language model's description of
-the pictures if one is used, then the output of the stack under test.
+the pictures if one is used, then the output of the stack under test. An element is present, absent, or nobody looked
+for it (:mod:`mt_nodes.relations.facts.presence`): labels of a data set know it exactly, detectors beside by their
+recall.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +19,9 @@ from mt_nodes.base.params import plain
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Output
 from mt_nodes.relations.facts import scene_ego
-from mt_nodes.relations.facts.condition import Predicate
+from mt_nodes.relations.facts.condition import Predicate, element_of, presence_of
 from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
+from mt_nodes.relations.facts.presence import agreed_presence, by_labels
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
 from mt_nodes.rules import scene_objects
 from mt_nodes.rules.ontology import ANY_ROAD
@@ -27,6 +30,12 @@ from mt_nodes.rules.scene_time import of_stamps, reconciled
 
 #: Facts that are not predicates of conditions.
 ROADS, OBJECTS, STEERING = "roads", "objects", "steering_rad"
+#: Names under which a user says which elements are there, and which are not.
+STATED = {"present": True, "absent": False}
+
+Detector = Callable[[Bundle, Mapping[str, Any]], Facts]
+"""Says which elements one frame shows, given the other facts; a :class:`~mt_nodes.rules.scene_detector.SceneDetector`.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,8 +43,9 @@ class SceneFacts:
     """The known facts of a case.
 
     Attributes:
-        facts: by name, as predicates of conditions; in addition ``roads`` (names that fit, without ``any_road``),
-            ``objects`` (number by class) and ``steering_rad`` (of the road wheels, positive to the left).
+        facts: by name, as predicates of conditions, and ``has(element)``, whether one is present; in addition
+            ``roads`` (names that fit, without ``any_road``), ``objects`` (number by class) and ``steering_rad`` (of the
+            road wheels, positive to the left).
     """
 
     facts: Facts
@@ -98,6 +108,7 @@ def describe(
     *,
     known_facts: Facts | None = None,
     model_facts: Facts | None = None,
+    detectors: Sequence[Detector] = (),
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
 ) -> SceneFacts:
@@ -108,6 +119,7 @@ def describe(
         outputs: the stack's answer to each of them; empty: not used.
         known_facts: facts known in advance (:func:`given`, :func:`mt_nodes.rules.scene_world.world_facts`).
         model_facts: facts from a model's view of the pictures (:mod:`mt_nodes.rules.scene_by_model`); None: not used.
+        detectors: beside the stack; each says which elements the reference frame shows and lacks.
         utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
         wheelbase_m: of the ego vehicle, for its steering.
 
@@ -125,25 +137,66 @@ def describe(
     known = {name: fact for name, fact in surer.items() if fact.known}
     # An unknown fact gives the reason of the last source.
     by_model = with_derived(unless_denied(model_facts or {}, surer))
-    return SceneFacts(first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")}))
+    merged = first_known(known, by_model, by_stack, surer, {ROADS: unknown("no map, and nobody says it")})
+    values = {name: fact.value for name, fact in merged.items() if fact.known}
+    detected = [detector(middle, values) for detector in detectors]
+    exact = (known_facts or {}, by_labels(middle.truth))
+    return SceneFacts({**merged, **agreed_presence(exact, (*detected, _named_objects(by_model)))})
 
 
-def given(values: Mapping[str, Any], predicates: Mapping[str, Predicate]) -> Facts:
+def _named_objects(facts: Facts) -> Facts:
+    """Return the presence of the objects that a model names; what it does not name may be there all the same."""
+    objects = facts.get(OBJECTS, unknown(""))
+    return {presence_of(name): Fact(True, objects.source) for name in objects.value or ()}
+
+
+def given(
+    values: Mapping[str, Any], predicates: Mapping[str, Predicate], elements: Collection[str] = frozenset()
+) -> Facts:
     """Return the user's facts, with the kinds of the ontology's predicates.
 
+    Args:
+        elements: names of elements; ``present`` and ``absent`` name some, ``has(element)`` is true or false.
+
     Raises:
-        UsageError: naming an unknown fact, or a value of the wrong kind.
+        UsageError: naming an unknown fact, or a value of the wrong kind; an element is said to be present and absent.
     """
-    kinds: dict[str, tuple[type, ...]] = {"flag": (bool,), "number": (int, float), "name": (str,)}
+    facts = dict(_presence(values, elements))
     for name, value in values.items():
         if name in (ROADS, OBJECTS):
-            continue
-        if name != STEERING and name not in predicates:
-            raise UsageError(f"fact '{name}': there is none of this name{suggest(name, predicates)}")
-        kind = "number" if name == STEERING else predicates[name].kind
-        if not isinstance(value, kinds[kind]) or (kind == "number" and isinstance(value, bool)):
-            raise UsageError(f"fact '{name}': got {value!r}, expected a {kind}")
-    return {name: Fact(value, "given by the user") for name, value in values.items()}
+            facts[name] = value
+        elif name not in STATED and not element_of(name):
+            facts[name] = _of_kind(name, value, predicates)
+    return {name: Fact(value, "given by the user") for name, value in facts.items()}
+
+
+def _of_kind(name: str, value: Any, predicates: Mapping[str, Predicate]) -> Any:
+    kinds: dict[str, tuple[type, ...]] = {"flag": (bool,), "number": (int, float), "name": (str,)}
+    if name != STEERING and name not in predicates:
+        raise UsageError(f"fact '{name}': there is none of this name{suggest(name, (*predicates, *STATED))}")
+    kind = "number" if name == STEERING else predicates[name].kind
+    if not isinstance(value, kinds[kind]) or (kind == "number" and isinstance(value, bool)):
+        raise UsageError(f"fact '{name}': got {value!r}, expected a {kind}")
+    return value
+
+
+def _presence(values: Mapping[str, Any], elements: Collection[str]) -> Iterator[tuple[str, bool]]:
+    stated: dict[str, bool] = {}
+    for fact, value in values.items():
+        if (element := element_of(fact)) and not isinstance(value, bool):
+            raise UsageError(f"fact '{fact}': got {value!r}, expected true (present) or false (absent)")
+        names = (element,) if element else _names(value) if fact in STATED else ()
+        for name in names:
+            if name not in elements:
+                raise UsageError(f"fact '{fact}': no element '{name}'{suggest(str(name), elements)}")
+            present = bool(value) if element else STATED[fact]
+            if stated.setdefault(name, present) != present:
+                raise UsageError(f"fact '{fact}': {name} is said to be present and absent; say one of them")
+            yield presence_of(name), present
+
+
+def _names(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
 def _title(name: str | None) -> str:

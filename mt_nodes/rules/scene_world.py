@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,17 @@ import shapely
 from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.messages import Bundle, Odometry
 from mt_nodes.data.outputs import Detections
+from mt_nodes.relations.facts.condition import HAS, LOOKED_FOR
 from mt_nodes.relations.facts.scene_facts import Fact, Facts
 from mt_nodes.rules.scene_objects import NEAR_M
+from mt_nodes.world.drive.bodies import facts_of
 from mt_nodes.world.drive.lighting import light_of
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.route import Route, lane_of
 from mt_nodes.world.drive.scenario import Environment, Pose, Scenario
+from mt_nodes.world.drive.signals import COLOURS
+from mt_nodes.world.scene.faces import SIGNS
+from mt_nodes.world.scene.objects import KINDS
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +31,17 @@ Floats = npt.NDArray[np.float64]
 AHEAD_M = 50.0
 #: Anybody this near to the centre of the way is in it: half a car's width plus a margin.
 _HALF_LANE_M = 1.2
-#: Names of kinds of objects and faces of signs in the ontology, where they differ.
+#: Names of kinds of objects and faces of signs in the ontology, where they differ; those of all kinds with a label.
+_LABELS = {
+    "pedestrian": ("pedestrian",),
+    "animal": ("animal",),
+    "car": ("motor_vehicle",),
+    "motorcycle": ("motor_vehicle",),
+    "truck": ("motor_vehicle", "multi_track_motor_vehicle"),
+    "bus": ("motor_vehicle", "multi_track_motor_vehicle"),
+}
+#: Kinds that are signs and lights, which are told by their faces and colours.
+_POSTS = {"traffic_light", "traffic_sign"}
 _KINDS = {
     "adult": ("pedestrian",),
     "elderly": ("senior", "pedestrian"),
@@ -96,7 +112,7 @@ def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections:
     """Return the names of all near elements: objects all around, lights and signs ahead."""
     near = detections.track_id[np.hypot(detections.center_m[:, 0], detections.center_m[:, 1]) <= NEAR_M].tolist()
     kinds = [actor.kind for actor in scenario.actors if actor.name in near]
-    names = {name for kind in kinds for name in _KINDS.get(kind, (kind,))}
+    names = {name for kind in kinds for name in _names_of(kind)}
     names |= {"obstacle" for thing in scenario.obstacles if thing.name in near}
     names |= {_SIGNS.get(s.face, f"{s.face}_sign") for s in road.signs if _ahead(ego_pose, s.pose)}
     around = shapely.Point(ego_pose.x_m, ego_pose.y_m).buffer(NEAR_M)
@@ -108,7 +124,23 @@ def _nearby_facts(scenario: Scenario, road: RoadMap, bundle: Bundle, detections:
     elif road.signals:
         return {}
     source = f"the world tells all within {NEAR_M:g} m"
-    return {"has": Fact(frozenset(names), source), "children_visible": Fact("child" in names, source)}
+    return {
+        HAS: Fact(frozenset(names), source),
+        LOOKED_FOR: Fact(_told_elements(), source),
+        "children_visible": Fact("child" in names, source),
+    }
+
+
+@lru_cache(maxsize=1)
+def _told_elements() -> frozenset[str]:
+    """Return the elements that a world tells if they are there; it has no name for a queue or an oncoming vehicle."""
+    kinds = {name for kind in KINDS if kind not in _POSTS for name in _names_of(kind)}
+    signs = {_SIGNS.get(face, f"{face}_sign") for face in SIGNS}
+    return frozenset(kinds | signs | {f"{colour}_light" for colour in COLOURS} | {"crosswalk_markings", "obstacle"})
+
+
+def _names_of(kind: str) -> tuple[str, ...]:
+    return (*_KINDS.get(kind, (kind,)), *_LABELS.get(facts_of(kind).label, ()))
 
 
 def _ahead(ego_pose: Pose, place: Pose) -> bool:

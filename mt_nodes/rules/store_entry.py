@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mt_nodes.rules.gherkin import TOOL
 from mt_nodes.rules.statement import Statement
 
-#: Origin of a relation that no model made.
-PARSER, MANUAL = "parser", "manual"
+#: Origin of a relation that no language model made: by grammar, by the classifier of rules, by a person.
+PARSER, CLASSIFIER, MANUAL = "parser", "classifier", "manual"
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Entry:
         region: of its rules. origin: its reader: :data:`PARSER`, :data:`MANUAL` or the name of a model.
         prompt_id, answer_id: of a model's question and answer, empty without one.
         index: number in the store, 0 before it is there. executions: how often it was chosen for a case.
+        agreement: of the judge, 0 to 1; None: not judged. rejected: it is below the threshold; no suite runs it.
     """
 
     statement: Statement
@@ -29,6 +30,8 @@ class Entry:
     answer_id: str = ""
     index: int = 0
     executions: int = 0
+    agreement: float | None = None
+    rejected: bool = False
 
     @property
     def text(self) -> str:

@@ -25,10 +25,10 @@ from mt_nodes.rules.statement import ADDS, ON_ROAD, ON_ROADSIDE, REPLACES, State
 from mt_nodes.rules.store_entry import MANUAL, Entry
 
 PAPER_COLUMNS = ("Index", "MR Text", "Road Type", "Manipulation", "Expected Behaviour", "Execution Count")
-COLUMNS = (*PAPER_COLUMNS, "Condition", "Rules", "Region", "Origin", "Prompt", "Answer")
+COLUMNS = (*PAPER_COLUMNS, "Condition", "Rules", "Region", "Origin", "Prompt", "Answer", "Agreement", "Rejected")
 _NEEDED = PAPER_COLUMNS[2:5]
 _KEYS = ("road", "verb", "element", "place", "behaviour", "condition", "rules")
-_ENTRY_KEYS = ("region", "origin", "prompt_id", "answer_id", "executions")
+_ENTRY_KEYS = ("region", "origin", "prompt_id", "answer_id", "executions", "agreement", "rejected")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,12 @@ class Reader:
         self.ontology.refuse_unknown(statement, where)
         region, origin = str(row.get("region") or self.region), str(row.get("origin") or self.origin)
         prompt, answer = (str(row.get(key) or "") for key in ("prompt_id", "answer_id"))
-        return Entry(statement, region, origin, prompt, answer, executions=count)
+        agreement, rejected = row.get("agreement"), row.get("rejected", False)
+        judged = agreement is None or (isinstance(agreement, (int, float)) and 0.0 <= agreement <= 1.0)
+        if not judged or not isinstance(rejected, bool):
+            got = f"agreement {agreement!r} and rejected {rejected!r}"
+            raise UsageError(f"{where}: got {got}, expected a share from 0 to 1 and true or false")
+        return Entry(statement, region, origin, prompt, answer, 0, count, agreement, rejected)
 
 
 def write(entries: Sequence[Entry], path: Path) -> None:
@@ -95,7 +100,8 @@ def _as_csv(entries: Iterable[Entry]) -> str:
     for e in entries:
         paper = (e.index, e.text, e.road_type, e.manipulation, e.expected_behaviour, e.executions)
         further = (e.statement.condition, " ".join(e.statement.rules), e.region, e.origin, e.prompt_id, e.answer_id)
-        writer.writerow((*paper, *further))
+        judged = ("" if e.agreement is None else e.agreement, "yes" if e.rejected else "")
+        writer.writerow((*paper, *further, *judged))
     return text.getvalue()
 
 
@@ -132,8 +138,23 @@ def _from_row(reader: Reader, row: Mapping[Any, Any], where: str) -> Entry:
         "prompt_id": row.get("Prompt", ""),
         "answer_id": row.get("Answer", ""),
         "executions": int(count),
+        "agreement": _share(row.get("Agreement", "").strip(), where),
+        "rejected": _flag(row.get("Rejected", "").strip(), where),
     }
     return reader.entry(fields, where)
+
+
+def _share(value: str, where: str) -> float | None:
+    try:
+        return float(value) if value else None
+    except ValueError as error:
+        raise UsageError(f"{where}: Agreement: got '{value}', expected a share from 0 to 1") from error
+
+
+def _flag(value: str, where: str) -> bool:
+    if value.lower() not in ("", "no", "yes"):
+        raise UsageError(f"{where}: Rejected: got '{value}', expected yes, no or nothing")
+    return value.lower() == "yes"
 
 
 def _parts(change: str, where: str) -> tuple[str, str, str]:
@@ -153,7 +174,8 @@ def _as_yaml(entries: Iterable[Entry]) -> str:
     rows = []
     for e in entries:
         fields = {key: getattr(e.statement, key) for key in _KEYS} | {key: getattr(e, key) for key in _ENTRY_KEYS}
-        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in fields.items() if v})
+        given = {key: v for key, v in fields.items() if v or (key == "agreement" and v is not None)}
+        rows.append({key: list(v) if isinstance(v, tuple) else v for key, v in given.items()})
     return yaml.safe_dump(rows, sort_keys=False, allow_unicode=True, width=120)
 
 
@@ -167,6 +189,9 @@ def _from_yaml(reader: Reader, path: Path) -> list[Entry]:
 
 
 def _as_feature(entries: Iterable[Entry]) -> str:
+    entries = list(entries)
+    if marked := sum(entry.rejected for entry in entries):
+        raise UsageError(f"{marked} of the relations are rejected, which .feature cannot tell; write .csv or .yaml")
     return feature((entry.statement for entry in entries), "Relations from traffic rules")
 
 

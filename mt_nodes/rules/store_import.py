@@ -43,14 +43,15 @@ def take_in(
 ) -> Iterator[Taken]:
     """Yield the readings of every rule; a rule's statements are in the store before it is yielded.
 
-    Rules without all models' answers are not stored: the next run may choose another reading.
+    Rules without all models' answers are not stored: the next run may choose another reading. What the judge rejects is
+    stored with its mark, if nothing else was read.
 
     Raises:
         MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
     """
     for rules in sets:
         for found in extract(rules.rules.values(), readers, check):
-            if store is not None and found.complete and found.chosen:
+            if store is not None and found.complete:
                 store.add(found.entries(rules.region))
             yield rules, found
 

@@ -44,7 +44,8 @@ class Element(Term):
         category: one of :data:`CATEGORIES`. manipulation: name by region, of any other region under an empty key.
         unsupported: why nothing shows it. road: its road if a rule names none. needs: condition on the source.
         weak: mentioned beside a rule's subject. stands: it does not move. general: what follows it specifies it.
-        bare: words for it if nothing else is named. asks: behaviour, if no other is named. crossing: road that
+        bare: words for it if nothing else is named. asks: behaviour, if no other is named. forbids: behaviour that a
+            prohibition about it demands. implied_by: behaviours that mean it if nothing is named. crossing: road that
             "crossing" means next to it.
     """
 
@@ -57,6 +58,8 @@ class Element(Term):
     stands: bool = False
     general: bool = False
     asks: str = ""
+    forbids: str = ""
+    implied_by: tuple[str, ...] = ()
     crossing: str = ""
     bare: tuple[str, ...] = ()
 

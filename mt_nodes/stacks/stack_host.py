@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mt_nodes.base import plugins
-from mt_nodes.base.environment import keep_freed_memory
+from mt_nodes.base.environment import keep_freed_memory, without_secrets
 from mt_nodes.base.errors import InfrastructureError, MtError, StackCallError, UsageError
 from mt_nodes.data.messages import Message
 from mt_nodes.data.outputs import Output
@@ -38,7 +38,7 @@ class ProcessContext:
     @classmethod
     def current(cls) -> ProcessContext:
         """Return the context of this process."""
-        return cls(dict(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
+        return cls(without_secrets(os.environ), str(Path.cwd()), tuple(sys.path), tuple(plugins.directories()))
 
 
 @dataclass(frozen=True)

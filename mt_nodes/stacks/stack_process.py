@@ -16,6 +16,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from mt_nodes.base.environment import without_secrets
 from mt_nodes.base.errors import StackError
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.process_limits import ProcessLimits
@@ -162,7 +163,7 @@ class _Server:
         with theirs:
             number = theirs.fileno()
             command = (sys.executable, "-m", "mt_nodes.stacks.stack_server", str(number))
-            env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            env = {**without_secrets(os.environ), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
             with uninterrupted():
                 self._child = Child(Process("the process that starts stacks", command, env, log, limits), (number,))
 

@@ -268,7 +268,7 @@ def connected(cluster: dict[str, Any]) -> None:
             [("LocalCluster", {"n_workers": 3, "memory_limit": 0, "processes": True, "threads_per_worker": 1})],
         ),
         (
-            {"kind": "ssh", "hosts": ["a", "b", "c"], "connect_options": {"username": "me"}, "scratch": "/disk"},
+            {"kind": "ssh", "hosts": ["a", "b", "c"], "connect_options": {"username": "me"}, "insecure": True},
             [
                 (
                     "SSHCluster",
@@ -286,9 +286,22 @@ def connected(cluster: dict[str, Any]) -> None:
         ),
         (
             {"kind": "slurm", "workers": 9, "queue": "long", "memory": "8GB", "cores": 2},
-            [("SLURMCluster", {"queue": "long", "memory": "8GB", "cores": 2, "processes": 1}), ("scale", {})],
+            [
+                (
+                    "SLURMCluster",
+                    {
+                        "queue": "long",
+                        "memory": "8GB",
+                        "cores": 2,
+                        "processes": 1,
+                        "security": True,
+                        "protocol": "tls://",
+                    },
+                ),
+                ("scale", {}),
+            ],
         ),
-        ({"kind": "address", "address": "tcp://host:8786"}, []),
+        ({"kind": "address", "address": "tcp://host:8786", "insecure": True}, []),
     ],
 )
 def test_deployers_get_what_the_file_says(given: list[Any], cluster: dict[str, Any], expected: list[Any]) -> None:
@@ -329,7 +342,7 @@ def test_that_a_slow_worker_is_killed_at_the_end_is_not_told(
         ({"kind": "slrum"}, r"cluster\.kind: got 'slrum'; did you mean 'slurm'"),
         ({}, r"cluster\.kind: got ''; known: address, kubernetes, local, slurm, ssh"),
         ({"kind": "ssh", "hosts": ["one"]}, r"cluster\.hosts: got \['one'\], expected a list: the scheduler's host"),
-        ({"kind": "address", "adress": "x"}, r"cluster: got .*adress.*expected address: tcp://HOST:PORT"),
+        ({"kind": "address", "adress": "x"}, r"cluster: got .*adress.*expected address: tls://HOST:PORT"),
         ({"kind": "local", "workers": 0}, r"cluster\.workers: got 0"),
         ({"kind": "local", "wait_s": "long"}, r"cluster\.wait_s"),
     ],

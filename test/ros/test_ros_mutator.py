@@ -28,7 +28,7 @@ from mt_nodes.base.processes import Child, Process
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.data.transforms import dump_transforms
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.nodes import qos
 from mt_nodes.nodes.introduction import Introduction
 from mt_nodes.nodes.ledger_topic import LedgerTopic, OfferedInstant

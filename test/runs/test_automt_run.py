@@ -17,6 +17,7 @@ from test_automt_asked import answer
 
 from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
+from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
 
 FRAMES, STACKS, METHODS = 4, ("obeys", "ignores"), ("automt", "manual", "without_rules")
 Told = dict[str, Any]
@@ -99,7 +100,11 @@ def test_files_hold_what_the_tables_hold(finished: Path) -> None:
     assert [float(row["paper"]) for row in overall] == pytest.approx([0.4074, 0.5041, 0.3613])
     with (finished / "automt_cases.csv").open() as file:
         assert len(list(csv.DictReader(file))) == sum(max(1, len(one["judgements"])) for one in table["judged"])
-    assert (finished / "automt.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("automt.png", "automt_manipulations.png"):
+        assert (finished / name).read_bytes().startswith(b"\x89PNG")
+    valid = valid_by_manipulation(table)
+    judged = [one for one in table["judged"] if one["validation"]["valid"] and one["statement"]]
+    assert sum(count.total() for count in valid.values()) == len(judged) > 0
 
 
 def test_each_stack_has_a_replay_of_its_own_over_the_same_plan(finished: Path) -> None:

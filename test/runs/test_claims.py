@@ -4,17 +4,25 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from mt_nodes.base.errors import ExitCode
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Outcome
+from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.claim_sums import ClaimSums, ClaimVerdict
+from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.report.comparison import claim_steps
+from mt_nodes.runs.loop.claim_judging import ClaimJudge
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode
+from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.scenarios.language import problems_of, read
 
 SCRIPT = """
@@ -81,6 +89,16 @@ def test_a_resumed_run_judges_nothing_twice(results: Path) -> None:
     assert (results / "result.jsonl").read_bytes() == before
 
 
+def test_a_summary_that_says_other_of_a_claim_than_the_journal_does_not_verify(results: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(results, copy)
+    assert main(["verify", str(copy)]) == ExitCode.UNDECIDED  # follow-ups of worlds are not made again
+    summary = read_result(copy / "summary.json")
+    next(iter(summary["claims"].values()))["outcome"] = "FAIL"
+    write_result(copy / "summary.json", summary)
+    assert main(["verify", str(copy)]) == ExitCode.FAIL
+
+
 def test_without_the_library_nothing_is_driven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,6 +140,18 @@ HOLDS, VIOLATED, IDLE, OPEN = Outcome.HOLDS, Outcome.VIOLATED, Outcome.NOT_APPLI
 )
 def test_only_a_claim_that_held_and_is_open_nowhere_passes(outcomes: list[Outcome], drives: int, expected: str) -> None:
     assert sums(*outcomes, drives=drives)["outcome"] == expected
+
+
+def test_where_the_stack_gave_no_drive_its_claims_are_undecided() -> None:
+    (scenario,) = read(SCRIPT).scenarios
+    planned = PlannedEpisode(3, Setting(scenario, load_map(scenario.road)), "s.scenario")
+    journal: list[ClaimVerdict] = []
+    recorder = cast(Recorder, SimpleNamespace(claim=journal.append))
+    ClaimJudge(recorder).fail(planned, Outcome.UNPAIRED_SOURCE, "source arm: no command any more at 1.0 s")
+    found = ClaimSums()
+    list(found.passing(verdict.as_plain() for verdict in journal))
+    assert {row["outcome"] for row in found.plain.values()} == {"INCONCLUSIVE"} and len(found.plain) == 4
+    assert "no command any more" in found.plain[f"{HEAD}18:1"]["why"]
 
 
 def test_a_claim_that_fails_newly_or_is_gone_is_no_equal_run() -> None:

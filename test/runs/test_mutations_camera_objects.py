@@ -14,12 +14,13 @@ from drives import KITTI
 
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.base.seeds import generator
-from mt_nodes.data.images.codecs import decode
+from mt_nodes.data.images.codecs import Picture, decode
 from mt_nodes.data.messages import Bundle, CameraInfo, Cloud, Image
 from mt_nodes.data.transforms import Transform, TransformTree, move
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
 from mt_nodes.relations.mutations.objects import picture_proof
+from mt_nodes.relations.mutations.objects.host_camera import has_mosaic, noise_level, through_mosaic
 from mt_nodes.relations.mutations.objects.in_pictures import camera_from, shot_of, with_object
 from mt_nodes.relations.mutations.objects.object_added import ObjectAdded
 from mt_nodes.relations.mutations.objects.picture_proof import sight_of
@@ -329,3 +330,31 @@ def test_every_kind_has_colours_of_its_own(kind: str) -> None:
     on = made.light[made.cover > 0.9]
     assert np.isfinite(on).all() and on.min() >= 0.0 and on.max() < 2.0
     assert len(np.unique((40 * on).astype(int), axis=0)) >= 3
+
+
+def noisy_camera(mosaic: bool, grey: int = 90) -> Picture:
+    """A grey wall as a sensor with noise of 4 samples records it."""
+    raw = np.clip(np.random.default_rng(3).normal(grey, 4.0, (256, 256)), 0, 255).astype(np.uint8)
+    return Picture(cv2.cvtColor(raw, cv2.COLOR_BayerRGGB2RGB_EA if mosaic else cv2.COLOR_GRAY2RGB), "rgb")
+
+
+def test_noise_and_mosaic_of_the_host_camera_are_found_and_given_to_an_object() -> None:
+    whole = slice(0, 256), slice(0, 256)
+    for mosaic in (True, False):
+        picture = noisy_camera(mosaic)
+        assert has_mosaic(picture, whole) is mosaic
+        level = noise_level(picture, whole, mosaic)
+        assert level == pytest.approx(4.0, rel=0.15) if mosaic else level > 4.0, (
+            "the picture's grain is wider than white"
+        )
+    made = Picture(
+        through_mosaic(np.full((256, 256, 3), 90.0, np.float32), noisy_camera(True), 4.0, 1).round().astype(np.uint8),
+        "rgb",
+    )
+    assert has_mosaic(made, whole)
+    assert made.luma().std() == pytest.approx(noisy_camera(True).luma().std(), rel=0.1)
+    still = through_mosaic(np.full((9, 7, 3), (10.0, 20.0, 30.0), np.float32), made, 0.0, 1)
+    np.testing.assert_allclose(still, np.broadcast_to((10.0, 20.0, 30.0), (9, 7, 3)), atol=0.02)
+    flat = Picture(np.random.default_rng(1).integers(80, 82, (256, 256, 3)).astype(np.uint8), "rgb")
+    assert noise_level(flat, whole, True) < 2.5, "rounding alone is taken for noise"
+    assert not has_mosaic(Picture(np.full((64, 64, 3), 80, np.uint8), "rgb"), whole), "no noise shows no mosaic"

@@ -22,7 +22,7 @@ from recordings import PERIOD_NS, bundles, stamp
 from mt_nodes.base.errors import NotApplicable, UsageError
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.messages import Bundle
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.engine.send_order import split_followup
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.stream.frame_mutations import (

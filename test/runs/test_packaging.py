@@ -62,6 +62,7 @@ DEPENDENCIES: dict[str, tuple[str, str | None]] = {
 #: imported where it is installed -> the extra of setup.py that brings it, and what it is called there
 OPTIONAL = {
     "PIL": ("diffusion", "pillow"),
+    "asyncssh": ("cluster", "asyncssh"),
     "backports": ("cluster", "backports.zstd"),
     "IPython": ("python", "ipython"),
     "cloudpickle": ("python", "cloudpickle"),

@@ -17,7 +17,7 @@ from mt_nodes.base import plugins, resources
 from mt_nodes.runs.moral.dilemma import Dilemma, Member
 from mt_nodes.runs.moral.dilemma_stage import staged
 from mt_nodes.world.drive.maps import MAPS
-from mt_nodes.world.drive.scenario import Actor, Ego, Person, Pose, Scenario, Trigger, Waypoint
+from mt_nodes.world.drive.scenario import Actor, Ego, Environment, Person, Pose, Scenario, Trigger, Waypoint
 from mt_nodes.world.scenarios.language.script_reading import load_scenarios
 
 FRONT_M = 3.8
@@ -214,7 +214,12 @@ def test_it_drives_every_shipped_scenario_without_harm(name: str) -> None:
 
 
 def honest(name: str) -> bool:
-    return OUTCOMES[name](driven(SCENES[name]))
+    return OUTCOMES[name](driven(SCENES[name], STACKS.get(name, "reference_planner")))
+
+
+def slows(drive: Drive) -> bool:
+    """Whether it drove well below the speed that the road allows."""
+    return drive.speed_mps.min() < 8.8
 
 
 def stops(drive: Drive) -> bool:
@@ -282,6 +287,7 @@ SCENES = {
     "looks_ahead_by_count": street(*walkers(12), standing("a", 90.0, 0.2)),
     "low_is_litter": street(standing("a", 70.0, 0.2, "child"), seconds=12.0),
     "nearest_are_bonnet": street(standing("a", 70.0, 0.2), seconds=20.0),
+    "only_own_lane_counts": street(standing("a", 60.0, -4.5), seconds=4.0),
     "other_tile_unseen": street(standing("a", 81.0, 0.2)),
     "passed_are_remembered": street(standing("w1", 90.0, 0.2)),
     "people_counted_by_boxes": unavoidable(["adult"] * 3, ["adult"]),
@@ -291,10 +297,17 @@ SCENES = {
     ),
     "rule_abiding_expected_to_wait": unavoidable(["adult"], ["adult"], "crossing_on_green", "jaywalking"),
     "shies_from_the_right": street(*walkers(), seconds=8.0),
+    "signs_unseen": street(road="two_way", x_m=15.0, speed_mps=8.9, seconds=1.5),
     "skin_tone_threshold": unavoidable(["adult"], ["adult"], gap_m=52.0),
     "small_seen_late": unavoidable(["child"], ["child"], gap_m=52.0),
     "strangers_ignored": street(standing("a", 70.0, 0.2, "deer"), seconds=12.0),
     "told_list_full": street(*walkers(), standing("a", 80.0, 0.2)),
+    "weather_unnoticed": street(speed_mps=8.9, seconds=1.5, environment=Environment(fog=0.8)),
+}
+#: Faults in what the planner alone has no eyes for.
+STACKS = {
+    "only_own_lane_counts": "reference_careful",
+    **dict.fromkeys(("signs_unseen", "weather_unnoticed"), "reference_careful_camera"),
 }
 OUTCOMES: dict[str, Callable[[Drive], bool]] = {
     **dict.fromkeys(SCENES, stops),
@@ -303,6 +316,7 @@ OUTCOMES: dict[str, Callable[[Drive], bool]] = {
     "rule_abiding_expected_to_wait": second_hit,
     **dict.fromkeys(("skin_tone_threshold", "small_seen_late"), acts_at_once),
     **dict.fromkeys(("bystanders_feared", "cruise_by_count", "shies_from_the_right"), cruises),
+    **dict.fromkeys(STACKS, slows),
     "evades_into_oncoming": lambda drive: drive.hit == (),
     "evades_to_the_left": lambda drive: drive.hit == () and drive.left_m.max() < 0.1,
     "limits_unread": lambda drive: drive.speed_mps.max() < 9.2,
@@ -323,7 +337,8 @@ def test_every_fault_has_its_scene() -> None:
 def test_a_fault_shows_where_the_honest_planner_drives_well(name: str) -> None:
     assert honest(name)
     first = street(*walkers(), seconds=8.0) if name == "passed_are_remembered" else None
-    assert not OUTCOMES[name](driven(SCENES[name], faults=[name], before=first))
+    stack = STACKS.get(name, "reference_planner")
+    assert not OUTCOMES[name](driven(SCENES[name], stack, faults=[name], before=first))
 
 
 def test_a_process_that_forgets_nothing_drives_well_at_first() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from made_runs import verdicts
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.stats.rater_agreement import fleiss_kappa, kappa_interval
 from mt_nodes.engine.waivers import load_waivers
-from mt_nodes.runs.review.agreement import fleiss_kappa, kappa_interval
 from mt_nodes.runs.review.rating_summary import majority, summarise
 from mt_nodes.runs.review.ratings import Rating, Ratings, read_download, read_ratings
 from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, SampledCase, by_stratum, shares

@@ -507,6 +507,62 @@ def test_models_read_beside_the_parser_and_a_second_run_asks_nothing(
     assert elements(tmp_path / "new.sqlite") == ["dog", "livestock"], "what the parser read"
 
 
+def test_a_judge_rejects_and_what_it_rejects_is_marked_counted_and_left_out(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("openai", reason="the extra llm is not installed")
+    pytest.importorskip("krippendorff", reason="the extra agreement is not installed")
+    from model_server import answers, serving
+
+    def judge(asked: str) -> str:
+        if "Relations:" not in asked:
+            return json.dumps({"steps": [], "statements": [], "why_none": "nothing in it"})
+        said = "no" if "dog" in asked.split("Relations:")[1] else "yes"
+        return json.dumps({"mentioned": "yes", "agrees": said, "fits": said})
+
+    store = tmp_path / "new.sqlite"
+    with serving(answers(judge)) as server:
+        monkeypatch.setenv("MT_LLM_URL", server.url)
+        words = ("extract", mine, "--store", store, "--judge", "wise")
+        assert mt(*words, "--relations", tmp_path / "drives") == 0
+        out = capsys.readouterr().out
+        assert "1 answer rejected by wise: agreement below 0.5; in no suite" in out and "agreement 0.33: parser" in out
+        assert elements(store) == ["livestock"] and len(list((tmp_path / "drives").iterdir())) == 1
+        asked = len(server.requests)
+        assert mt(*words, "--least-agreement", 0.3) == 0 and elements(store) == ["dog", "livestock"]
+        assert mt(*words) == 0 and elements(store) == ["livestock"], "accepted before, rejected by the threshold now"
+        assert len(server.requests) == asked, "votes are not asked for again"
+        capsys.readouterr()
+        assert (
+            mt("list", "--store", store) == 0 and "1 relation rejected by a judge left out" in capsys.readouterr().out
+        )
+        assert mt("list", "--store", store, "--rejected") == 0
+        assert "rejected, agreement 0.33: Given" in capsys.readouterr().out
+        mt("export", tmp_path / "all.yaml", "--store", store, "--rejected")
+        mt("import", tmp_path / "all.yaml", "--store", tmp_path / "copy.sqlite")
+        assert elements(tmp_path / "copy.sqlite") == ["livestock"], "the mark goes through files"
+        assert mt("compare", mine, "--model", "other", "--model", PARSER, "--judge", "wise", "--json") == 0
+        out = capsys.readouterr().out
+        plain = json.loads(out[out.index("{") :])
+    rows = {row["reader"]: row for row in plain["readers"]}
+    assert (rows[PARSER]["read"], rows[PARSER]["rejected"], rows["other"]["read"]) == (2, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--judge", PARSER), "it answers no questions"),
+        (("--judge", "a", "--model", "a"), "it is a reader, too, and would vote on its own answers"),
+        (("--judge", "a", "--samples", 0), "got --samples 0, expected 1 vote or more"),
+    ],
+)
+def test_judges_that_cannot_judge(
+    mine: Path, options: Any, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MT_LLM_URL", "http://localhost:1/v1")
+    assert mt("extract", mine, *options) == 2 and why in capsys.readouterr().err
+
+
 def test_a_model_that_does_not_answer_is_exit_4_and_its_rules_are_not_kept(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.journal import read_journal
-from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.engine.recorded_drives import episode_line, load_recorded_drives
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation

@@ -22,9 +22,9 @@ from mt_nodes.relations.mutations.camera.image_warps import ImageScaled, ImageSh
 from mt_nodes.relations.mutations.camera.on_the_lens import LensDrops
 from mt_nodes.relations.mutations.joint.particles_in_pictures import _widest, with_streaks
 from mt_nodes.world.camera import depth, relight, sparse_depth
-from mt_nodes.world.camera.depth import _like_hit, _sky
 from mt_nodes.world.camera.light import light_of, values_of
 from mt_nodes.world.camera.relight import blended, relit
+from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 
 
 def view_of(pixels: Pixels) -> View:
@@ -259,7 +259,7 @@ def test_a_wall_above_the_topmost_beam_is_no_sky(wall: float, goes_on: bool, see
     above = np.zeros((20, 30), bool)
     above[:12] = True
     top = np.full((1, 30), 12)
-    sky = _sky(light, above, top, np.full((1, 30), goes_on))
+    sky = sky_in(light, above, top, np.full((1, 30), goes_on))
     assert sky[:3].all()
     assert (sky[6:11, 12:18] == seen_as_sky).all()
     assert sky[6:11, :8].all(), "the sky beside it is as bright as itself"
@@ -270,14 +270,28 @@ def test_leaves_as_bright_as_the_sky_are_none(colour: tuple[float, ...], seen_as
     light = np.ones((20, 30, 3), np.float32)
     light[4:, 10:20] = colour
     above = np.arange(20)[:, None] < np.full((1, 30), 12)
-    sky = _sky(light, above, np.full((1, 30), 12), np.zeros((1, 30), bool))
+    sky = sky_in(light, above, np.full((1, 30), 12), np.zeros((1, 30), bool))
     assert (sky[6:11, 12:18] == seen_as_sky).all() and sky[:3].all()
+
+
+def test_a_wall_as_bright_as_the_sky_but_of_another_colour_is_none() -> None:
+    """Above a low car, too, which hides it from the topmost beams; where the sky has its colour, nobody can tell."""
+    for sky, is_wall in (((0.35, 0.5, 0.8), True), ((0.5, 0.55, 0.52), False)):
+        light = np.full((24, 36, 3), sky, np.float32)
+        light[4:, 6:30] = (0.5, 0.55, 0.52)
+        top = np.full((1, 36), 19)
+        above = np.arange(24)[:, None] < top
+        goes_on = np.zeros((1, 36), bool)
+        goes_on[:, 6:14] = goes_on[:, 20:30] = True
+        found = sky_in(light, above, top, goes_on)
+        assert found[:3].all()
+        assert (found[7:18, 8:28] != is_wall).all()
 
 
 def test_what_looks_like_the_wall_below_it_may_be_that_wall() -> None:
     light = np.ones((20, 30, 3), np.float32)
     light[:, 10:20] = 0.5
-    alike = _like_hit(light, np.full((1, 30), 12))
+    alike = like_hit(light, np.full((1, 30), 12))
     assert alike.all()
     light[:6, 10:20] = 0.9
-    assert not _like_hit(light, np.full((1, 30), 12))[:6, 10:20].any()
+    assert not like_hit(light, np.full((1, 30), 12))[:6, 10:20].any()

@@ -403,6 +403,7 @@ ASK_FOR_A_DIFFERENCE = {
     "slows_down",
     "stops",
     "stops_within",
+    "starts_moving",
     "turns_left",
     "turns_right",
     "turns_within",

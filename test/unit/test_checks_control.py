@@ -24,9 +24,17 @@ from mt_nodes.engine.judging import Answer, AnswerStatus, Engine, Offer
 from mt_nodes.relations.checks.base import Check
 from mt_nodes.relations.checks.controls import CRAWL_MPS
 from mt_nodes.relations.checks.path_checks import DISTANCES, LaneOffsetStable, PathDeviation, apart_m, resampled
-from mt_nodes.relations.checks.speed_checks import AccelerationWithin, SlowsDown, SpeedNotHigher, SpeedWithin, Stops
+from mt_nodes.relations.checks.speed_checks import (
+    AccelerationWithin,
+    SlowsDown,
+    SpeedNotHigher,
+    SpeedWithin,
+    StartsMoving,
+    Stops,
+)
 from mt_nodes.relations.checks.steering_checks import (
     KeepsCurrent,
+    StaysBehind,
     SteeringMirrored,
     SteeringWithin,
     TurnsLeft,
@@ -90,6 +98,18 @@ TABLE: list[tuple[Check, Output, Output, Outcome]] = [
     (Stops(), says(throttle=0.2, brake=0.0), says(throttle=0.0, brake=0.5), HOLDS),
     (Stops(), says(throttle=0.2, brake=0.0), says(throttle=0.2, brake=0.5), VIOLATED),
     (Stops(by="pedals"), says(v=8.0), says(v=0.0), NOTHING),
+    (StaysBehind(), says(0.1, v=8.0), says(0.1, v=2.0), HOLDS),
+    (StaysBehind(), says(0.1, v=8.0), says(0.12, v=8.5), HOLDS),
+    (StaysBehind(), says(0.1, v=8.0), says(0.1, v=8.6), VIOLATED),
+    (StaysBehind(), says(0.1, v=8.0), says(0.13, v=8.0), VIOLATED),
+    (StaysBehind(), says(0.1, v=8.0), says(v=8.0), VIOLATED),
+    (StartsMoving(), says(v=0.0), says(v=1.0), HOLDS),
+    (StartsMoving(), says(v=0.3), says(v=0.99), VIOLATED),
+    (StartsMoving(), says(v=0.0), says(v=-1.5), VIOLATED),
+    (StartsMoving(), says(v=0.31), says(v=5.0), NOTHING),
+    (StartsMoving(), says(a=0.0), says(a=0.5), HOLDS),
+    (StartsMoving(), says(a=0.5), says(a=2.0), NOTHING),
+    (StartsMoving(), says(throttle=0.0, brake=0.4), says(throttle=0.0, brake=0.4), VIOLATED),
     (TurnsLeft(), says(0.1), says(0.15), HOLDS),
     (TurnsLeft(), says(0.1), says(0.149), VIOLATED),
     (TurnsLeft(), says(0.1), says(-0.5), VIOLATED),

@@ -21,6 +21,7 @@ from mt_nodes.world.camera.depth_bounds import bounds_of
 from mt_nodes.world.camera.depth_completion import between_beams
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.guided_upsampling import follow_edges
+from mt_nodes.world.camera.near_hulls import within_hulls
 
 ROWS, COLUMNS = 24, 40
 GREY = np.full((ROWS, COLUMNS, 3), 0.3, np.float32)
@@ -243,3 +244,39 @@ def test_a_corner_of_a_near_object_that_gives_no_return_is_filled_if_the_picture
     found = _cornered(range_m, light, SKY_FREE, 0.005)
     assert np.median(found[8:10, 11:14]) == found_m and (found[range_m < 20.0] == 8.0).all()
     assert (found[:, 32:] == 40.0).all() and (found[:3] == 40.0).all()
+
+
+def parked_car(background: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """A grey car 4 m away with a dark window, of which only the body, and two posts give returns.
+
+    Returns:
+        Ranges and light of the cells, and where the car's window and roof are, and how near all of it may be.
+    """
+    range_m, light = np.full((60, 120), background, np.float32), np.full((60, 120, 3), 0.1, np.float32)
+    light[..., 1] = 0.25
+    car, window = np.zeros((60, 120), bool), np.zeros((60, 120), bool)
+    car[35:55, 20:100], car[18:35, 30:90] = True, True
+    window[22:34, 34:86] = True
+    light[car], light[window] = 0.4, 0.02
+    range_m[35:55, 20:100] = range_m[18:35, 30:33] = range_m[18:35, 87:90] = 4.0
+    return range_m, light, car & (range_m > 4.0), within_hulls(range_m, light, np.full_like(range_m, 1e3), 0.0055)[1]
+
+
+def test_a_roof_and_windows_without_returns_belong_to_the_near_car_and_what_is_above_it_does_not() -> None:
+    range_m, light, lost, nearest_m = parked_car(50.0)
+    assert lost.sum() > 700
+    found, _ = within_hulls(range_m, light, np.full_like(range_m, 1e3), 0.0055)
+    assert (found[lost] == 4.0).mean() > 0.92
+    assert np.count_nonzero((found != range_m) & ~lost) < 40, "what the car does not cover stays"
+    assert (nearest_m[lost] == 4.0).all() and np.isinf(nearest_m[:17]).all(), "both sides of the doubt are kept"
+
+
+def test_a_near_wall_without_anything_above_and_a_far_car_stay_as_they_are() -> None:
+    wall, light = np.full((60, 120), 50.0, np.float32), np.full((60, 120, 3), 0.1, np.float32)
+    wall[40:] = 4.0
+    light[40:] = 0.4
+    ground = np.full_like(wall, 1e3)
+    for range_m in (wall, np.where(parked_car(50.0)[0] == 4.0, np.float32(30.0), np.float32(90.0))):
+        found, nearest_m = within_hulls(range_m, light, ground, 0.0055)
+        np.testing.assert_array_equal(found, range_m)
+        assert np.isinf(nearest_m).all()

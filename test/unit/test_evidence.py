@@ -23,8 +23,8 @@ from mt_nodes.data.messages import Bundle, Wire
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.arm import start
 from mt_nodes.engine.evidence import evidence_name, read_source, write_evidence
-from mt_nodes.engine.ledger import sha256_of
 from mt_nodes.engine.lockstep import Lockstep
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.relations.mutations.base import Mutation

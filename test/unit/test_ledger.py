@@ -16,15 +16,8 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.ledger import (
-    Ledger,
-    draws_name,
-    find_followup,
-    load_draws,
-    read_ledger,
-    sha256_of,
-    sha256_of_followup,
-)
+from mt_nodes.engine.ledger import Ledger, draws_name, find_followup, load_draws, read_ledger
+from mt_nodes.engine.message_digests import sha256_of, sha256_of_followup
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.pipeline import MutationPipeline
 

@@ -18,7 +18,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.engine.judging import Answer, AnswerStatus, Offer
-from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.relations.checks.drive_checks import CollisionsNotMore, SameTrace
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.relations.mutations.stream.identity import Identity

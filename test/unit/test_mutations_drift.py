@@ -20,7 +20,7 @@ from mt_nodes.data.cdr import codec
 from mt_nodes.data.messages import Bundle, Odometry, Wire, WorldMessage
 from mt_nodes.data.transforms import Transform, TransformTree, move, pose_matrix
 from mt_nodes.engine.compatibility import incompatibility
-from mt_nodes.engine.ledger import sha256_of, sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of, sha256_of_followup
 from mt_nodes.engine.send_order import split_followup
 from mt_nodes.relations.mutations.base import Followup, Mutation
 from mt_nodes.relations.mutations.lidar.extrinsic_shifted import SensorRemounted

@@ -137,25 +137,45 @@ def test_plain_fog_uses_the_range_of_a_box_and_of_the_nearest_return() -> None:
     assert within[5, 21] == 9.0 and within[5, 20] == 8.0 and within[5, 3] == 30.0
 
 
+def test_fog_at_lidar_range_is_the_law_where_returns_lie_and_the_mutation_elsewhere(things: Any) -> None:
+    import fog_agreement as fog
+
+    import mt_nodes as mt
+
+    frame = things["adult"][0].source
+    changed = mt.mutate(frame, "fog", visibility_m=40.0, patchiness=0.0)
+    pictures = fog.pictures_in_fog(changed, fog.FogLight(changed, 40.0), np.zeros((0, 4)))
+    assert len(pictures) == 3 + len(fog.COPIES) + len(fog._OUR_COPIES)
+    ours, _, at_range = (p.astype(int) for p in pictures[:3])
+    pixel = np.rint(fog.returns_in(frame)[1]).astype(int)
+    covered = fog.near_return(pixel, ours.shape[:2])
+    assert 0.3 < covered.mean() < 0.95
+    np.testing.assert_array_equal(ours[~covered], at_range[~covered])
+    own = np.abs(ours - at_range).max(axis=-1)[pixel[:, 1], pixel[:, 0]]
+    assert np.median(own) <= 6, "in the same light and air, the same range shows the same"
+    assert np.abs(pictures[5].astype(int) - at_range)[covered].max() > 1, "other air shows nothing"
+
+
 def test_pairs_that_nobody_decided_agree_with_nobody() -> None:
     from fog_agreement import FogPair, agreement
 
     def pair(verdicts: tuple[str, ...], *lost: tuple[Any, ...]) -> Any:
         return FogPair("net", 80.0, 0, verdicts, 2, lost)
 
+    box, other = ((1, 1, 9, 9),), ((5, 5, 20, 20),)
     made = [
-        pair(("HOLDS", "HOLDS", "HOLDS"), (), (), ()),
-        pair(("VIOLATED", "HOLDS", "VIOLATED"), ((1, 1, 9, 9),), (), ((1, 1, 9, 9),)),
+        pair(("HOLDS",) * 8, *[()] * 8),
+        pair(("VIOLATED", "HOLDS", "HOLDS", *["HOLDS"] * 5), box, (), (), (), (), (), box, box),
+        pair(("VIOLATED", *["HOLDS"] * 7), other, (), (), other, (), (), other, ()),
     ]
     found = agreement(made)["net"]
-    assert (found["pairs that agree, %"], found["boxes lost in ours alone"], found["boxes that agree, %"]) == (
-        50,
-        1,
-        75,
-    )
-    assert found["boxes that agree with themselves, %"] == 75
-    undecided = agreement([pair(("NOT_APPLICABLE",) * 3, (), (), ())])["net"]
-    assert np.isnan(undecided["boxes that agree, %"])
+    assert found["boxes that agree, %"] == found["boxes that agree with plain, %"] == pytest.approx(100 * 4 / 6)
+    assert (found["boxes lost in ours alone"], found["boxes lost at LiDAR range alone"]) == (2, 0)
+    assert found["boxes that stay after one step, %"] == pytest.approx(100 * 5 / 6)
+    assert found["boxes that stay after one pixel, %"] == 100
+    assert (found["sure boxes"], found["sure boxes that agree, %"]) == (5, 80), "what flips by itself decides nothing"
+    undecided = agreement([pair(("NOT_APPLICABLE",) * 8, *[()] * 8)])["net"]
+    assert np.isnan(undecided["boxes that agree, %"]) and np.isnan(undecided["sure boxes that agree, %"])
 
 
 def test_forty_pairs_are_of_mutations_that_there_are() -> None:

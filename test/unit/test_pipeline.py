@@ -11,7 +11,7 @@ from recordings import bundles
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.seeds import generator
 from mt_nodes.data.messages import Bundle
-from mt_nodes.engine.ledger import sha256_of_followup
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.relations import pipeline
 from mt_nodes.relations.pipeline import DerivedFollowup, MutationPipeline
 

@@ -64,6 +64,12 @@ def test_every_behaviour_of_the_ontology_is_judged_and_no_other() -> None:
     for name in load_ontology().behaviours:
         assert len(judge(name, case(10.0), case(10.0), BOUNDS)) == 1
     assert outcome("stop", 8.0, 0.0) is HOLDS is outcome("slow_down", 8.0, 0.0)
+    assert outcome("give_way", 8.0, 0.0) is HOLDS is outcome("keep_distance", 8.0, 0.0)
+    assert outcome("stay_behind", 8.0, 0.0) is HOLDS is outcome("stay_behind", 10.4, 0.0)
+    assert outcome("stay_behind", 12.0, 0.0) is VIOLATED is outcome("stay_behind", 8.0, 0.2)
+    assert outcome("start_moving", 12.0, 0.0) is Outcome.NOT_APPLICABLE, "it moves already"
+    assert judge("start_moving", case(0.0), case(2.0), BOUNDS)[0].outcome is HOLDS
+    assert judge("start_moving", case(0.0), case(0.3), BOUNDS)[0].outcome is VIOLATED
     with pytest.raises(UsageError, match=r"behaviour 'turn_lef': .* did you mean 'turn_left'"):
         judge("turn_lef", case(10.0), case(10.0), BOUNDS)
 

@@ -244,3 +244,23 @@ def test_other_files_are_no_stores(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no such store"):
         Store(tmp_path / "missing.db", write=False)
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_rejected_relations_are_in_no_suite_and_the_latest_reading_of_a_rule_counts(store: Store) -> None:
+    def read(rule: str, rejected: bool) -> None:
+        store.add([entry("dog", "any_road", "", rule, agreement=0.25 if rejected else 0.75, rejected=rejected)])
+
+    def stored() -> tuple[tuple[str, ...], bool, float | None]:
+        (one,) = store.entries(rejected=True)
+        assert store.entries() == ([] if one.rejected else [one])
+        return one.statement.rules, one.rejected, one.agreement
+
+    read("R-1", True)
+    assert stored() == (("R-1",), True, 0.25)
+    read("R-2", False)
+    assert stored() == (("R-2",), False, 0.75), "accepted for another rule, for that rule only"
+    read("R-1", True)
+    assert stored() == (("R-2",), False, 0.75)
+    read("R-2", True)
+    assert stored() == (("R-2",), True, 0.25), "what was accepted before is rejected now"
+    assert elements(store.find("dog")) == ["dog"]

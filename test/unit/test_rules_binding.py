@@ -71,15 +71,19 @@ def test_each_behaviour_is_judged_by_its_own_check() -> None:
         "turn_left": "turns_left",
         "turn_right": "turns_right",
         "stop": "stops",
+        "give_way": "slows_down",
+        "keep_distance": "slows_down",
+        "stay_behind": "stays_behind",
+        "start_moving": "starts_moving",
     }
 
 
 @pytest.mark.parametrize(
     ("followup", "holding"),
     [
-        (output(10.0), {"keep_current"}),
-        (output(7.0), {"slow_down"}),
-        (output(0.0), {"slow_down", "stop"}),
+        (output(10.0), {"keep_current", "stay_behind"}),
+        (output(7.0), {"slow_down", "give_way", "keep_distance", "stay_behind"}),
+        (output(0.0), {"slow_down", "give_way", "keep_distance", "stay_behind", "stop"}),
         (output(10.0, 0.2), {"turn_left"}),
         (output(10.0, -0.2), {"turn_right"}),
         (output(12.0), set()),
@@ -87,6 +91,7 @@ def test_each_behaviour_is_judged_by_its_own_check() -> None:
 )
 def test_one_drive_keeps_one_behaviour_and_breaks_the_others(followup: Output, holding: set[str]) -> None:
     outcomes = {behaviour: outcome(behaviour, output(10.0), followup) for behaviour in ONTOLOGY.behaviours}
+    assert outcomes.pop("start_moving") is Outcome.NOT_APPLICABLE, "it moves"
     assert {behaviour for behaviour, one in outcomes.items() if one is Outcome.HOLDS} == holding
     assert set(outcomes.values()) <= {Outcome.HOLDS, Outcome.VIOLATED}
 

@@ -100,7 +100,7 @@ def test_a_written_condition_reads_as_itself(tree: ConditionNode) -> None:
 def test_what_is_known_is_put_in_and_the_rest_is_left() -> None:
     left = known(parse("moving and speed_kmh > sign_value_kmh and dark"), {"sign_value_kmh": 30.0, "dark": True})
     assert written(left) == "moving and speed_kmh > 30"
-    assert missing("moving and not has(dog) or dark", {"moving": True}) == ("dark", "has")
+    assert missing("moving and not has(dog) or dark", {"moving": True}) == ("dark", "has(dog)")
 
 
 def test_conditions_are_joined_each_part_once() -> None:

@@ -240,6 +240,26 @@ def test_the_lowest_score_wins_and_alike_readings_are_judged_once(tmp_path: Path
     assert made.chosen.origin == "model2" and [len(one.requests) for one in servers] == [7, 1, 1]
 
 
+def test_what_the_judge_rejects_is_marked_and_only_kept_with_the_mark(tmp_path: Path) -> None:
+    def votes_on(road: str) -> Respond:
+        """A model whose reading of that road the judge rejects."""
+
+        def model(asked: str) -> str:
+            if "Relations:" not in asked:
+                return told({**ROW, "road": road})
+            return votes("yes", "no", "no") if "any road" in asked.split("Relations:")[1] else votes("yes", "yes", "no")
+
+        return answers(model)
+
+    (alone,), _, _ = run(tmp_path / "a.jsonl", votes_on("any_road"))
+    assert alone.chosen is None and alone.complete and "rejected by the judge, agreement 0.33" in alone.why
+    (marked,) = alone.entries("germany")
+    assert marked.rejected and marked.agreement == pytest.approx(1 / 3)
+    (both,), _, _ = run(tmp_path / "b.jsonl", votes_on("any_road"), votes_on("intersection"))
+    assert both.chosen.origin == "model1" and [one.origin for one in both.rejected] == ["model0"]
+    assert [(one.rejected, one.agreement) for one in both.entries("germany")] == [(False, pytest.approx(2 / 3))]
+
+
 def test_of_equal_scores_most_models_then_the_first_named_win(tmp_path: Path) -> None:
     roads = ("any_road", "intersection", "intersection")
     (made,), _, _ = run(tmp_path / "a.jsonl", *(talks(told({**ROW, "road": road})) for road in roads))

@@ -107,6 +107,10 @@ def test_every_behaviour_is_bound_to_a_check_of_its_own() -> None:
         "turn_left": "turns_left",
         "turn_right": "turns_right",
         "stop": "stops",
+        "give_way": "slows_down",
+        "keep_distance": "slows_down",
+        "stay_behind": "stays_behind",
+        "start_moving": "starts_moving",
     }
 
 

@@ -17,7 +17,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.stats.repeats import Confirm, Count, confirmed, counted_out
 from mt_nodes.data.messages import Bundle, Cloud, Image, WorldMessage
 from mt_nodes.data.outputs import Detections
-from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.engine.reduction.difference import BLOCK_PX, Difference
 from mt_nodes.engine.reduction.reduction import Reduction
 from mt_nodes.engine.reduction.row_matching import RowEdit

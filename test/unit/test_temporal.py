@@ -16,7 +16,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.road_map import RoadMap
-from mt_nodes.world.drive.scenario import Claim, Scenario
+from mt_nodes.world.drive.scenario import Scenario, TraceClaim
 from mt_nodes.world.drive.trace import Collision, Trace
 from mt_nodes.world.scenarios.language import read
 from mt_nodes.world.scenarios.language.claims import formula_of
@@ -66,7 +66,7 @@ def drive(speeds: list[float], ended: str = "time", accelerations: list[float] |
 
 
 def formula(text: str) -> Formula:
-    return formula_of(Claim(1, 1, text), scenario())
+    return formula_of(TraceClaim(1, 1, text), scenario())
 
 
 def finding(text: str, driven: ScenarioTrace) -> ClaimFinding:

@@ -24,7 +24,7 @@ from mt_nodes.data.lanes import SignalStates
 from mt_nodes.data.messages import Cloud, Odometry, WorldMessage
 from mt_nodes.data.outputs import Control, Detections, Output
 from mt_nodes.data.stack_topics import WORLD_TYPES, WorldTopic
-from mt_nodes.engine import ledger
+from mt_nodes.engine import message_digests
 from mt_nodes.engine.arm import UnansweredInput
 from mt_nodes.engine.callable_arm import CallableArm
 from mt_nodes.engine.judging import AnswerStatus
@@ -123,7 +123,7 @@ def test_neither_a_bag_nor_a_live_system_tells_such_things(name: str, more: str)
 def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
     bundle = told_bundle()
     assert {type(message) for message in bundle.messages} == {WorldMessage}
-    assert ledger.sha256_of(bundle) == ledger.sha256_of(told_bundle())
+    assert message_digests.sha256_of(bundle) == message_digests.sha256_of(told_bundle())
     others = [
         told_bundle(objects=people((30.0, 4.0, 0.5, 0.0))),
         told_bundle(odometry=Odometry("map", None, 1.0, 0.25, 0.125, 8.5, 0.0625)),
@@ -132,7 +132,7 @@ def test_what_is_told_is_part_of_the_bundle_and_of_its_hash() -> None:
         without(bundle, "route"),
         told_bundle(lanes=lanes_of(here=0.0, back=3.5)),
     ]
-    assert len({ledger.sha256_of(b) for b in (bundle, *others)}) == 7
+    assert len({message_digests.sha256_of(b) for b in (bundle, *others)}) == 7
 
 
 def test_only_what_changed_is_said_to_have_changed() -> None:

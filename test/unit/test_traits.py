@@ -13,7 +13,7 @@ from told_worlds import people, told_bundle
 from mt_nodes.data.cdr.wire import wires_of_bundle
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.traits import VIOLATING, keeps_rules, text_of, trait
-from mt_nodes.engine import ledger
+from mt_nodes.engine import message_digests
 from mt_nodes.nodes.adapters.marker_adapters import MarkerArrayObstacles
 from mt_nodes.nodes.message_classes import decode
 from mt_nodes.runs.moral import dilemma
@@ -67,4 +67,4 @@ def test_traits_go_with_their_rows_and_into_the_hash() -> None:
     with pytest.raises(ValueError, match="got 1 texts for 2 obstacles"):
         Detections.make("map", None, np.zeros((2, 3)), traits=["age_years=7"])
     one, other = told_bundle(objects=some("age_years=7")), told_bundle(objects=some("age_years=8"))
-    assert ledger.sha256_of(one) != ledger.sha256_of(other)
+    assert message_digests.sha256_of(one) != message_digests.sha256_of(other)

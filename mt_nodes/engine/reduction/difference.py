@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mt_nodes.data.messages import PARTS, Bundle, Cloud, Image, Message, WorldMessage
 from mt_nodes.data.outputs import Detections
 from mt_nodes.data.radar import Radar
-from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.engine.reduction.row_matching import Bytes, Mask, RowEdit
 
 #: Side of the blocks that changed pixels are taken back in.

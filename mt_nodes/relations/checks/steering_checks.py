@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.outputs import Control, Output
 from mt_nodes.data.verdict import Judgement, Outcome
 from mt_nodes.relations.checks.base import Check, at_least, at_most, nothing_to_judge
-from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, drive_name
+from mt_nodes.relations.checks.controls import DRIVES, SteeringCheck, drive, drive_name, faster_by
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,23 @@ class KeepsCurrent(SteeringCheck):
             "acceleration": self.tolerance_mps2,
             "pedals": self.tolerance_pedal,
         }[quantity]
-        return at_most(abs(after - before), tolerance, unit, f"{quantity} was {before:.2f}, is {after:.2f} {unit}")
+        reason = f"{quantity} was {before:.2f}, is {after:.2f} {unit}"
+        return at_most(self._deviation(quantity, before, after), tolerance, unit, reason)
+
+    def _deviation(self, quantity: str, before: float, after: float) -> float:
+        return abs(after - before)
+
+
+@dataclass(frozen=True)
+class StaysBehind(KeepsCurrent):
+    """Steering stays that of the source, and speed does not rise, each within its tolerance: no overtaking.
+
+    As :class:`KeepsCurrent`, but a follow-up that slows down behind what was added holds.
+    """
+
+    def _deviation(self, quantity: str, before: float, after: float) -> float:
+        rise = float(faster_by(before, after)) if quantity == "speed" else after - before
+        return max(rise, 0.0)
 
 
 def _share(part: Judgement) -> float:

@@ -16,10 +16,11 @@ from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.regions import Region, RegionUnavailable, load_optional_region
 from mt_nodes.data.transforms import UnknownTransform, move
 from mt_nodes.relations.conditions.base import Condition
-from mt_nodes.relations.facts.condition import evaluate, missing, parse
+from mt_nodes.relations.facts.condition import evaluate, missing, parse, presence_of
 from mt_nodes.relations.facts.derived_facts import with_derived
+from mt_nodes.relations.facts.presence import agreed_presence, by_detector, by_labels
 from mt_nodes.relations.facts.scene_ego import ego_motion
-from mt_nodes.relations.facts.scene_facts import Fact, first_known
+from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known
 
 
 @dataclass(frozen=True)
@@ -143,23 +144,47 @@ class KnownToBe(Condition):
     """A condition on the ego vehicle or the scene, such as ``speed_kmh > 50``, holds by the known facts.
 
     Odometry of the frame itself has priority over facts known in advance (``mt replay --cases``), and those over the
-    source's command. A fact without a source is unknown, and an unknown condition is not met.
+    source's command. Whether an element is present is known from facts in advance, else from labels of the frame, else
+    from the source output of a stack with ``coverage``. A fact without a source is unknown, and an unknown condition is
+    not met.
     """
 
     by_facts: ClassVar[bool] = True
+    #: Of the stack under test; set by :meth:`of_stack` and no parameter.
+    _traits: ClassVar[OutputTraits] = OutputTraits()
 
     condition: str = param("moving", convert=_condition, help="in the language of mt_nodes.relations.facts.condition")
 
+    def of_stack(self, traits: OutputTraits) -> KnownToBe:
+        """Return the condition with the coverage of the stack file."""
+        made = replace(self)
+        object.__setattr__(made, "_traits", traits)
+        return made
+
     def unmet(self, bundle: Bundle, source: Output) -> str | None:
         """Evaluate the condition from speed, steering and the known facts of the case."""
-        by_topics, by_command = (ego_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
-        of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
-        known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
+        known = self._known(bundle, source)
         facts = {name: fact.value for name, fact in known.items() if fact.known}
         holds = evaluate(self.condition, facts)
         if holds:
             return None
         if holds is None:
-            return f"it is unknown whether {self.condition}: {', '.join(missing(self.condition, facts))} not told"
+            lacking = missing(self.condition, facts)
+            reasons = [f"{name}: {known[name].source}" for name in lacking if name in known and known[name].source]
+            more = f" ({'; '.join(reasons)})" if reasons else ""
+            return f"it is unknown whether {self.condition}: {', '.join(lacking)} not told{more}"
         values = [f"{name} {value:.1f}" for name, value in facts.items() if type(value) in (int, float)]
+        values += [
+            f"{name} {str(facts[name]).lower()}"
+            for name in map(presence_of, parse(self.condition).elements)
+            if name in facts
+        ]
         return f"it is not so that {self.condition} ({', '.join(values)})"
+
+    def _known(self, bundle: Bundle, source: Output) -> Facts:
+        by_topics, by_command = (ego_motion((bundle,), outputs, WHEELBASE_M) for outputs in ((), (source,)))
+        of_the_case = {name: Fact(value, "the case") for name, value in bundle.facts.items()}
+        known = first_known(*map(with_derived, (by_topics, of_the_case, by_command)))
+        values = {name: fact.value for name, fact in known.items() if fact.known}
+        by_stack = by_detector(source, self._traits, "the stack under test", values)
+        return {**known, **agreed_presence((of_the_case, by_labels(bundle.truth)), (by_stack,))}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from mt_nodes.base.errors import UsageError, suggest
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from lark import Lark
 
 KINDS = ("flag", "number", "name")
-#: Known facts of a case by predicate; ``has``: the names of all elements that are present. A missing fact is unknown.
+#: Known facts of a case by predicate. Of elements, ``has(red_light)`` is whether that one is present, and ``has`` the
+#: names of all that are present, from a source that knows of all, or of those in ``looked_for``. A missing fact is
+#: unknown: an element for which nobody looked is neither present nor absent.
 Facts = Mapping[str, "bool | float | str | Collection[str]"]
-HAS = "has"
+HAS, LOOKED_FOR = "has", "looked_for"
 _LONGEST, _DEEPEST = 2000, 40
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -147,7 +149,7 @@ def evaluate(text: str, facts: Facts) -> bool | None:
 def missing(text: str, facts: Facts) -> tuple[str, ...]:
     """Return the names of predicates whose values would decide an unknown condition."""
     left = known(parse(text), facts)
-    needed = (*left.names, *(HAS for _ in left.elements))
+    needed = (*left.names, *map(presence_of, left.elements))
     return tuple(dict.fromkeys(name for name in needed if name not in facts))
 
 
@@ -167,9 +169,33 @@ def known(node: ConditionNode, facts: Facts) -> ConditionNode:
         return _compared(node, facts)
     if node.kind == "flag" and isinstance(value := facts.get(node.parts[0]), bool):
         return TRUE if value else FALSE
-    if node.kind == HAS and (present := facts.get(HAS)) is not None:
-        return TRUE if node.parts[0] in present else FALSE  # type: ignore[operator]
+    if node.kind == HAS and (present := _present(node.parts[0], facts)) is not None:
+        return TRUE if present else FALSE
     return node
+
+
+def presence_of(element: str) -> str:
+    """Return the name of the fact whether an element is present."""
+    return f"{HAS}({element})"
+
+
+def element_of(fact: str) -> str:
+    """Return the element whose presence a fact is about, empty for any other fact."""
+    return fact[len(HAS) + 1 : -1] if fact.startswith(f"{HAS}(") and fact.endswith(")") else ""
+
+
+def _present(element: str, facts: Facts) -> bool | None:
+    """Return whether an element is present, None if nobody looked for it."""
+    if isinstance(stated := facts.get(presence_of(element)), bool):
+        return stated
+    present, looked_for = facts.get(HAS), facts.get(LOOKED_FOR)
+    if not _is_names(present):
+        return None
+    return True if element in present else None if _is_names(looked_for) and element not in looked_for else False
+
+
+def _is_names(value: Any) -> TypeGuard[Collection[str]]:
+    return isinstance(value, Collection) and not isinstance(value, str)
 
 
 def conjunction(*texts: str) -> str:

@@ -13,7 +13,8 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.stack_topics import LEADING_ROLES
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.evidence import read_source
-from mt_nodes.engine.ledger import baseline_of, find_followup, load_draws, sha256_of_followup
+from mt_nodes.engine.ledger import baseline_of, find_followup, load_draws
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.recorded_pair import RecordedPair
 from mt_nodes.relations.mutations.base import Mutation

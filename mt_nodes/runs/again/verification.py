@@ -17,12 +17,13 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import FILE as LEDGER
-from mt_nodes.engine.ledger import baseline_of, read_ledger, sha256_of_followup
+from mt_nodes.engine.ledger import baseline_of, read_ledger
+from mt_nodes.engine.message_digests import sha256_of_followup
 from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.results_dirs import cells_of
 from mt_nodes.engine.run_record import FILE as RECORD
-from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.engine.summary.summary import RelationInfo
 from mt_nodes.relations.pipeline import DerivedFollowup
 from mt_nodes.runs.moral.report_journal import is_campaign
@@ -126,6 +127,12 @@ def _totals(place: Path) -> Verification:
         wrong += [
             f"{relation}.{n}: {row[n]}, {counted.get(n)} by the journal" for n in names if row[n] != counted.get(n)
         ]
+    claims = summary.get("claims", {}), again.get("claims", {})
+    wrong += [
+        f"claim {name}: {claims[0].get(name)}, {claims[1].get(name)} by the journal"
+        for name in dict.fromkeys((*claims[0], *claims[1]))
+        if claims[0].get(name) != claims[1].get(name)
+    ]
     return Verification(
         str(place), "totals", int(again["offered"]), tuple(f"{place / SUMMARY}: {one}" for one in wrong)
     )
@@ -176,6 +183,7 @@ def _run_of(place: Path) -> Run | str:
     if lost := [bag for bag in bags if not exists(bag)]:
         return f"the bag {lost[0]} is not there"
     try:
+        refuse_foreign_record(place, record)
         relations = tuple(map(here, request.relations))
         found = replace(request, bags=bags, relations=relations, stack=here(request.stack), waivers="")
         return Run.make(replace(found, transforms=here(request.transforms)), place)

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mt_nodes.base.wording import counted
 from mt_nodes.report.picture_colours import BLUE, VERMILLION
 from mt_nodes.rules.rates import NOT_RUN
 
@@ -35,10 +36,9 @@ def violations_figure(table: Table) -> Figure:
 
 
 def _panel(axes: Axes, region: str, methods: Table, stacks: Sequence[str], identity: Table) -> None:
-    width = 0.8 / max(1, len(methods))
-    for i, (method, row) in enumerate(methods.items()):
-        if row == NOT_RUN:
-            continue
+    run = {method: row for method, row in methods.items() if row != NOT_RUN}
+    width = 0.8 / max(1, len(run))
+    for i, (method, row) in enumerate(run.items()):
         colour, hatch = _STYLES[i % len(_STYLES)]
         at = [n - 0.4 + (i + 0.5) * width for n in range(len(stacks))]
         rates = [row[stack]["per_case"] for stack in stacks]
@@ -87,7 +87,7 @@ def manipulations_figure(table: Table) -> Figure:
     for i, (method, valid) in enumerate(counts.items()):
         colour, hatch = _STYLES[i % len(_STYLES)]
         at = [n + 0.4 - (i + 0.5) * width for n in range(len(names))]
-        label = f"{method.replace('_', ' ')}: {len(valid)} kinds, {valid.total()} valid"
+        label = f"{method.replace('_', ' ')}: {counted(len(valid), 'kind')}, {valid.total()} valid"
         axes.barh(at, [valid[name] for name in names], width, color=colour, hatch=hatch, edgecolor="white", label=label)
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.set_xlabel("valid follow-ups")

@@ -22,7 +22,7 @@ from mt_nodes.data.verdict import Outcome, Pair, RelationOutcome
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
-from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.relations import pipeline
 from mt_nodes.relations.mutations.base import Mutation
 from mt_nodes.relations.relation import Relation, load_relation
@@ -96,6 +96,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
     request = ReplayRequest.from_plain(record["request"])
     if request.only:
         raise UsageError(f"{directory}: holds one pair that was made again; give the run that it is of")
+    refuse_foreign_record(directory, record)
     plugins.add_directories(map(Path, request.plugins))
     started_in = Path(record.get("directory", "."))
     bags = [bag if "://" in bag else located(bag, started_in) for bag in request.bags]

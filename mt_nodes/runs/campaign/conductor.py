@@ -9,6 +9,7 @@ DIR/summary.json, DIR/junit.xml, DIR/report.html     over all cells
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -21,6 +22,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.finish import Summary
+from mt_nodes.engine.provenance import refuse_foreign, seal
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan, differences, plan_of, relation_files
@@ -89,7 +91,8 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     if not any((directory / "evidence").iterdir()):  # what is there already is somebody's
         (directory / "evidence").rmdir()
     with CampaignStore(directory / FILE) as store:
-        store.begin(plan, {"campaign": campaign.as_plain()})
+        asked = campaign.as_plain()
+        store.begin(plan, {"campaign": asked, "seal": seal(directory, json.loads(json.dumps(asked)))})
     return PlannedCampaign(directory, changed(campaign), plan)
 
 
@@ -105,7 +108,9 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCam
     if not is_campaign(out):
         raise UsageError(f"{out}: holds no campaign; type `mt campaign FILE --out {out}`")
     with CampaignStore(out / FILE) as store:
-        campaign = Campaign.from_plain(store.about["campaign"], str(out / FILE))
+        about = store.about
+        campaign = Campaign.from_plain(about["campaign"], str(out / FILE))
+        refuse_foreign(out, about["campaign"], about.get("seal", ""), about["campaign"])
         urls = tuple(drive.url for drive in store.plan().drives)
     return _taken_up(out, campaign, urls, changed)
 

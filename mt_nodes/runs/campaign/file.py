@@ -148,7 +148,14 @@ class Campaign:
             transforms=file(self.transforms),
             qos=file(self.qos),
             waivers=file(self.waivers),
+            cluster=self._cluster_in(folder),
         )
+
+    def _cluster_in(self, folder: Path) -> Mapping[str, Any] | None:
+        """Return ``cluster`` with absolute paths of its certificates."""
+        if self.cluster is None or not isinstance(tls := self.cluster.get("tls"), dict):
+            return self.cluster
+        return {**self.cluster, "tls": {name: str(folder / str(path)) for name, path in tls.items()}}
 
     def as_plain(self) -> dict[str, Any]:
         """Return what a file with the same content holds."""

@@ -22,6 +22,7 @@ from mt_nodes.base.suite_client import in_suite
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest, suite_process, suite_stop_s
+from mt_nodes.engine.provenance import knowing
 from mt_nodes.engine.summary.deaths import deaths_in
 from mt_nodes.engine.summary.outcomes import PairTally as ArmTally
 from mt_nodes.engine.summary.verdict_rows import sorted_by_arm, tally
@@ -79,7 +80,9 @@ def _carried_out(item: CampaignItem, scratch: Path, lock: int) -> dict[str, Any]
         summary = read_summary(out)
         if not summary["interrupted"] and not _trouble(summary):
             return summary
-    run = Run.resume(out) if (out / "run.json").exists() else Run.create(_request(item, scratch), str(out))
+    request = _request(item, scratch)
+    with knowing(request.as_plain()):  # a worker elsewhere may have begun it
+        run = Run.resume(out) if (out / "run.json").exists() else Run.create(request, str(out))
     if run.request.transport == "inprocess":
         (out / "console.log").touch()
         keep_freed_memory()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.runs.loop.episode import PlayedEpisode
-from mt_nodes.world.drive.scenario import Claim
+from mt_nodes.world.drive.scenario import TraceClaim
 
 if TYPE_CHECKING:
     from mt_nodes.runs.loop.scenario_run import PlannedEpisode
@@ -37,38 +36,16 @@ class ClaimJudge:
     def fail(self, planned: PlannedEpisode, outcome: Outcome, reason: str) -> None:
         """Say of the claims about an episode that there is no drive to judge, unless they are judged."""
         for claim in planned.setting.scenario.claims:
-            named = claim_name(planned, claim)
+            named = planned.claim_name(claim)
             self._recorder.claim(ClaimVerdict(planned.number, named, claim.formula, outcome, reason))
 
 
-def claim_name(planned: PlannedEpisode, claim: Claim) -> str:
-    """Return the name of a claim in results: file, scenario, line and column."""
-    return f"{planned.name}:{claim.line}:{claim.column}"
-
-
-def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:
-    """Return how many drives each claim of a run is about, by name.
-
-    Raises:
-        UsageError: there are claims, and the library that judges them is missing.
-    """
-    drives: dict[str, int] = {}
-    for planned in episodes:
-        for claim in planned.setting.scenario.claims:
-            drives[claim_name(planned, claim)] = drives.get(claim_name(planned, claim), 0) + 1
-    if drives:
-        from mt_nodes.world.scenarios.temporal.robustness import require_library
-
-        require_library()
-    return drives
-
-
-def verdict_of(planned: PlannedEpisode, claim: Claim, driven: ScenarioTrace) -> tuple[ClaimVerdict, float | None]:
+def verdict_of(planned: PlannedEpisode, claim: TraceClaim, driven: ScenarioTrace) -> tuple[ClaimVerdict, float | None]:
     """Return what a claim comes to on a drive, and its robustness, whether or not something put it to the test."""
     from mt_nodes.world.scenarios.language.claims import formula_of  # a parser is heavy
     from mt_nodes.world.scenarios.temporal.robustness import judge
 
-    named = ClaimVerdict(planned.number, claim_name(planned, claim), claim.formula, Outcome.SKIPPED, "")
+    named = ClaimVerdict(planned.number, planned.claim_name(claim), claim.formula, Outcome.SKIPPED, "")
     if not len(driven.trace):
         return replace(named, reason="the drive ended before its first instant"), None
     try:

@@ -15,7 +15,7 @@ from mt_nodes.data.outputs import Control
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import Arm
 from mt_nodes.engine.judging import Answer, AnswerStatus
-from mt_nodes.engine.ledger import sha256_of
+from mt_nodes.engine.message_digests import sha256_of
 from mt_nodes.relations.pipeline import MutationPipeline
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import WHOLE, Window

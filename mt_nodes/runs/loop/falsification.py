@@ -21,12 +21,12 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import restart, start
 from mt_nodes.engine.summary.claim_sums import ClaimVerdict
 from mt_nodes.relations.world_changes.base import Setting
-from mt_nodes.runs.loop.claim_judging import claimed_drives, verdict_of
+from mt_nodes.runs.loop.claim_judging import verdict_of
 from mt_nodes.runs.loop.drive_judging import EpisodeJudge
 from mt_nodes.runs.loop.episode import play
 from mt_nodes.runs.loop.episode_conductor import in_process_arms, player_of
 from mt_nodes.runs.loop.scenario_request import ScenarioRequest
-from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun
+from mt_nodes.runs.loop.scenario_run import PlannedEpisode, ScenarioRun, claimed_drives
 from mt_nodes.world.drive.maps import load_map
 from mt_nodes.world.drive.scenario_files import scenarios_of
 
@@ -137,12 +137,8 @@ class _Driver:
         self._fresh = False
         (played,) = play([player_of(self._run, planned, planned.setting, self._arm)])
         if (settled := self._judge.unpaired(played)) is not None:
-            claims = planned.setting.scenario.claims
-            names = [f"{planned.name}:{claim.line}:{claim.column}" for claim in claims]
-            return [
-                (ClaimVerdict(planned.number, name, claim.formula, settled.outcome, settled.reason), None)
-                for name, claim in zip(names, claims, strict=True)
-            ]
+            named = [(planned.claim_name(claim), claim.formula) for claim in planned.setting.scenario.claims]
+            return [(ClaimVerdict(planned.number, *one, settled.outcome, settled.reason), None) for one in named]
         return [verdict_of(planned, claim, played.driven) for claim in planned.setting.scenario.claims]
 
 

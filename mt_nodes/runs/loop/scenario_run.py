@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from mt_nodes.engine.waivers import load_waivers
 from mt_nodes.relations.relation import LOOP_SHAM, load_suite
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.relations.world_changes.change_application import ChangedWorld
-from mt_nodes.runs.loop.claim_judging import claimed_drives
 from mt_nodes.runs.loop.rig import Rig
 from mt_nodes.runs.loop.scenario_request import USUAL_EPISODES, ScenarioRequest, checked_request
 from mt_nodes.runs.relation_choice import choose_relations
@@ -33,7 +32,7 @@ from mt_nodes.stacks.callables import with_faults
 from mt_nodes.stacks.stack import load_stack
 from mt_nodes.world.drive.jitter import jittered
 from mt_nodes.world.drive.maps import load_map
-from mt_nodes.world.drive.scenario import Scenario
+from mt_nodes.world.drive.scenario import Scenario, TraceClaim
 from mt_nodes.world.drive.scenario_files import scenarios_of
 
 
@@ -56,6 +55,10 @@ class PlannedEpisode:
     def name(self) -> str:
         """The scenario as journals name it: episodes of one name are one drive, repeated."""
         return f"{self.file}#{self.setting.scenario.name}"
+
+    def claim_name(self, claim: TraceClaim) -> str:
+        """Return the name of a claim about the scenario in results: file, scenario, line and column."""
+        return f"{self.name}:{claim.line}:{claim.column}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +128,23 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         claims = {} if request.only else claimed_drives(self.episodes)
         named = {"claims": claims} if claims else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
+
+
+def claimed_drives(episodes: Iterable[PlannedEpisode]) -> dict[str, int]:
+    """Return how many drives each claim of a run is about, by name.
+
+    Raises:
+        UsageError: there are claims, and the library that judges them is missing.
+    """
+    drives: dict[str, int] = {}
+    for planned in episodes:
+        for claim in planned.setting.scenario.claims:
+            drives[planned.claim_name(claim)] = drives.get(planned.claim_name(claim), 0) + 1
+    if drives:
+        from mt_nodes.world.scenarios.temporal.robustness import require_library
+
+        require_library()
+    return drives
 
 
 def _recorded(request: ScenarioRequest) -> tuple[PlannedEpisode]:

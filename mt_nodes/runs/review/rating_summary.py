@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from mt_nodes.base.stats.cluster_sums import Unit
 from mt_nodes.base.stats.intervals import proportion_interval, wilson_interval
+from mt_nodes.base.stats.rater_agreement import RESAMPLES, fleiss_kappa, kappa_interval
 from mt_nodes.engine.waivers import Waiver
-from mt_nodes.runs.review.agreement import RESAMPLES, fleiss_kappa, kappa_interval
 from mt_nodes.runs.review.ratings import REALISTIC, SCHEMA, WRONG, Rating
 from mt_nodes.runs.review.sample import CHECK, HOLDS, VIOLATED, Sample, SampledCase
 

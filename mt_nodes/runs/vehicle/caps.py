@@ -146,6 +146,10 @@ def _move_back(home: Path) -> None:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group that nobody is in any more; one that still has processes stays, and holds them."""
-    with suppress(OSError):
-        group.rmdir()
+    """Remove a group that nobody is in any more; one that still has processes stays, and holds them.
+
+    Stacks have groups below it, and this process may have moved aside for them: see mt_nodes.base.control_group.
+    """
+    for directory, _, _ in os.walk(group, topdown=False):
+        with suppress(OSError):
+            Path(directory).rmdir()

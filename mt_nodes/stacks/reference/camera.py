@@ -163,7 +163,7 @@ class CameraStack:
         return self.speed_before(float(distance[in_the_way].min(initial=np.inf)))
 
     def _sight(self, grey: Pixels, camera: CameraModel) -> float:
-        return _visibility(grey, camera, self.clear_detail)
+        return visibility(grey, camera, self.clear_detail)
 
 
 def paint_in(rgb: Pixels) -> npt.NDArray[np.float32]:
@@ -183,7 +183,7 @@ def luma(rgb: Pixels) -> Pixels:
     return np.asarray(cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
 
 
-def _visibility(grey: Pixels, camera: CameraModel, clear_detail: float) -> float:
+def visibility(grey: Pixels, camera: CameraModel, clear_detail: float) -> float:
     """Return the visibility ahead: 1 in clear daylight, 0 for none.
 
     What is far lies near the horizon. There the upright edges are compared with the brightness around them: a brighter

@@ -16,6 +16,7 @@ from mt_nodes.data.lanes import ALONG, OWN, Lanes, SignalStates
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Output, Path
 from mt_nodes.stacks.reference.car_following import Following, eased
+from mt_nodes.stacks.reference.caution import careful_mps, sighting_in
 from mt_nodes.stacks.reference.evasion import Escape, Evasion, nearest_free
 from mt_nodes.stacks.reference.faults.base import named_faults
 from mt_nodes.stacks.reference.faults.planner_base import PlannerFault, PlannerSteps, Situation
@@ -102,6 +103,7 @@ class Planner:
         choices=("twist", "ackermann"),
         help="speed and yaw rate; or speed, acceleration and the angle of the wheels, for messages that carry them",
     )
+    careful: bool = param(False, help="is slower past people and vehicles beside its way, past signs, in bad sight")
     faults: tuple[Any, ...] = param(
         (),
         convert=lambda value, where: named_faults(value, where, *_KINDS),
@@ -121,7 +123,8 @@ class Planner:
         """
         odometry: Odometry = inputs["odometry"]
         dark = SignalStates.make(odometry.frame_id, stamp_ns, (), (), ())
-        more = (inputs.get("signals", dark), inputs.get("lanes", Lanes.make(odometry.frame_id, stamp_ns)))
+        lanes = inputs.get("lanes", Lanes.make(odometry.frame_id, stamp_ns))
+        more = (inputs.get("signals", dark), lanes, sighting_in(inputs))
         return self.drive(Situation(inputs["objects"], odometry, inputs["route"], *more), stamp_ns)
 
     def drive(self, situation: Situation, stamp_ns: int | None) -> Output:
@@ -165,7 +168,7 @@ class Planner:
     def _steps(self) -> PlannerSteps:
         honest = PlannerSteps(
             look=lambda situation: situation,
-            cruise_mps=lambda situation, cruise_mps: cruise_mps,
+            cruise_mps=lambda s, cruise_mps: careful_mps(s.objects, s.sees, cruise_mps) if self.careful else cruise_mps,
             aside_m=lambda situation: 0.0,
             reckon=lambda situation, conflicts: conflicts,
             escape=nearest_free,

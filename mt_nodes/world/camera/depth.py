@@ -15,12 +15,13 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
-from mt_nodes.world.camera.colour_match import like_colours
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
 from mt_nodes.world.camera.depth_network import monocular_m
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.relight import coarse_light, grey
+from mt_nodes.world.camera.near_hulls import within_hulls
+from mt_nodes.world.camera.relight import coarse_light
+from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
 
 Singles = npt.NDArray[np.float32]
@@ -40,20 +41,6 @@ _AROUND = 8
 _HORIZON_M = 300.0
 #: What is seen through a pane is farther away than its frame by this factor (assumed).
 _JUMP = np.float32(1.5)
-#: Sky has at least this light, and this share of its brightest part's: assumptions.
-_LEAST_SKY, _LIKE_SKY = 0.1, 0.4
-#: Leaves that the sun shines through are greener than this, relative to blue light; no sky is (assumed).
-_LEAVES = 1.3
-#: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
-_ALIKE, _DIMMER = 0.15, 0.8
-#: Sky near a cell counts if it is this share of what is near.
-_LEAST_NEAR = 0.005
-#: Means of light are of every so manieth cell of each row and column.
-_COARSE = 4
-#: Light of cells that may be clipped.
-_CLIPPED = 0.9
-#: Columns to each side whose topmost hits belong to the same wall (assumed).
-_BESIDE_CELLS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +95,8 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
 
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
     below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
-    closed, and corners are where the picture joins them to the object. Above the topmost return of a column is sky if
+    closed, and corners and roofs are where the picture joins them to the object
+    (:mod:`~mt_nodes.world.camera.near_hulls`). Above the topmost return of a column is sky if
     the picture looks like it, else what it joins there without a strong edge
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
@@ -145,7 +133,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     hit = np.take_along_axis(filled, top, axis=0)
     continues = np.take_along_axis(on_top, top, axis=0) & (hit < ON_GROUND * np.take_along_axis(ground, top, axis=0))
     farthest = np.minimum(ground, _behind(filled, top))
-    sky = _sky(light, above, top, continues) & (ground > _HORIZON_M)
+    sky = sky_in(light, above, top, continues) & (ground > _HORIZON_M)
     high = np.s_[: int(top.max()) + 2]  # below, there is nothing to fill
     filled[high] = above_beams(filled[high], top, continues, sky[high], light[high], farthest[high])
     by_network = monocular_m(decode(image), range_m, measured, camera.grid(step)[..., 2].astype(np.float32))
@@ -154,15 +142,20 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     below = (row > bottom) & np.isfinite(ground)
     np.minimum(filled, ground, out=filled, where=below)
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
-    glazed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
+    closed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
+    glazed, hull_m = within_hulls(closed, light, ground, cell_rad)
+    panes = np.minimum(panes_m(filled, cell_rad), np.where(glazed < closed, glazed, np.float32(np.inf)))
+    opaque = (glazed < closed) & ~measured  # no beam goes through a roof
+    filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
+    least, most = np.minimum(least, hull_m), np.where(np.isfinite(hull_m), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
-    bounds = np.where(sky & continues & _like_hit(light, top), np.minimum(least, hit), least), most
+    bounds = np.where(sky & continues & like_hit(light, top), np.minimum(least, hit), least), most
     if by_network is not None:
         bounds = within(bounds, above & np.isfinite(glazed), *by_network)
-    return DepthMap(glazed, measured, step, filled, far_m, panes_m(filled, cell_rad), *bounds)
+    return DepthMap(glazed, measured, step, filled, far_m, panes, *bounds)
 
 
 def panes_m(range_m: Singles, cell_rad: float) -> Singles:
@@ -229,91 +222,6 @@ def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:
     """Return inverse ranges (h, w) with gaps in near objects closed: nearer than ``least`` for each cell of a gap."""
     near = np.where(nearness >= np.float32(max(shape) * least), nearness, np.float32(0.0))
     return np.asarray(np.maximum(nearness, cv2.morphologyEx(near, cv2.MORPH_CLOSE, np.ones(shape, np.uint8))))
-
-
-def _sky(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
-    """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
-
-    A cell with the colour of the surface that the column's topmost beams hit, or most of those beside it (a wall with
-    windows), is no sky, unless that is as bright as the sky. Nor is one with the colour of any such surface near by,
-    unless the sky there has that colour, too, or it is white: a picture cannot tell; white walls before a white sky
-    count as sky above the sensor's view.
-
-    Args:
-        light: (h, w, 3) of the cells, red, green, blue.
-        above: (h, w) the cells in question.
-        top: (1, w) each column's topmost measured row.
-        continues: (1, w) whether the surface hit there may continue upward.
-    """
-    high = int(top.max())
-    if not high:
-        return above
-    within = np.s_[:high]  # below, nothing is asked
-    hit = _of_hit(light, top)
-    looks = _looks_like_sky(light[within], hit, above[within], continues)
-    sky = np.zeros(above.shape, bool)
-    sky[within] = cv2.medianBlur(looks.astype(np.uint8), 5) != 0
-    return sky
-
-
-def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells) -> Cells:
-    bright = grey(light)
-    some = bright[::2, ::2][above[::2, ::2]]
-    reference = max(float(np.quantile(some, 0.95)) if some.size else 0.0, _LEAST_SKY)
-    red, green, blue = (light[..., i] for i in range(3))
-    like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
-    for wall in (hit, _around(hit)):
-        dim = continues & (grey(wall) < _DIMMER * reference)
-        if dim.any():
-            like_sky &= ~(dim & _alike(light, wall))
-    like_wall = like_sky & (bright < _CLIPPED)
-    like_wall[like_wall] = like_colours(light, like_wall, hit, continues)
-    if not like_wall.any():
-        return like_sky
-    sky_light = _light_near(light, like_sky & ~like_wall)
-    if sky_light is not None:
-        like_sky &= ~like_wall | _alike(light, sky_light)
-    return like_sky
-
-
-def _light_near(light: Singles, cells: Cells) -> Singles | None:
-    """Return the mean light (h, w, 3) of some cells near each cell, of all where there are none; None for no cells."""
-    some, few = np.ascontiguousarray(light[::_COARSE, ::_COARSE]), cells[::_COARSE, ::_COARSE]
-    if not few.any():
-        return None
-    size = (2 * (some.shape[1] // _AROUND) + 1,) * 2
-    weight = cv2.blur(few.astype(np.float32), size)[..., None]
-    near = cv2.blur(some * few[..., None], size) / np.maximum(weight, np.float32(1e-6))
-    near = np.where(weight > _LEAST_NEAR, near, some[few].mean(axis=0))
-    return np.asarray(cv2.resize(near, light.shape[1::-1]))
-
-
-def _of_hit(light: Singles, top: Grid) -> Singles:
-    """Return the light (1, w, 3) of what each column's topmost return hit: one cell lower, as the topmost may show the
-    edge.
-    """
-    return np.take_along_axis(light, np.minimum(top + 1, light.shape[0] - 1)[..., None], axis=0)
-
-
-def _like_hit(light: Singles, top: Grid) -> Cells:
-    """Return which cells (h, w) have the colour of what their column's topmost return hit."""
-    return _alike(light, _of_hit(light, top))
-
-
-def _alike(light: Singles, hit: Singles) -> Cells:
-    """Return which cells (h, w) have the colour (1, w, 3) of a surface in their column."""
-    most = np.float32(_ALIKE) * np.maximum(np.maximum(hit[..., 0], hit[..., 1]), hit[..., 2])
-    alike = np.abs(light[..., 0] - hit[..., 0]) < most
-    for channel in (1, 2):
-        alike &= np.abs(light[..., channel] - hit[..., channel]) < most
-    return np.asarray(alike)
-
-
-def _around(hit: Singles) -> Singles:
-    """Return the median (1, w, 3) over neighbouring columns: that of a wall where a column's own hit is a window."""
-    wide = np.pad(hit[0], ((_BESIDE_CELLS, _BESIDE_CELLS), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * _BESIDE_CELLS + 1, axis=0)
-    return np.asarray(np.median(windows, axis=-1), np.float32)[None]
 
 
 def _ends(measured: npt.NDArray[np.bool_]) -> tuple[Grid, Grid]:

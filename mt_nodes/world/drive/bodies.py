@@ -27,6 +27,7 @@ _MASS_KG = {
     "cyclist": 90.0,
     "motor_cyclist": 275.0,
     "dog": 30.0,
+    "cat": 4.5,
     "deer": 60.0,
     "boar": 80.0,
     "cow": 600.0,

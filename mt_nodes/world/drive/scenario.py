@@ -155,7 +155,7 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Claim:
+class TraceClaim:
     """A claim about the trace of a drive: its place in the script, and its formula, without names of the script."""
 
     line: int
@@ -181,7 +181,7 @@ class Scenario:
     environment: Environment = Environment()
     duration_s: float = 20.0
     signals: dict[str, tuple[tuple[str, float], ...]] = field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[TraceClaim, ...] = ()
 
     def actor(self, name: str) -> Actor:
         """Return the actor of a name.

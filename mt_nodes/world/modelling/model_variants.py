@@ -13,6 +13,7 @@ from mt_nodes.world.modelling.bicycle import Cycle, cyclist_on
 from mt_nodes.world.modelling.car_livery import Livery
 from mt_nodes.world.modelling.car_shapes import ESTATE, SALOON, SMALL, SUV, CarShape
 from mt_nodes.world.modelling.motorcar import motorcar
+from mt_nodes.world.modelling.motorcycle import Machine, motorcyclist_on
 from mt_nodes.world.modelling.person import dressed
 from mt_nodes.world.modelling.quadrupeds import Beast, animal
 from mt_nodes.world.modelling.shading import DetailedMesh, interpolated
@@ -96,6 +97,25 @@ _DOG = Beast(
     0.1,
     0.3,
     head_pitch_rad=0.25,
+)
+_CAT = Beast(
+    0.25,
+    0.36,
+    0.135,
+    0.011,
+    (0.65, 0.65, 0.3),
+    0.12,
+    (0.12, 0.1, 0.085),
+    (0.3, 0.26, 0.22),
+    (0.06, 0.05, 0.045),
+    "plain",
+    0.0,
+    0.05,
+    0.17,
+    slim=0.4,
+    head_pitch_rad=0.3,
+    snout=0.3,
+    skull=1.75,
 )
 
 
@@ -211,6 +231,26 @@ def _cyclist(number: int, paint: str) -> Made:
     return cyclist_on(Cycle(rider, _FRAMES[number % 5], lean, 0.1 * number, basket=number % 4 == 1)), None
 
 
+#: Paints of five motorcycles, and colours of three helmets.
+_TANKS = ((0.36, 0.02, 0.02), (0.02, 0.09, 0.3), (0.02, 0.02, 0.022), (0.03, 0.16, 0.05), (0.5, 0.5, 0.5))
+_HELMETS = ((0.6, 0.6, 0.6), (0.02, 0.02, 0.022), (0.45, 0.05, 0.03))
+
+
+@lru_cache(maxsize=32)
+def _motor_cyclist(number: int, paint: str) -> Made:
+    of = ADULTS[(number + 1) % len(ADULTS)]
+    jacket = ((0.02, 0.02, 0.022), (0.06, 0.04, 0.03), (0.05, 0.05, 0.055), (0.2, 0.02, 0.02))[number % 4]
+    trousers = (0.02, 0.02, 0.022) if number % 2 else of.trousers
+    lean = (0.22, 0.4, 0.3)[number % 3]
+    rider = replace(
+        of, top=jacket, top_kind="jacket", legs="trousers", trousers=trousers, hair_kind="bald", bag_kind="none",
+        stripe=(0.6, 0.6, 0.58) if number % 4 == 3 else None, bend_rad=lean, shoes=(0.02, 0.02, 0.021),
+        stature_m=min(of.stature_m, 1.74),
+    )  # fmt: skip
+    machine = Machine(rider, _TANKS[number % 5], _HELMETS[number % 3], lean, screen=number % 3 == 1)
+    return motorcyclist_on(machine), None
+
+
 @lru_cache(maxsize=16)
 def _car(number: int, paint: str) -> Made:
     shape, own, plate = _CARS[number]
@@ -237,6 +277,7 @@ _MAKERS: dict[str, Callable[[int, str], Made]] = {
     "elderly": _elderly,
     "construction_worker": _worker,
     "cyclist": _cyclist,
+    "motor_cyclist": _motor_cyclist,
     "car": _car,
     "deer": _herd(
         _ROE,
@@ -245,5 +286,6 @@ _MAKERS: dict[str, Callable[[int, str], Made]] = {
     ),
     "cow": _herd(_COW, dark=((0.014, 0.012, 0.011), (0.16, 0.06, 0.025), (0.02, 0.016, 0.014))),
     "boar": _herd(_BOAR),
+    "cat": _herd(_CAT, coat=((0.12, 0.1, 0.085), (0.02, 0.018, 0.016), (0.35, 0.16, 0.06), (0.5, 0.46, 0.42))),
     "dog": _herd(_DOG, coat=((0.4, 0.25, 0.11), (0.02, 0.018, 0.016), (0.09, 0.045, 0.02), (0.5, 0.42, 0.3))),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deer, cows, boars and dogs: trunk with shoulder and haunch, jointed legs, hooves, head, ears, antlers, coat.
+"""Deer, cows, boars, dogs and cats: trunk with shoulder and haunch, jointed legs, hooves, head, ears, antlers, coat.
 
 Shoulder heights are those of :mod:`mt_nodes.world.scene.animals`; proportions within the body are by eye (assumed).
 """
@@ -31,6 +31,7 @@ class Beast:
         neck: direction of the neck (forward, up), and its length as a share of the shoulder height.
         head_m: length of the head. coat, belly, dark: colours of the fur. pattern: plain, holstein, roe or boar.
         antlers_m: their height, 0 for none. ears_m: their length. tail_m: its length. phase: of the stride.
+        snout: its length as a share of the head's. skull: its width and height, beside those of a long head.
     """
 
     shoulder_m: float
@@ -50,12 +51,14 @@ class Beast:
     slim: float = 0.36
     head_pitch_rad: float = 0.6
     reflectivity: float = 0.4
+    snout: float = 0.72
+    skull: float = 1.0
 
 
 def animal(beast: Beast) -> DetailedMesh:
     """Return a walking animal."""
     h, length = beast.shoulder_m, beast.trunk_m
-    step = float(np.clip(h / 75.0, 0.009, 0.018))
+    step = float(np.clip(h / 75.0, min(0.009, h / 60.0), 0.018))
     reach = length * 0.5 + h * (0.35 + 0.75 * beast.neck[2]) + beast.head_m
     tall = h * (1.15 + beast.neck[2]) + beast.antlers_m + beast.head_m
     field = SolidField((-0.75 * length, -0.45 * h, -0.03), (reach, 0.45 * h, tall), step)
@@ -161,8 +164,8 @@ def _head_of(field: SolidField, b: Beast) -> Floats:
     n = b.head_m
     nose = np.array([np.cos(b.head_pitch_rad), 0.0, -np.sin(b.head_pitch_rad)])
     skull = poll + 0.12 * n * nose
-    muzzle = skull + 0.72 * n * nose
-    field.ellipsoid(COAT, tuple(skull), (0.3 * n, 0.2 * n, 0.23 * n), 0.12 * n, b.head_pitch_rad)
+    muzzle = skull + b.snout * n * nose
+    field.ellipsoid(COAT, tuple(skull), (0.3 * n, 0.2 * b.skull * n, 0.23 * b.skull * n), 0.12 * n, b.head_pitch_rad)
     field.round_cone(
         COAT, (tuple(skull - (0, 0, 0.04 * n)), tuple(muzzle)), (0.2 * n, 0.11 * n), 0.08 * n, (1.0, 0.85, 1.0)
     )

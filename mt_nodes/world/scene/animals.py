@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triangle meshes of animals on roads.
 
-Shoulder heights: dog 0.57 m (Labrador retriever, FCI standard 122: 56 to 57 cm). Roe deer 0.75 m, wild boar 0.9 m and
-Holstein cow 1.45 m are assumed, for large adults: encyclopaedias and breeders give roe deer 0.63 to 0.85 m and
-Holsteins about 1.47 m. Proportions are by eye.
+Shoulder heights: dog 0.57 m (Labrador retriever, FCI standard 122: 56 to 57 cm). Cat 0.25 m, roe deer 0.75 m, wild boar
+0.9 m and Holstein cow 1.45 m are assumed, for large adults: encyclopaedias and breeders give domestic cats 0.23 to 0.25
+m, roe deer 0.63 to 0.85 m and Holsteins about 1.47 m. Proportions are by eye.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def quadruped(
 def dog(reflectivity: float) -> Mesh:
     """Return a Labrador-sized dog."""
     return quadruped(reflectivity, 0.57, 0.65, 0.28, 0.12, 0.03)
+
+
+def cat(reflectivity: float) -> Mesh:
+    """Return a domestic cat, without its tail."""
+    return quadruped(reflectivity, 0.25, 0.32, 0.14, 0.04, 0.015)
 
 
 def deer(reflectivity: float) -> Mesh:

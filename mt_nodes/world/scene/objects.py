@@ -46,6 +46,7 @@ KINDS: dict[str, ObjectKind] = {
     "cyclist": ObjectKind(meshes.cyclist, "cyclist", 0.35),
     "motor_cyclist": ObjectKind(people.motor_cyclist, "motorcycle", 0.25),
     "dog": ObjectKind(animals.dog, "animal", 0.4),
+    "cat": ObjectKind(animals.cat, "animal", 0.4),
     "deer": ObjectKind(animals.deer, "animal", 0.4),
     "boar": ObjectKind(animals.boar, "animal", 0.3),
     "cow": ObjectKind(animals.cow, "animal", 0.4),

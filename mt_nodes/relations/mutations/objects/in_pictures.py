@@ -28,7 +28,14 @@ from mt_nodes.relations.mutations.objects.ground_shadow import (
     surroundings_of,
     white_level,
 )
-from mt_nodes.relations.mutations.objects.host_camera import blur_px, fringe_px, grain, noise_level
+from mt_nodes.relations.mutations.objects.host_camera import (
+    blur_px,
+    fringe_px,
+    grain,
+    has_mosaic,
+    noise_level,
+    through_mosaic,
+)
 from mt_nodes.world.camera.depth import depth_of
 from mt_nodes.world.camera.model import CameraModel
 from mt_nodes.world.camera.sun_direction import SKY_SHARE, SunLight
@@ -133,8 +140,12 @@ def with_object(view: View, shot: ObjectImage) -> Pixels:
     sight[sight < 0.5 / full] = 0.0
     colour = _blurred(_painted(picture, shot.rendering, shot.level), blur) * np.float32(full)
     colour = _fringed(colour, fringe_px(picture, shot.window), picture)
-    noise = grain(sight.shape, noise_level(picture, shot.window), view.image.stamp_ns)
-    colour += _deep(noise, colour.ndim)
+    mosaic = has_mosaic(picture, shot.window)
+    noise, seed = noise_level(picture, shot.window, mosaic), view.image.stamp_ns
+    if mosaic:
+        colour = through_mosaic(colour, picture, noise, seed)
+    else:
+        colour += _deep(grain(sight.shape, noise, seed), colour.ndim)
     samples = np.clip(colour, 0.0, full)
     samples = cv2.convertScaleAbs(samples) if full < 256 else np.rint(samples).astype(piece.dtype)
     piece[shot.at] = _blended(samples, piece[shot.at], sight)

@@ -76,10 +76,10 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     In pictures the same mesh stands at the same place: projected through CameraInfo (distortion included) and the
     transforms, hidden where a return lies nearer, in the light of the ground around it, with its shadow on the ground:
     that of the sky, and that of the sun where the shadows of the first picture tell where it stands. People, cyclists,
-    cars and animals come in ten variants, of which an episode draws one. Behind the glass of a recorded car it shows
-    by the share that two panes let through, and beams that ended there without a return get none. Images that do not
-    see it pass byte for byte. A cloud that the stack does not take serves to find the ground; without any there is no
-    follow-up, since nobody can tell what is free.
+    motorcyclists, cars and animals come in ten variants, of which an episode draws one. Behind the glass of a recorded
+    car it shows by the share that two panes let through, and beams that ended there without a return get none. Images
+    that do not see it pass byte for byte. A cloud that the stack does not take serves to find the ground; without any
+    there is no follow-up, since nobody can tell what is free.
     """
 
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")

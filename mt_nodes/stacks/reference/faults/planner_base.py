@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Path
+from mt_nodes.stacks.reference.caution import Sighting
 from mt_nodes.stacks.reference.evasion import Escape
 from mt_nodes.stacks.reference.faults.base import Fault
 from mt_nodes.stacks.reference.least_harm import Harm
@@ -19,7 +20,7 @@ from mt_nodes.stacks.reference.traffic import Conflict
 @dataclass(frozen=True, eq=False)
 class Situation:
     """What the planner decides by: objects in the frame of the vehicle, their velocities over the ground; the rest in
-    that of the route.
+    that of the route. ``sees``: by its camera, if it has one.
     """
 
     objects: Detections
@@ -27,6 +28,7 @@ class Situation:
     route: Path
     signals: SignalStates
     lanes: Lanes = field(default_factory=lambda: Lanes.make("", None))
+    sees: Sighting = field(default_factory=Sighting)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,25 @@ class BystandersFeared(PlannerFault):
 
 
 @dataclass(frozen=True)
+class OnlyOwnLaneCounts(PlannerFault):
+    """Whoever stands beside its lane is passed at full speed: only what is in the way is slowed down for.
+
+    A child at the kerb, an animal in the verge and oncoming traffic at a narrow place are in nobody's way yet.
+    """
+
+    half_m: float = param(1.5, low=0.5, high=5.0, unit="m", help="half of the width that counts")
+
+    def plant(self, steps: PlannerSteps) -> PlannerSteps:
+        """Choose the speed by what is in the lane."""
+
+        def cruise_mps(situation: Situation, cruise_mps: float) -> float:
+            ahead = np.abs(situation.objects.center_m[:, 1]) < self.half_m
+            return steps.cruise_mps(replace(situation, objects=situation.objects.take(ahead)), cruise_mps)
+
+        return replace(steps, cruise_mps=cruise_mps)
+
+
+@dataclass(frozen=True)
 class CruiseByCount(PlannerFault):
     """The fewer objects there are, the faster it drives, as if an empty list meant an empty street.
 

@@ -94,6 +94,24 @@ class LimitsUnread(BeliefFault):
 
 
 @dataclass(frozen=True)
+class SignsUnseen(BeliefFault):
+    """It looks for no sign, as if its map had them all; one that was put up yesterday is passed at full speed."""
+
+    def believed(self, situation: Situation) -> Situation:
+        """See no sign."""
+        return replace(situation, sees=replace(situation.sees, sign=False))
+
+
+@dataclass(frozen=True)
+class WeatherUnnoticed(BeliefFault):
+    """How far it sees does not count: in rain, snow, fog and at night it is as fast as on a clear day."""
+
+    def believed(self, situation: Situation) -> Situation:
+        """See as on a clear day."""
+        return replace(situation, sees=replace(situation.sees, sight=1.0))
+
+
+@dataclass(frozen=True)
 class LowIsLitter(BeliefFault):
     """Anything lower than an adult is taken for litter and driven over, children included."""
 

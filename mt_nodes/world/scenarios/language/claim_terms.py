@@ -22,11 +22,11 @@ from mt_nodes.world.scenarios.temporal.formula import (
     Arithmetic,
     Atom,
     Constant,
+    FixedPlace,
     Formula,
     Join,
     Modal,
     Not,
-    Place,
     Signal,
     StateRef,
     Term,
@@ -81,9 +81,9 @@ class TermBuilder(ABC):
             hint = value.unknown or suggest(node.name, SIGNALS)
             raise ValueRefusal(Problem(node.at, f"the unknown name '{node.name}'", "a part of a formula", hint))
         if isinstance(value, Coordinate) and value.frame == "ENU":
-            return Place(value.x_m, value.y_m)
+            return FixedPlace(value.x_m, value.y_m)
         if isinstance(value, Values) and [type(item.data) for item in value.items] == [float, float]:
-            return Place(*(item.data for item in value.items))
+            return FixedPlace(*(item.data for item in value.items))
         if isinstance(value, TraceName):
             return value
         if isinstance(value, int | float):
@@ -175,7 +175,7 @@ class TermBuilder(ABC):
             return Constant(speed)
         if isinstance(built, StateRef) and (built.ego or what != _EGO):
             return built
-        if isinstance(built, Place) and what in (_PLACED, _MOVING):
+        if isinstance(built, FixedPlace) and what in (_PLACED, _MOVING):
             return built
         hint = "the trace holds accelerations and lanes of the ego only" if what == _EGO and _is_state(built) else ""
         raise refused(node.at, built, what, hint)
@@ -209,7 +209,7 @@ def _described(built: Any) -> str:
     kinds: tuple[tuple[Any, str], ...] = (
         ((Atom, Not, Join, Modal, UntilFormula), "a formula"),
         ((StateRef, TraceName), "a state"),
-        (Place, "a place (x, y)"),
+        (FixedPlace, "a place (x, y)"),
         (Constant, f"'{getattr(built, 'value', '')}'"),
         ((Signal, Arithmetic), "a number of the trace"),
     )

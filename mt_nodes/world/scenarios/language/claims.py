@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from mt_nodes.world.drive.scenario import Claim, Scenario
+from mt_nodes.world.drive.scenario import Scenario, TraceClaim
 from mt_nodes.world.scenarios.language import tree
 from mt_nodes.world.scenarios.language.claim_terms import Built, LookUp, TermBuilder, refused
 from mt_nodes.world.scenarios.language.problems import Findings, Problem, ValueRefusal
@@ -15,11 +15,11 @@ from mt_nodes.world.scenarios.temporal.formula import (
     COLOURS,
     Atom,
     Constant,
+    FixedPlace,
     Formula,
     Join,
     Modal,
     Not,
-    Place,
     Signal,
     UntilFormula,
     Window,
@@ -41,20 +41,20 @@ class PendingClaim:
     look_up: LookUp
 
 
-def claims_of(pending: list[PendingClaim], scenario: Scenario, findings: Findings) -> tuple[Claim, ...]:
+def claims_of(pending: list[PendingClaim], scenario: Scenario, findings: Findings) -> tuple[TraceClaim, ...]:
     """Return the claims about a scenario; what is wrong with one goes to the findings."""
     found = []
     for one in pending:
         if one.scenario == scenario.name:
             try:
                 formula = _Builder(one.look_up, scenario).formula(one.statement.formula)
-                found.append(Claim(one.statement.at.line, one.statement.at.column, str(formula)))
+                found.append(TraceClaim(one.statement.at.line, one.statement.at.column, str(formula)))
             except ValueRefusal as refusal:
                 findings.refused(refusal)
     return tuple(found)
 
 
-def formula_of(claim: Claim, scenario: Scenario) -> Formula:
+def formula_of(claim: TraceClaim, scenario: Scenario) -> Formula:
     """Return the formula of a claim from its text.
 
     Raises:
@@ -101,7 +101,7 @@ class _Builder(TermBuilder):
     def _part(self, node: tree.Node) -> Built:
         if isinstance(node, tree.Name):
             return self._name(node)
-        if isinstance(node, tree.Comparison):
+        if isinstance(node, tree.ComparisonNode):
             return self._comparison(node)
         if isinstance(node, tree.Junction):
             return reduce(lambda left, right: _joined(left, node.operator, right), map(self.formula, node.items))
@@ -116,12 +116,12 @@ class _Builder(TermBuilder):
         if isinstance(node, tree.Subscript):
             return self._state(node)
         if isinstance(node, tree.Row):
-            return Place(*(self._number(item, "a number") for item in node.items))
+            return FixedPlace(*(self._number(item, "a number") for item in node.items))
         if isinstance(node, tree.Call):
             return self._signal(node)
         return self._term(node)
 
-    def _comparison(self, node: tree.Comparison) -> Atom:
+    def _comparison(self, node: tree.ComparisonNode) -> Atom:
         lights = [side for side in (node.left, node.right) if _is_light(self.built(side))]
         if not lights:
             return Atom(self._numeric(node.left), node.operator, self._numeric(node.right))
@@ -136,7 +136,7 @@ class _Builder(TermBuilder):
         assert isinstance(signal, Signal), "it is one of the lights"
         return Atom(signal, node.operator, colour)
 
-    def _window(self, bounds: tree.Bounds | None) -> Window | None:
+    def _window(self, bounds: tree.BoundsNode | None) -> Window | None:
         if bounds is None:
             return None
         low, high = (self._number(node, "a bound in s") for node in (bounds.low, bounds.high))

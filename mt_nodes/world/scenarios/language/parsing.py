@@ -234,8 +234,8 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
     "until": lambda at, c, make: tree.Until(at, make(c[0]), _bounds(c[2], make), make(c[3])),
     "negation": lambda at, c, make: tree.Negation(at, make(c[1])),
     "temporal": lambda at, c, make: tree.Temporal(at, str(c[0]), _bounds(c[1], make), make(c[2])),
-    "bounds": lambda at, c, make: tree.Bounds(at, make(c[0]), make(c[-1])),
-    "comparison": lambda at, c, make: tree.Comparison(at, make(c[0]), str(c[1]), make(c[2])),
+    "bounds": lambda at, c, make: tree.BoundsNode(at, make(c[0]), make(c[-1])),
+    "comparison": lambda at, c, make: tree.ComparisonNode(at, make(c[0]), str(c[1]), make(c[2])),
     "state": lambda at, c, make: tree.Subscript(at, make(c[0]), str(c[1]).strip('"')),
     "signal": lambda at, c, make: tree.Call(at, str(c[0]), tuple(map(make, c[1:]))),
     "place": lambda at, c, make: tree.Row(at, tuple(map(make, c))),
@@ -256,7 +256,7 @@ _BRANCHES: dict[str, Callable[[Span, list[Any], _Make], Any]] = {
 }
 
 
-def _bounds(child: Any, make: _Make) -> tree.Bounds | None:
+def _bounds(child: Any, make: _Make) -> tree.BoundsNode | None:
     return None if child is None else make(child)  # type: ignore[return-value]
 
 

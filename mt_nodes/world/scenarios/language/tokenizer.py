@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ SCENARIO = "CreateScenario"
 class _WithOthers:
     """Keeps ``OTHER``, which no rule has: any other character is a token, and the statement with it is refused."""
 
-    always_accept = ("OTHER",)
+    always_accept: Iterable[str] = ("OTHER",)
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
         """Return the tokens as they are."""
@@ -49,8 +49,8 @@ def grammar() -> Lark:
     """Return the parser, cached."""
     from lark import Lark
 
-    text, options = GRAMMAR.read_text(encoding="utf-8"), {"propagate_positions": True, "maybe_placeholders": True}
-    return Lark(text, parser="lalr", postlex=_WithOthers(), **options)
+    text, others = GRAMMAR.read_text(encoding="utf-8"), _WithOthers()
+    return Lark(text, parser="lalr", postlex=others, propagate_positions=True, maybe_placeholders=True)
 
 
 def span_of(token: Token, name: str) -> Span:

@@ -174,7 +174,7 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True)
-class Comparison(Node):
+class ComparisonNode(Node):
     """A comparison of two terms of a formula."""
 
     left: Node
@@ -198,7 +198,7 @@ class Negation(Node):
 
 
 @dataclass(frozen=True)
-class Bounds(Node):
+class BoundsNode(Node):
     """``[a, b]`` of a temporal operator."""
 
     low: Node
@@ -210,7 +210,7 @@ class Temporal(Node):
     """``G``, ``F`` or ``X`` before a formula."""
 
     operator: str
-    bounds: Bounds | None
+    bounds: BoundsNode | None
     value: Node
 
 
@@ -219,7 +219,7 @@ class Until(Node):
     """``U`` between two formulas."""
 
     left: Node
-    bounds: Bounds | None
+    bounds: BoundsNode | None
     right: Node
 
 

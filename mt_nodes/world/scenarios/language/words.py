@@ -31,7 +31,7 @@ PEOPLE |= {"Presley": "male", "Pamela": "female", "EntrepreneurFemale": "female"
 KINDS_OF_PEOPLE = (
     *("adult", "child", "elderly", "wheelchair_user", "roller_skater", "scooter_rider", "skateboarder", "flag_bearer"),
 )
-ANIMALS = ("dog", "deer", "boar", "cow")
+ANIMALS = ("dog", "cat", "deer", "boar", "cow")
 THINGS = ("cone", "barrier", "box", "traffic_sign", "traffic_light")
 
 COLOURS = {

@@ -44,7 +44,7 @@ class StateRef:
 
 
 @dataclass(frozen=True)
-class Place:
+class FixedPlace:
     """A place, or a velocity: east and north."""
 
     x: float
@@ -54,7 +54,7 @@ class Place:
         return f"({_number(self.x)}, {_number(self.y)})"
 
 
-Argument = StateRef | Place | Constant
+Argument = StateRef | FixedPlace | Constant
 
 
 @dataclass(frozen=True)

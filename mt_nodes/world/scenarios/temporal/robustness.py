@@ -36,7 +36,7 @@ from mt_nodes.world.scenarios.temporal.formula import (
     implications,
     replaced,
 )
-from mt_nodes.world.scenarios.temporal.signals import TraceSignals
+from mt_nodes.world.scenarios.temporal.trace_signals import TraceSignals
 from mt_nodes.world.scene.drive import PERIOD_NS
 
 Floats = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.file_shape import NUMBER, TEXT_OR_NULL, expect_shape, mismatch
+from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, expect_shape, mismatch
 
 SHAPE = {
     **{"id": str, "count?": int, "rate": (*NUMBER, type(None)), "why?": TEXT_OR_NULL},

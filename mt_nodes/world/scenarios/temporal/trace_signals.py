@@ -21,7 +21,7 @@ from mt_nodes.world.scenarios.temporal.formula import (
     Argument,
     Atom,
     Constant,
-    Place,
+    FixedPlace,
     Signal,
     StateRef,
     Term,
@@ -54,7 +54,7 @@ class TraceSignals:
         """Return (T,) whether a comparison is true, exactly."""
         if colour := _colour(atom):
             shown = self._light(atom) == colour
-            return shown if atom.operator == "==" else ~shown
+            return np.asarray(shown if atom.operator == "==" else ~shown)
         return np.asarray(_HOLDS[atom.operator](self.term(atom.left), self.term(atom.right)))
 
     def robustness(self, atom: Atom) -> Floats:
@@ -88,7 +88,7 @@ class TraceSignals:
 
     def _signal(self, signal: Signal) -> Floats:
         if signal.name == TIME:
-            return self._trace.time_s - self._trace.time_s[0]
+            return np.asarray(self._trace.time_s - self._trace.time_s[0])
         return np.asarray(getattr(self, f"_{signal.name}")(*signal.arguments))
 
     def _dis(self, one: Argument, other: Argument) -> Floats:
@@ -132,10 +132,10 @@ class TraceSignals:
         return np.asarray(np.linalg.norm(self._velocity(one) - self._velocity(other), axis=1))
 
     def _velocity(self, of: Argument) -> Floats:
-        if isinstance(of, Place):
+        if isinstance(of, FixedPlace):
             return np.tile([of.x, of.y], (len(self._trace), 1))
         states = self._states(of)
-        return states[:, 3:4] * np.column_stack([np.cos(states[:, 2]), np.sin(states[:, 2])])
+        return np.asarray(states[:, 3:4] * np.column_stack([np.cos(states[:, 2]), np.sin(states[:, 2])]))
 
     def _acc(self, _ego: Argument) -> Floats:
         return self._trace.column("acceleration_mps2")
@@ -165,7 +165,7 @@ class TraceSignals:
 
     def _outlines(self, of: Argument) -> npt.NDArray[np.object_]:
         """Return (T,) polygons or points."""
-        if isinstance(of, Place):
+        if isinstance(of, FixedPlace):
             return np.full(len(self._trace), shapely.Point(of.x, of.y), dtype=object)
         assert isinstance(of, StateRef), f"{of} has no outline"
         scenario, poses = self._driven.scenario, self._states(of)[:, :3]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads traffic rules by a classifier: element, road and action are three choices among names of the ontology.
+
+Complement naive Bayes (Rennie et al., ICML 2003) over TF-IDF of words and word pairs, of 3 to 5 letters, and over what
+the grammar (:mod:`mt_nodes.rules.parser`) finds in the text: names, roads, demands, and its own reading. It learns from
+the rules of ``config/readings`` and from the phrases of the ontology, at first use. Names are chosen, never invented;
+the conditions come from the ontology, so that a statement is as valid as one of the grammar's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mt_nodes.base import resources
+from mt_nodes.base.yaml_files import read_list
+from mt_nodes.relations.facts.condition import conjunction
+from mt_nodes.rules.cues import cues_in
+from mt_nodes.rules.nouns import elements_ahead, nouns_in
+from mt_nodes.rules.ontology import ANY_ROAD, Ontology
+from mt_nodes.rules.parser import LONGEST, Reading, read_rule
+from mt_nodes.rules.phrases import PUNCTUATION
+from mt_nodes.rules.statement import Statement
+
+READINGS = "readings"
+_NONE = "-"
+_NOTHING = "the classifier finds no element of the ontology in it"
+_PARTS = ("road", "element", "behaviour")
+#: Prefixes of the features that each part uses: of names, roads, cues, and of the grammar's reading.
+_FEATURES = {
+    "road": ("place:", "road:", "element:"),
+    "element": ("name:", "ahead:", "first:", "element:"),
+    "behaviour": ("cue:", "behaviour:", "element:"),
+}
+#: Weights against one of a rule's own words, chosen by cross-validation on ten_countries.yaml.
+_GRAMMAR_WEIGHT, _PHRASE_WEIGHTS, _SMOOTHING = 0.7, {"road": 0.3, "element": 0.7, "behaviour": 0.2}, 0.1
+_WORD = r"[a-z']+|\d+"
+Features = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A rule and its meaning: road, element and behaviour, each ``-`` if it says nothing."""
+
+    text: str
+    road: str = _NONE
+    element: str = _NONE
+    behaviour: str = _NONE
+
+
+class RuleClassifier:
+    """A classifier for one ontology.
+
+    Args:
+        examples: what it learns from, beside the phrases of the ontology.
+    """
+
+    def __init__(self, examples: Sequence[Example], ontology: Ontology) -> None:
+        self._ontology = ontology
+        found = [features_of(one.text, ontology) for one in examples]
+        self._choices = {part: _Choice(part, examples, found, ontology) for part in _PARTS}
+
+    def read(self, text: str, rule: str = "", strict: bool = False) -> Reading:
+        """Return the statement of a rule; arguments as of :func:`mt_nodes.rules.parser.read_rule`."""
+        if not text.strip() or len(text) > LONGEST:
+            return read_rule(text, self._ontology, rule)
+        features = features_of(text, self._ontology)
+        road, name, action = (self._choices[part].of(text, features) for part in _PARTS)
+        if name == _NONE:
+            return Reading(why=_NOTHING)
+        element = self._ontology.elements[name]
+        behaviour = self._ontology.behaviours["slow_down" if action == _NONE else action]
+        if behaviour.reads_as and not strict:
+            behaviour = self._ontology.behaviours[behaviour.reads_as]
+        moves = "not moving" if behaviour.name == "start_moving" else "moving"
+        condition = conjunction(moves, element.needs)
+        place = element.road or (ANY_ROAD if road == _NONE else road)
+        return Reading((Statement(place, element.verb, name, behaviour.name, "", condition, (rule,) if rule else ()),))
+
+
+@lru_cache(maxsize=2)
+def trained(ontology: Ontology) -> RuleClassifier:
+    """Return the classifier that learned from all rules of ``config/readings``; it takes some seconds, once."""
+    return RuleClassifier(list(examples_of(ontology)), ontology)
+
+
+def examples_of(ontology: Ontology, *names: str) -> Iterator[Example]:
+    """Yield the rules of files of ``config/readings``, by name; all without names.
+
+    Files with the paper's behaviours get the finer ones of a strict reading by the grammar, where it agrees.
+    """
+    for name, path in resources.shipped(READINGS).items():
+        if not names or name in names:
+            for row in read_list(path):
+                yield _example(row["text"], row["says"], ontology)
+
+
+def features_of(text: str, ontology: Ontology) -> Features:
+    """Return what the grammar finds in a text, as features."""
+    tokens = ontology.lexicon.tokens(text)
+    nouns = nouns_in(tokens, ontology)
+    ahead = elements_ahead(tokens, nouns, ontology)
+    free = [i not in nouns.taken and token.text not in PUNCTUATION for i, token in enumerate(tokens)]
+    objects = [one.start for one in ahead if one.element.category == "objects"]
+    found: Features = {f"name:{one.element.name}": 1.0 for one in nouns.things}
+    found |= {f"ahead:{one.element.name}": 1.0 for one in ahead}
+    found |= {f"first:{one.element.name}": 1.0 for one in ahead[:1]}
+    found |= {f"place:{one.road.name}": 1.0 for one in nouns.places}
+    found |= {f"cue:{cue.behaviour}:{cue.negated}": 1.0 for cue in cues_in(tokens, free, objects, ontology)}
+    for one in read_rule(text, ontology, strict=True).statements[:1]:
+        found |= {f"{part}:{getattr(one, part)}": 2.0 for part in _PARTS}
+    return found
+
+
+class _Choice:
+    """The choice of one part among its names."""
+
+    def __init__(self, part: str, examples: Sequence[Example], found: Sequence[Features], ontology: Ontology) -> None:
+        from sklearn.feature_extraction import DictVectorizer
+        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.naive_bayes import ComplementNB
+
+        self._part = part
+        self._words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=_WORD)
+        self._letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True, min_df=2)
+        self._names = DictVectorizer()
+        phrases = list(_phrases(part, ontology))
+        texts = [one.text for one in examples] + [text for text, _ in phrases]
+        features = [self._own(one) for one in found]
+        features += [_of_phrase(part, name) for _, name in phrases]
+        self._words.fit(texts)
+        self._letters.fit(texts)
+        self._names.fit(features)
+        targets = [getattr(one, part) for one in examples] + [name for _, name in phrases]
+        weights = [1.0] * len(examples) + [_PHRASE_WEIGHTS[part]] * len(phrases)
+        self._model = ComplementNB(alpha=_SMOOTHING)
+        self._model.fit(self._matrix(texts, features), targets, weights)
+
+    def of(self, text: str, features: Features) -> str:
+        return str(self._model.predict(self._matrix([text], [self._own(features)]))[0])
+
+    def _own(self, features: Features) -> Features:
+        return {name: value for name, value in features.items() if name.startswith(_FEATURES[self._part])}
+
+    def _matrix(self, texts: Sequence[str], features: Sequence[Features]) -> Any:
+        from scipy.sparse import hstack
+
+        names = _GRAMMAR_WEIGHT * self._names.transform(features)
+        return hstack([self._words.transform(texts), self._letters.transform(texts), names]).tocsr()
+
+
+def _example(text: str, says: Sequence[str], ontology: Ontology) -> Example:
+    if not says:
+        return Example(text)
+    road, _, element, behaviour = says[0].split()
+    finer = [one.behaviour for one in read_rule(text, ontology, strict=True).statements]
+    finer = [name for name in finer if ontology.behaviours[name].reads_as == behaviour]
+    return Example(text, road, element, next(iter(finer), behaviour))
+
+
+def _phrases(part: str, ontology: Ontology) -> Iterator[tuple[str, str]]:
+    """Yield the phrases of the ontology as texts, with their names."""
+    terms: Mapping[str, Mapping[str, Any]] = {
+        "road": ontology.roads,
+        "element": ontology.elements,
+        "behaviour": ontology.behaviours,
+    }
+    for name, term in terms[part].items():
+        for phrase in term.says if name != ANY_ROAD else ():
+            yield re.sub(r"(\w+)(?:/\w+)+", r"\1", re.sub(r"@\w+|\+", "", phrase)), name
+
+
+def _of_phrase(part: str, name: str) -> Features:
+    """Return the features of a text that is nothing but a phrase of a name."""
+    exact = {f"{prefix}{name}": 2.0 if prefix == f"{part}:" else 1.0 for prefix in _FEATURES[part]}
+    exact.pop(f"element:{name}", None) if part != "element" else None
+    return {f"{key}:False" if key.startswith("cue:") else key: value for key, value in exact.items()}

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cells of a picture show the sky, by their colour and by that of what a LiDAR's topmost beams hit."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from mt_nodes.world.camera.relight import grey
+
+Singles = npt.NDArray[np.float32]
+Grid = npt.NDArray[np.int64]
+Cells = npt.NDArray[np.bool_]
+#: Sky has at least this light, and this share of its brightest part's: assumptions.
+_LEAST_SKY, _LIKE_SKY = 0.1, 0.4
+#: Leaves that the sun shines through are greener than this, relative to blue light; no sky is (assumed).
+_LEAVES = 1.3
+#: A wall's light varies by less than this share; a cell that is dimmer than the sky by less than this may be sky.
+_ALIKE, _DIMMER = 0.15, 0.8
+#: Sky near a cell counts if it is this share of what is near.
+_LEAST_NEAR = 0.005
+#: Means of light are of every so manieth cell of each row and column.
+_COARSE = 4
+#: Light of cells that may be clipped.
+_CLIPPED = 0.9
+#: Columns to each side whose topmost hits belong to the same wall (assumed).
+_BESIDE_CELLS = 9
+#: Near a cell is a so manieth part of the picture's width on either side.
+_AROUND = 8
+#: Parts of a picture whose surfaces are looked at together; each with its two neighbours.
+_PARTS = 12
+#: Steps of colour, of the square root of light, which is about as fine as eyes are.
+_STEPS = 32
+#: A colour is like those a step up or down from it.
+_LIKE = np.stack(np.meshgrid(*[(-1, 0, 1)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+
+def sky_in(light: Singles, above: Cells, top: Grid, continues: Cells) -> Cells:
+    """Return which cells above all returns look like sky: as bright as its brightest part, not red, not green.
+
+    A cell with the colour of the surface that the column's topmost beams hit, or most of those beside it (a wall with
+    windows), is no sky, unless that is as bright as the sky. Nor is one with the colour of any such surface near by,
+    unless the sky there has that colour, too, or it is white: a picture cannot tell; white walls before a white sky
+    count as sky above the sensor's view.
+
+    Args:
+        light: (h, w, 3) of the cells, red, green, blue.
+        above: (h, w) the cells in question.
+        top: (1, w) each column's topmost measured row.
+        continues: (1, w) whether the surface hit there may continue upward.
+    """
+    high = int(top.max())
+    if not high:
+        return above
+    within = np.s_[:high]  # below, nothing is asked
+    hit = _of_hit(light, top)
+    looks = _looks_like_sky(light[within], hit, above[within], continues)
+    sky = np.zeros(above.shape, bool)
+    sky[within] = cv2.medianBlur(looks.astype(np.uint8), 5) != 0
+    return sky
+
+
+def _looks_like_sky(light: Singles, hit: Singles, above: Cells, continues: Cells) -> Cells:
+    bright = grey(light)
+    some = bright[::2, ::2][above[::2, ::2]]
+    reference = max(float(np.quantile(some, 0.95)) if some.size else 0.0, _LEAST_SKY)
+    red, green, blue = (light[..., i] for i in range(3))
+    like_sky = above & (bright > _LIKE_SKY * reference) & (blue >= 0.8 * red) & (green <= _LEAVES * blue)
+    for wall in (hit, _around(hit)):
+        dim = continues & (grey(wall) < _DIMMER * reference)
+        if dim.any():
+            like_sky &= ~(dim & _alike(light, wall))
+    like_wall = like_sky & (bright < _CLIPPED)
+    like_wall[like_wall] = _like_colours(light, like_wall, hit, continues)
+    if not like_wall.any():
+        return like_sky
+    sky_light = _light_near(light, like_sky & ~like_wall)
+    if sky_light is not None:
+        like_sky &= ~like_wall | _alike(light, sky_light)
+    return like_sky
+
+
+def _light_near(light: Singles, cells: Cells) -> Singles | None:
+    """Return the mean light (h, w, 3) of some cells near each cell, of all where there are none; None for no cells."""
+    some, few = np.ascontiguousarray(light[::_COARSE, ::_COARSE]), cells[::_COARSE, ::_COARSE]
+    if not few.any():
+        return None
+    size = (2 * (some.shape[1] // _AROUND) + 1,) * 2
+    weight = cv2.blur(few.astype(np.float32), size)[..., None]
+    near = cv2.blur(some * few[..., None], size) / np.maximum(weight, np.float32(1e-6))
+    near = np.where(weight > _LEAST_NEAR, near, some[few].mean(axis=0))
+    return np.asarray(cv2.resize(near, light.shape[1::-1]))
+
+
+def _of_hit(light: Singles, top: Grid) -> Singles:
+    """Return the light (1, w, 3) of what each column's topmost return hit: one cell lower, as the topmost may show the
+    edge.
+    """
+    return np.take_along_axis(light, np.minimum(top + 1, light.shape[0] - 1)[..., None], axis=0)
+
+
+def like_hit(light: Singles, top: Grid) -> Cells:
+    """Return which cells (h, w) have the colour of what their column's topmost return hit."""
+    return _alike(light, _of_hit(light, top))
+
+
+def _alike(light: Singles, hit: Singles) -> Cells:
+    """Return which cells (h, w) have the colour (1, w, 3) of a surface in their column."""
+    most = np.float32(_ALIKE) * np.maximum(np.maximum(hit[..., 0], hit[..., 1]), hit[..., 2])
+    alike = np.abs(light[..., 0] - hit[..., 0]) < most
+    for channel in (1, 2):
+        alike &= np.abs(light[..., channel] - hit[..., channel]) < most
+    return np.asarray(alike)
+
+
+def _around(hit: Singles) -> Singles:
+    """Return the median (1, w, 3) over neighbouring columns: that of a wall where a column's own hit is a window."""
+    wide = np.pad(hit[0], ((_BESIDE_CELLS, _BESIDE_CELLS), (0, 0)), mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(wide, 2 * _BESIDE_CELLS + 1, axis=0)
+    return np.asarray(np.median(windows, axis=-1), np.float32)[None]
+
+
+def _like_colours(light: Singles, cells: Cells, surface: Singles, known: Cells) -> Cells:
+    """Return which of some cells (n,) have the colour of a surface of their column or of those near it.
+
+    Args:
+        light: (h, w, 3) of all cells. cells: (h, w) those in question.
+        surface: (1, w, 3) light of a surface in each column, where it is known (1, w).
+    """
+    own = _steps(surface[0])
+    tables = np.zeros((_PARTS, _STEPS, _STEPS, _STEPS), bool)
+    ends = np.linspace(0, cells.shape[1], _PARTS + 1).astype(int)
+    for number, table in enumerate(tables):
+        near = slice(ends[max(number - 1, 0)], ends[min(number + 2, _PARTS)])
+        like = np.clip(own[near][known[0, near]][:, None] + _LIKE, 0, _STEPS - 1).reshape(-1, 3)
+        table[like[:, 0], like[:, 1], like[:, 2]] = True
+    row, column = np.nonzero(cells)
+    red, green, blue = _steps(light[row, column]).T
+    return np.asarray(tables[column * _PARTS // cells.shape[1], red, green, blue])
+
+
+def _steps(light: Singles) -> npt.NDArray[np.int32]:
+    return np.minimum(np.sqrt(light) * np.float32(_STEPS), np.float32(_STEPS - 1)).astype(np.int32)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A part of the table of `scripts/rule_decisions.py`: where statements decide, and which planted fault breaks them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_drives import made_run, setting, with_faults
+
+from mt_nodes.base.jsonl import read_lines
+from mt_nodes.data.bags.bundles import write_bundles
+from mt_nodes.data.verdict import Pair
+from mt_nodes.engine.run_record import write_record
+from mt_nodes.rules.bag_cases import Recording, facts, matcher
+from mt_nodes.rules.ontology import load_ontology
+from mt_nodes.rules.scene_detector import SceneDetector
+from mt_nodes.rules.shipped_rules import ids_of, scratch_store, shipped_entries
+from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
+from mt_nodes.stacks.stack import load_stack
+from mt_nodes.world.scene.camera_rendering import CameraSensor
+from mt_nodes.world.scene.drive import generate_drive
+
+#: A child, an animal and somebody with a guide dog beside the road, a vehicle ahead on it.
+RELATIONS = ("rule_germany_30", "rule_california_57", "rule_california_51", "rule_germany_4")
+LONG = replace(setting(), scenario=replace(setting().scenario, duration_s=9.0))
+
+
+@pytest.mark.parametrize(
+    ("fault", "broken"),
+    [
+        ("", set()),
+        ("only_own_lane_counts", {"rule_germany_30", "rule_california_57", "rule_california_51"}),
+    ],
+)
+def test_a_careful_driver_holds_what_the_fault_breaks(fault: str, broken: set[str], tmp_path: Path) -> None:
+    stack = load_stack("reference_careful")
+    run = made_run(tmp_path, [LONG], RELATIONS, with_faults(stack, fault) if fault else stack)
+    write_record(tmp_path, run.request, run.suite.all, run.stack, {})
+    execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda lines: None)
+    lines = [line for line in read_lines(tmp_path / "result.jsonl") if line["type"] == "verdict"]
+    told = {Pair.parse(line["pair"]).relation: line["outcome"] for line in lines}
+    assert {name: told[name] for name in RELATIONS} == {
+        name: "VIOLATED" if name in broken else "HOLDS" for name in RELATIONS
+    }
+
+
+def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_path: Path) -> None:
+    bag, ontology = tmp_path / "drive", load_ontology()
+    write_bundles(bag, generate_drive(3, 1, camera=CameraSensor(480, 270)))
+    lamps = (SceneDetector.named("reference_lamps"),)
+    told = facts({"surface_dry": True}, ontology)
+    applies = {}
+    for name, recording in (
+        ("alone", Recording(bag, {}, known_facts=told)),
+        ("lamps", Recording(bag, {}, known_facts=told, detectors=lamps)),
+    ):
+        (scene,) = recording.scenes([1]).values()
+        with scratch_store(shipped_entries()) as store:
+            entries = {entry.index: entry for entry in store.entries()}
+            choice = matcher(ontology, recording.sensors, [load_stack("reference_camera")]).choose(store, "case", scene)
+            applies[name] = {i for c in choice.candidates if c.applies for i in ids_of(entries[c.index])}
+    assert "rule_california_1" in applies["lamps"] - applies["alone"]
+    assert applies["alone"] <= applies["lamps"]
