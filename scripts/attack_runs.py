@@ -292,9 +292,10 @@ def _inline(place: Path, attack: Attack, env: Mapping[str, str], ending: ExitSta
         **{"topics": [{"raw": CLOUD_TOPIC, "topic": "/lidar/points"}], "relation": "relation.yaml", "hold_s": 0.08},
         **{"transforms": "transforms.yaml", "permits": [{"topic": "/engaged", "equals": False, **signal}]},
         "dead_man": {"topic": "/dead_man", "equals": True, **signal},
+        **({"plugins": [str(attack.plugins)]} if attack.plugins else {}),
     }
     (place / "inline.yaml").write_text(yaml.safe_dump(config))
-    words = ("--config", "inline.yaml", "--arm", "--duration", "12", "--out", "out", *_plugins(attack))
+    words = ("--config", "inline.yaml", "--arm", "--duration", "12", "--out", "out")
     mt = Mt.start(place, *words, command="inline", env={**env, "ROS_DOMAIN_ID": str(domain)})
     return _wait(place, mt, attack)
 

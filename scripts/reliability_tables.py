@@ -46,9 +46,8 @@ def soak_table(table: Table) -> str:
         ("process", "piece", "memory, first to last", "slope"),
         [row for number, piece in enumerate(pieces, 1) for row in _slopes(number, piece)],
     )
-    left = ", ".join(
-        f"{what.replace('_', ' ')} {sum(p[what] for p in pieces)}" for what in ("segments_left", "left_running")
-    )
+    kept = {"segments of shared memory": "segments_left", "processes": "left_running"}
+    left = ", ".join(f"{sum(piece[key] for piece in pieces)} {what}" for what, key in kept.items())
     doctor = ", ".join(str(piece["doctor"]) for piece in pieces)
     head = f"{hours:.1f} of 8 hours, in {len(pieces)} piece{'s' if len(pieces) > 1 else ''}."
     return f"{head}\n\n{runs}\n\n{slopes}\n\nLeft at the end: {left}; exit code of `mt doctor`: {doctor}."

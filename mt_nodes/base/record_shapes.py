@@ -36,6 +36,9 @@ def mismatch(value: Any, shape: Shape) -> str:
             return f"got {len(value)} values, expected {len(shape)}"
         rows = ((f"[{i}]", mismatch(row, shape[i % len(shape)])) for i, row in enumerate(value))
         return next((f"{place}{_joined(problem)}" for place, problem in rows if problem), "")
+    if isinstance(shape, tuple) and not all(isinstance(each, type) for each in shape):
+        problems = [mismatch(value, each) for each in shape]
+        return "" if "" in problems else problems[0]
     # True is an int in Python and none in a file.
     wrong_bool = isinstance(value, bool) and bool not in (shape if isinstance(shape, tuple) else (shape,))
     if isinstance(value, shape) and not (wrong_bool and shape is not object):

@@ -24,7 +24,7 @@ _NUMBER_OR_NULL = (*NUMBER, type(None))
 _ARM: Shape = {
     **dict.fromkeys(("decided", "violated", "frames", "drives", "lost", "gained", "pairs_lost", "pairs_gained"), int),
     **dict.fromkeys(("rate", "p_sign", "p_counts"), _NUMBER_OR_NULL),
-    **{"ci95": (list, type(None)), "ci95_method": TEXT_OR_NULL, "outcomes": {"*": int}},
+    **{"ci95": ([NUMBER, NUMBER], type(None)), "ci95_method": TEXT_OR_NULL, "outcomes": {"*": int}},
     "counts": {"*": dict.fromkeys("<=>", int)},
 }
 _RELATION: Shape = {
@@ -36,7 +36,7 @@ _RELATION: Shape = {
 SHAPE: Shape = {
     **{"relations": {"*": _RELATION}, "exit_code": int, "exit_why": str, "offered": int, "outcomes": {"*": int}},
     **{"interrupted": bool, **dict.fromkeys(("infrastructure", "isolation", "usage"), TEXT_OR_NULL)},
-    **{"latency_ms": {"*": {"*": _NUMBER_OR_NULL}}, "deaths?": [{"reason": str, "pairs": [str]}]},
+    **{"latency_ms": {"*": {"p50": NUMBER, "p99": NUMBER, "*": NUMBER}}, "deaths?": [{"reason": str, "pairs": [str]}]},
 }
 
 

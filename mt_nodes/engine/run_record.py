@@ -31,7 +31,14 @@ from mt_nodes.stacks.stack import Stack
 FILE, STACK_FILE = "run.json", "stack.yaml"
 #: What the record of a run of any kind holds.
 SHAPE: Shape = {
-    **{"request": {}, "started?": str, "directory?": str, "stack?": str, "topics?": {"*": {}}, "versions?": {"*": str}},
+    **{
+        "request": {"bags?": [str], "relations?": [str], "stack?": str, "faults?": [str], "plugins?": [str]},
+        "started?": str,
+        "directory?": str,
+        "stack?": str,
+        "topics?": {"*": {}},
+        "versions?": {"*": str},
+    },
     "pairs?": (int, type(None)),
     "relations": [
         {

@@ -12,7 +12,14 @@ from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, expect_shape, mism
 
 SHAPE = {
     **{"id": str, "count?": int, "rate": (*NUMBER, type(None)), "why?": TEXT_OR_NULL},
-    **{"rows": [{"name": str}], "range?": [NUMBER, NUMBER], "by_class?": {"*": int}, "any?": object, "on?": bool},
+    **{
+        "rows": [{"name": str}],
+        "range?": [NUMBER, NUMBER],
+        "by_class?": {"*": int},
+        "any?": object,
+        "on?": bool,
+        "range_or_null?": ([NUMBER, NUMBER], type(None)),
+    },
 }
 FITS: dict[str, Any] = {"id": "a", "rate": None, "rows": [{"name": "b", "more": 1}]}
 
@@ -22,6 +29,7 @@ FITS: dict[str, Any] = {"id": "a", "rate": None, "rows": [{"name": "b", "more": 
     [
         *({}, {"count": 3}, {"rate": 0.5}, {"why": None}, {"range": [1, 2.5]}, {"by_class": {"car": 3}}),
         *({"any": [None]}, {"on": True}, {"other": 1}),
+        *({"range_or_null": None}, {"range_or_null": [0.0, 1]}),
     ],
 )
 def test_what_fits(more: dict[str, Any]) -> None:
@@ -40,6 +48,7 @@ def test_what_fits(more: dict[str, Any]) -> None:
         ({**FITS, "rows": [{"name": "b"}, {"name": None}]}, "rows[1]: name: got null, expected str"),
         ({**FITS, "rows": [3]}, "rows[0]: got int, expected a mapping"),
         ({**FITS, "range": [1]}, "range: got 1 values, expected 2"),
+        ({**FITS, "range_or_null": [1]}, "range_or_null: got 1 values, expected 2"),
         ({**FITS, "by_class": {"car": 1, "bus": "2"}}, "by_class: bus: got str, expected int"),
     ],
 )
