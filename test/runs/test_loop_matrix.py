@@ -94,7 +94,7 @@ def before_a_light(colour: str) -> Setting:
     return replace(scene, scenario=replace(scene.scenario, ego=ego))
 
 
-FOLLOWER = slowly(setting(lead(18.0, 5.0), duration_s=4.0), 5.0)
+FOLLOWER = slowly(setting(lead(18.0, 5.0), duration_s=3.0), 5.0)
 WALKER, CROSSER = setting(pedestrian(60.0), duration_s=6.0), setting(crossing(50.0), duration_s=6.0)
 CASES = [
     case("far_object_same_trace", "cruise_by_count", setting(duration_s=4.0)),
