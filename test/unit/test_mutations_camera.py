@@ -254,6 +254,10 @@ def test_what_is_burnt_out_stays_white_in_a_warm_light(kind: str) -> None:
     spread = np.ptp(new, axis=-1)
     assert (new[:40] == 255).all() and 0 < spread[42, 0] < spread[46, 0], "the change is gradual"
     assert warm.guarantee(source, followup, drawn) is None
+    road = np.full_like(pixels, 100)
+    road[-40:, 20:24] = 255
+    narrow = derive(warm, replace(bundle, images=(replace(bundle.images[0], pixels=road),)))[0].first.images[0]
+    assert np.ptp(np.asarray(narrow.pixels, int)[-40:, 20:24], axis=-1).min() > 20, "paint takes the light's colour"
     yellow = new.copy()
     yellow[:40, :, 0 if kind == "bgr8" else 2] = 160
     tampered = replace(followup.first, images=(replace(source.images[0], pixels=yellow.astype(np.uint8)),))

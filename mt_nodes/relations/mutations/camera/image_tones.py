@@ -12,7 +12,7 @@ import numpy as np
 
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.base.params import param
-from mt_nodes.data.images.codecs import Pixels, spread_px
+from mt_nodes.data.images.codecs import Picture, Pixels, spread_px
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import EachImage, View
 from mt_nodes.world.camera import measures
@@ -174,6 +174,8 @@ _WHITE_K = 6504.0
 _BURNT = (0.92, 0.98)
 #: The proof looks at so many white pixels or more; their mean is at least this share of full scale.
 _LEAST_WHITE, _STILL_WHITE = 100, 0.97
+#: A wide area is a so manieth part of the picture's width wide, counted in cells of so many pixels.
+_WIDE, _CELL_PX = 30, 8
 
 
 @dataclass(frozen=True)
@@ -183,13 +185,16 @@ class WhiteBalanceShifted(Pointwise):
     The red, green and blue light is multiplied by the ratio of a black body of that temperature to one of 6,504 K,
     normalised to green. Chromaticity by Y. Kim et al. (US patent 7,024,034), light by sRGB's transfer function.
 
-    Burnt-out pixels stay white: gains act on the sensor's raw values, before these are clipped, and image processors
-    scale them so that a saturated raw value is white at any white balance (D. Coffin, dcraw, ``-H 0``, its default:
-    "clip all highlights to solid white"). What the sensor had there nobody knows; a pixel counts as burnt out as its
-    least sample nears full scale, wholly at 98 % of it, from 92 % on in part (assumed).
+    Burnt-out areas such as the sky stay white: gains act on the sensor's raw values, before these are clipped, and
+    image processors scale them so that a saturated raw value is white at any white balance (D. Coffin, dcraw, ``-H 0``,
+    its default: "clip all highlights to solid white"). How far above white they were nobody knows. In the upper half of
+    the picture they are taken for far above it, and so are areas into which a square of a thirtieth of the picture's
+    width fits, with what joins them; narrow ones below, such as paint on the road, are taken for just white, and take
+    the colour of the light (assumed). A pixel counts as burnt out
+    as its least sample nears full scale, wholly at 98 % of it, from 92 % on in part (assumed).
 
-    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one, and what was burnt
-    out stays white.
+    Guaranteed: the ratio of red to blue rises for a lower temperature and falls for a higher one, and wide areas
+    that were burnt out stay white.
     """
 
     temperature_k: float = param(
@@ -225,6 +230,7 @@ class WhiteBalanceShifted(Pointwise):
             return new
         rows = slice(int(bright[0]), int(bright[-1]) + 1)
         share = mapped_by_table(least[rows], table(_burnt_share, pixels.dtype))
+        share = cv2.multiply(share, _wide(share, view.picture, rows.start), scale=1.0 / view.picture.full_scale)
         white, scale = view.picture.full_scale, 1.0 / view.picture.full_scale
         missing = cv2.subtract((float(white),) * 4, new[rows])
         new[rows] = cv2.add(new[rows], cv2.multiply(missing, cv2.merge((share,) * 3), scale=scale))
@@ -236,6 +242,8 @@ class WhiteBalanceShifted(Pointwise):
         white = np.asarray(cv2.inRange(old.picture.pixels, top, top))
         if spread_px(old.image):
             white = cv2.erode(white, np.ones((5, 5), np.uint8))  # colours next to it spread into it
+        side = white.shape[1] // _WIDE + 2 * _CELL_PX
+        white = cv2.erode(white, np.ones((side, side), np.uint8), borderType=cv2.BORDER_REPLICATE)
         if np.count_nonzero(white) >= _LEAST_WHITE and min(measures.colour(new.picture, white)) < _STILL_WHITE:
             return "what was burnt out is no longer white"
         ratios = [(red + 1e-3) / (blue + 1e-3) for red, _, blue in map(measures.colour, (old.picture, new.picture))]
@@ -248,6 +256,24 @@ def _burnt_share(values: Floats) -> Floats:
     """Return the share to which pixels are burnt out, by their least samples."""
     low, high = _BURNT
     return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))
+
+
+def _wide(share: Pixels, picture: Picture, first_row: int) -> Pixels:
+    """Return full scale (h, w) where burnt-out pixels belong to a wide area or lie high, 0 elsewhere, with soft edges.
+
+    Args:
+        share: (h, w) of burning out, from the first row on.
+    """
+    full_scale, high = picture.full_scale, max(0, (picture.size[0] // 2 - first_row) // _CELL_PX)
+    height, width = (max(1, -(-side // _CELL_PX)) for side in share.shape)
+    burnt = (cv2.resize(share, (width, height), interpolation=cv2.INTER_AREA) > 0.9 * full_scale).astype(np.uint8)
+    side = -(-share.shape[1] // (_WIDE * _CELL_PX))
+    core = cv2.morphologyEx(burnt, cv2.MORPH_OPEN, np.ones((side, side), np.uint8))
+    _, label = cv2.connectedComponents(burnt)
+    joined = np.isin(label, np.unique(label[core > 0])) & (burnt > 0)
+    joined[:high] = burnt[:high] > 0
+    near = cv2.dilate(joined.astype(np.uint8), np.ones((3, 3), np.uint8))
+    return np.asarray(cv2.resize(near * share.dtype.type(full_scale), share.shape[::-1]))
 
 
 def _times(gain: float) -> Curve:
