@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
 
 from mt_nodes.base.limit_watch import WATCH_S, LimitWatch
 from mt_nodes.base.process_tree import descendants_of, reap, signal_all
@@ -39,7 +38,7 @@ def end_descendants(grace_s: float = GRACE_S, spare: frozenset[int] = frozenset(
         signal.sigtimedwait({signal.SIGCHLD}, min(0.05, max(over_s, 0.005)))
 
 
-def _start(argv: Sequence[str], limits: LimitWatch | None) -> int:
+def _start(argv: tuple[str, ...], limits: LimitWatch | None) -> int:
     child = os.fork()
     if child:
         return child

@@ -113,8 +113,12 @@ def write_request(out: Path, request: PlainData, about: Mapping[str, Any]) -> No
             "limits": str(delegation()),
         },
     }
-    record["seal"] = seal(out, _sealed(_as_json(record)))
-    write_result(out / FILE, record)
+    write_sealed(out, record)
+
+
+def write_sealed(out: Path, record: Record) -> None:
+    """Write a record with the seal of this user: what it names may be executed from now on."""
+    write_result(out / FILE, {**record, "seal": seal(out, _sealed(_as_json(record)))})
 
 
 def _sealed(record: Record) -> Record:
@@ -179,9 +183,7 @@ def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
             f"{out}: cannot be resumed, changed since: {', '.join(changed)}; start anew with another --out"
         )
     record.setdefault("resumed", []).append({"at": _now(), "versions": versions()})
-    # Whoever goes on with it was allowed to, and its suite process has to know.
-    record["seal"] = seal(out, _sealed(record))
-    write_result(out / FILE, record)
+    write_sealed(out, record)  # whoever goes on with it was allowed to, and its suite process has to know
     # What was summed up before the run goes on is none of it any more.
     (out / "summary.json").unlink(missing_ok=True)
 

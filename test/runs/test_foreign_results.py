@@ -15,6 +15,7 @@ from mt_nodes.base import plugins
 from mt_nodes.base.result_files import write_result
 from mt_nodes.cli.main import main
 from mt_nodes.engine import provenance
+from mt_nodes.engine.run_record import read_record, refuse_foreign_record
 from mt_nodes.runs.campaign.campaign_store import FILE
 
 RELATION = "noise_outside_roi_10"
@@ -177,7 +178,12 @@ def test_a_campaign_of_others_is_not_gone_on_with(tmp_path: Path, mark: Path, mo
     )
     out = tmp_path / "out"
     assert main(["campaign", str(file), "--out", str(out)]) == 3 and (out / FILE).exists()
+    assert main(["campaign", "--resume", str(out)]) == 3, "one's own needs no word"
+    [cell] = (out / "cells").iterdir()
+    refuse_foreign_record(cell, read_record(cell))
     mark.unlink()
     monkeypatch.setenv("MT_NODES_RECORD_KEY", "x" * 64)
+    with pytest.raises(provenance.UsageError, match="names code"):
+        refuse_foreign_record(cell, read_record(cell))
     assert main(["campaign", "--resume", str(out)]) == 2
     assert "names code that would be executed: stack" in capfd.readouterr().err and not mark.exists()

@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from mt_nodes.base.jsonl import seal, unseal
-from mt_nodes.base.result_files import write_result
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.ledger import DRAWS
 from mt_nodes.engine.ledger import FILE as LEDGER
-from mt_nodes.engine.run_record import FILE as RECORD
-from mt_nodes.engine.run_record import STACK_FILE, read_record
+from mt_nodes.engine.run_record import STACK_FILE, read_record, write_sealed
 from mt_nodes.engine.score_file import FILE as SCORES
 from mt_nodes.engine.score_file import read_scores
 from mt_nodes.engine.summary.deaths import TYPE as DEATH
@@ -81,7 +79,7 @@ def _write_record(out: Path, cell: Cell, drives: Sequence[Drive], pieces: Sequen
     )
     record = {**first, "request": request.as_plain(), "topics": topics, "relations": _all_judges(pieces)}
     record.pop("resumed", None)
-    write_result(out / RECORD, record)
+    write_sealed(out, record)
 
 
 def _all_judges(pieces: Sequence[CellPiece]) -> list[Any]:

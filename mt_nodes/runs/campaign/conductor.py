@@ -22,7 +22,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import plain
 from mt_nodes.base.wording import counted
 from mt_nodes.engine.finish import Summary
-from mt_nodes.engine.provenance import refuse_foreign, seal
+from mt_nodes.engine.provenance import knowing, refuse_foreign, seal
 from mt_nodes.relations.relation import load_relation
 from mt_nodes.report.campaign_page import write_campaign_page
 from mt_nodes.runs.campaign.campaign_plan import Cell, Plan, differences, plan_of, relation_files
@@ -84,15 +84,16 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
     """
     place = Path(out) if out else None
     if place is not None and is_campaign(place):
-        return _taken_up(place, campaign, campaign.bags, changed)
+        with knowing(campaign.as_plain()):
+            return _taken_up(place, campaign, campaign.bags, changed)
     plan = plan_of(campaign, drives(campaign.bags, _cache()))
     plan.within(changed(campaign).budget.pairs)
     directory = new_directory(out)
     if not any((directory / "evidence").iterdir()):  # what is there already is somebody's
         (directory / "evidence").rmdir()
     with CampaignStore(directory / FILE) as store:
-        asked = campaign.as_plain()
-        store.begin(plan, {"campaign": asked, "seal": seal(directory, json.loads(json.dumps(asked)))})
+        about = {"campaign": campaign.as_plain()}
+        store.begin(plan, {**about, "seal": seal(directory, _names_code(about, plan))})
     return PlannedCampaign(directory, changed(campaign), plan)
 
 
@@ -108,16 +109,23 @@ def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCam
     if not is_campaign(out):
         raise UsageError(f"{out}: holds no campaign; type `mt campaign FILE --out {out}`")
     with CampaignStore(out / FILE) as store:
-        about = store.about
-        campaign = Campaign.from_plain(about["campaign"], str(out / FILE))
-        refuse_foreign(out, about["campaign"], about.get("seal", ""), about["campaign"])
+        campaign = Campaign.from_plain(store.about["campaign"], str(out / FILE))
         urls = tuple(drive.url for drive in store.plan().drives)
     return _taken_up(out, campaign, urls, changed)
 
 
+def _names_code(about: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """Return what names code in a campaign, as JSON has it: its file, and the requests of its cells."""
+    cells = {f"cell {number}": cell.request.as_plain() for number, cell in enumerate(plan.cells)}
+    said: dict[str, Any] = json.loads(json.dumps({"campaign": about["campaign"], **cells}))
+    return said
+
+
 def _taken_up(out: Path, campaign: Campaign, bags: tuple[str, ...], changed: Change) -> PlannedCampaign:
     with CampaignStore(out / FILE) as store:
-        before, begun = store.plan(), store.about["campaign"]
+        before, about = store.plan(), store.about
+    begun, said = about["campaign"], _names_code(about, before)
+    refuse_foreign(out, said, about.get("seal", ""), said)
     # Early stop orders the drives: that it is another now is told as such, not as another order.
     as_begun = replace(campaign, stop_early=Campaign.from_plain(begun, str(out / FILE)).stop_early)
     now = plan_of(as_begun, drives(bags, _cache()), before)
