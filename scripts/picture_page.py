@@ -77,9 +77,9 @@ LiDAR range stay as they are when its samples change by one step, when it is shi
 is 5 % more. More agreement than that cannot be asked of any rendering. *Sure* boxes are those that no such change
 flips, in ours or in the other.
 
-Of the 30 boxes that `yolox_nano` loses at LiDAR range alone, 20 are the car ahead: the law draws its box as one surface,
-so that the road in its corners is as near as the car, which stands out less than in ours. Boxes lost in ours alone are
-mostly the two lorries and the near car on the left, whose roof and windows give few returns.
+Of the 30 boxes that `yolox_nano` loses at LiDAR range alone, 20 are the car ahead: the law draws its box as one
+surface, so that the road in its corners is as near as the car, which stands out less than in ours. Boxes lost in ours
+alone are mostly the two lorries and the near car on the left, whose roof and windows give few returns.
 
 `reference_yolo` is [our own](models.md), trained on made-up streets; `yolox_nano` and `nanodet_m` are public networks
 trained on COCO, run outside of this repository from Kazuhito00/YOLOX-ONNX-TFLite-Sample (3d4f111) and

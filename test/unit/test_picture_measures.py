@@ -128,7 +128,7 @@ def test_depth_that_stays_does_not_flicker(things: Any) -> None:
 
 
 def test_plain_fog_uses_the_range_of_a_box_and_of_the_nearest_return() -> None:
-    from fog_agreement import plain_range_m
+    from fog_pictures import plain_range_m
 
     pixel, range_m = np.array([[2, 5], [20, 5], [22, 6], [21, 5]]), np.array([30.0, 8.0, 9.0, 50.0])
     whole = plain_range_m(pixel, range_m, (12, 40), np.zeros((0, 4)))
@@ -138,14 +138,14 @@ def test_plain_fog_uses_the_range_of_a_box_and_of_the_nearest_return() -> None:
 
 
 def test_fog_at_lidar_range_is_the_law_where_returns_lie_and_the_mutation_elsewhere(things: Any) -> None:
-    import fog_agreement as fog
+    import fog_pictures as fog
 
     import mt_nodes as mt
 
     frame = things["adult"][0].source
     changed = mt.mutate(frame, "fog", visibility_m=40.0, patchiness=0.0)
     pictures = fog.pictures_in_fog(changed, fog.FogLight(changed, 40.0), np.zeros((0, 4)))
-    assert len(pictures) == 3 + len(fog.COPIES) + len(fog._OUR_COPIES)
+    assert len(pictures) == 3 + len(fog.COPIES) + len(fog.OUR_COPIES)
     ours, _, at_range = (p.astype(int) for p in pictures[:3])
     pixel = np.rint(fog.returns_in(frame)[1]).astype(int)
     covered = fog.near_return(pixel, ours.shape[:2])
