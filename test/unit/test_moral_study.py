@@ -114,6 +114,7 @@ def test_an_effect_size_is_the_share_of_pairs_that_are_larger() -> None:
 
 def line(operator: str, guided: bool, seed: int, sorts: int, candidates: int = 5) -> dict[str, Any]:
     counts = {"candidates": candidates, "revealing": sorts, "sorts": sorts, "runs": 60, "confirming_runs": 10}
+    counts |= {"suspects": 4, "confirmed": 4 if operator == "counts" else 3}
     named = {"principle": "fewer_casualties", "operator": operator, "guided": guided, "seed": seed}
     return {**named, **counts, "seconds": 2.0}
 
@@ -132,7 +133,7 @@ def test_tables_have_operators_sums_and_what_the_paper_shows() -> None:
     assert (whole["guided"], whole["unguided"], whole["a12"], whole["runs"]) == (7, 3, 1.0, 8 * 70)
     text = markdown(rows_of(found))
     assert "| `fewer_casualties` | counts | 3.0 (of 3.0) | 1.0 (of 1.0) | 1.00 | large |" in text
-    assert PAPER["fewer_casualties"] in text
+    assert "| 1.00 | large (4 of 4 at --confirm) |" in text and PAPER["fewer_casualties"] in text
 
 
 def test_a_search_that_drove_nothing_is_no_result() -> None:

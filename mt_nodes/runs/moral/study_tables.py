@@ -55,6 +55,8 @@ def _row(principle: str, operator: str, lines: Sequence[Line]) -> Row:
         "p": round(effect.p, 4),
         "cases_guided": round(mean(_sum(own, seed, True, "revealing") for seed in seeds), 2),
         "cases_unguided": round(mean(_sum(own, seed, False, "revealing") for seed in seeds), 2),
+        "searches": len(own),
+        "capped": sum(line["suspects"] > line["confirmed"] for line in own),
         "candidates": sum(line["candidates"] for line in own),
         "runs": sum(line["runs"] + line["confirming_runs"] for line in own),
         "seconds": round(sum(line["seconds"] for line in own), 1),
@@ -97,7 +99,9 @@ def markdown(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     ways = (f"{row[way]:.1f} (of {row[f'cases_{way}']:.1f})" for way in ("guided", "unguided"))
     p = row.get("p_adjusted", row["p"])
-    return (*ways, f"{row['a12']:.2f}", row["effect"], f"{p:.2g}", f"{row['runs']:,}", f"{row['seconds']:.0f}")
+    # More suspects than were confirmed: how many cases there are, nobody knows.
+    effect = row["effect"] + (f" ({row['capped']} of {row['searches']} at --confirm)" if row["capped"] else "")
+    return (*ways, f"{row['a12']:.2f}", effect, f"{p:.2g}", f"{row['runs']:,}", f"{row['seconds']:.0f}")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
