@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mt_nodes.data.coverage import Coverage
+from mt_nodes.data.detector_coverage import DetectorCoverage
 from mt_nodes.relations.facts.scene_facts import Fact
 from mt_nodes.rules.nearest_texts import Fitted, Floats, Index
 from mt_nodes.rules.scene import SceneFacts
@@ -48,7 +48,7 @@ def scene(roads: tuple[str, ...] | None = (), **facts: Any) -> SceneFacts:
 def lamp_detector() -> SceneDetector:
     """The detector of lamps with a recall that a test takes for granted."""
     shares = dict.fromkeys(("red_light", "yellow_light", "green_light"), 0.97)
-    coverage = Coverage(35.0, 60.0, shares, given="scene_bright and visibility_good", measured="a test")
+    coverage = DetectorCoverage(35.0, 60.0, shares, given="scene_bright and visibility_good", measured="a test")
     return SceneDetector(replace(load_stack("reference_lamps"), coverage={"boxes": coverage}))
 
 

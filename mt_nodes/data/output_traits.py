@@ -10,7 +10,7 @@ from typing import Any
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import refuse_unknown
-from mt_nodes.data.coverage import Coverage
+from mt_nodes.data.detector_coverage import DetectorCoverage
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class OutputTraits:
 
     scores: Mapping[str, Thresholds] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
-    coverage: Mapping[str, Coverage] = field(default_factory=dict)
+    coverage: Mapping[str, DetectorCoverage] = field(default_factory=dict)
 
     def thresholds(self, role: str) -> Thresholds:
         """Return the thresholds of an output."""

@@ -13,7 +13,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.process_limits import ProcessLimits, read_limits
 from mt_nodes.base.yaml_files import read_mapping, refuse_unknown
-from mt_nodes.data.coverage import Coverage, read_coverage
+from mt_nodes.data.detector_coverage import DetectorCoverage, read_coverage
 from mt_nodes.data.intensity.intensity_conventions import read_intensities
 from mt_nodes.data.output_traits import OutputTraits, Thresholds, read_classes, read_thresholds
 from mt_nodes.data.stack_topics import (
@@ -111,7 +111,7 @@ class Stack:
         help="names of its classes (names or numbers), {1: car, 2: pedestrian}, '*' all others; or a list of those "
         "that it reports, [car]: an added object of another class is not demanded",
     )
-    coverage: dict[str, Coverage] = param(
+    coverage: dict[str, DetectorCoverage] = param(
         {},
         convert=read_coverage,
         help="range_m, field_of_view_deg, recall, precision by output: when finding nothing means that all is absent",

@@ -16,7 +16,7 @@ from recordings import KITTI, needs_kitti
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.bags.bundles import BagSource
-from mt_nodes.data.coverage import LEAST_SHARE, Coverage, read_coverage
+from mt_nodes.data.detector_coverage import LEAST_SHARE, DetectorCoverage, read_coverage
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle, CameraInfo, Image
@@ -34,12 +34,12 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
 from mt_nodes.rules.scene_detector import SceneDetector
-from mt_nodes.stacks.reference.lamps import LampDetector
+from mt_nodes.stacks.reference.lamp_detector import LampDetector
 from mt_nodes.stacks.stack import load_stack
 
 RED = "has(red_light)"
 NO_RED = "not has(red_light)"
-EVERYWHERE = Coverage(recall={"red_light": 0.97}, precision={"red_light": 0.95}, measured="a test")
+EVERYWHERE = DetectorCoverage(recall={"red_light": 0.97}, precision={"red_light": 0.95}, measured="a test")
 LAMPS = OutputTraits({}, (), {"boxes": EVERYWHERE})
 
 
@@ -97,14 +97,16 @@ def test_no_low_share_decides(recall: float, precision: float, shown: bool) -> N
         (boxes(), replace(EVERYWHERE, given="dark"), "which is not so"),
     ],
 )
-def test_a_detector_that_could_not_look_says_nothing(output: Output | None, coverage: Coverage, reason: str) -> None:
+def test_a_detector_that_could_not_look_says_nothing(
+    output: Output | None, coverage: DetectorCoverage, reason: str
+) -> None:
     told = red(output, OutputTraits({}, (), {"boxes": coverage}), dark=False)
     assert told.value is None
     assert reason in told.source
 
 
 def test_detections_beyond_its_range_are_no_answer_and_those_of_unknown_place_are() -> None:
-    near = Coverage(range_m=20.0, field_of_view_deg=90.0, recall={"cyclist": 1.0}, measured="a test")
+    near = DetectorCoverage(range_m=20.0, field_of_view_deg=90.0, recall={"cyclist": 1.0}, measured="a test")
     traits = OutputTraits({}, (), {"detections": near})
     for place, expected in (
         ((50.0, 0, 0), False),

@@ -2,8 +2,8 @@
 """Which elements of a scene are present, which absent, by labels or a detector; nothing is said of any other.
 
 An element is absent only if somebody looked for it: labels of every class that it may have, or a detector whose recall
-on these classes is known and at least :data:`~mt_nodes.data.coverage.LEAST_SHARE`. The recall stands in the source of
-the fact, because such an absence is only as sure as that.
+on these classes is known and at least :data:`~mt_nodes.data.detector_coverage.LEAST_SHARE`. The recall stands in the
+source of the fact, because such an absence is only as sure as that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mt_nodes.data.coverage import LEAST_SHARE, ROLES, Coverage
+from mt_nodes.data.detector_coverage import LEAST_SHARE, ROLES, DetectorCoverage
 from mt_nodes.data.ground_truth import GroundTruth
 from mt_nodes.data.output_traits import OutputTraits
 from mt_nodes.data.outputs import Detections, ImageBoxes, Output
@@ -93,7 +93,7 @@ def by_detector(output: Output | None, traits: OutputTraits, who: str, known: Ma
 
 def _of_role(
     rows: Detections | ImageBoxes | None,
-    coverage: Coverage,
+    coverage: DetectorCoverage,
     traits: OutputTraits,
     role: str,
     who: str,
@@ -115,7 +115,7 @@ def _of_role(
         yield presence_of(element), fact
 
 
-def _presence(element: str, coverage: Coverage, sure: set[str], maybe: set[str], where: str) -> Fact:
+def _presence(element: str, coverage: DetectorCoverage, sure: set[str], maybe: set[str], where: str) -> Fact:
     shows, covers = classes_of(element)
     if found := sorted(sure & set(shows)):
         precision = max(coverage.precision.get(name, 0.0) for name in found)
@@ -130,7 +130,7 @@ def _presence(element: str, coverage: Coverage, sure: set[str], maybe: set[str],
     return Fact(False, f"none in {where} {coverage.place}, recall {recall:g} ({coverage.measured})")
 
 
-def _in_range(rows: Detections | ImageBoxes, coverage: Coverage) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _in_range(rows: Detections | ImageBoxes, coverage: DetectorCoverage) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which rows lie where it looks; of a picture's boxes the distance is unknown, so that all count."""
     if isinstance(rows, ImageBoxes):
         return np.ones(len(rows), dtype=bool)

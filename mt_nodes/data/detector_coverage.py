@@ -33,7 +33,7 @@ def _condition(value: Any, where: str) -> str:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class DetectorCoverage:
     """What an output is known to find. A class without a recall is never absent, one without a precision never present.
 
     Attributes:
@@ -59,8 +59,8 @@ class Coverage:
         return f"within {self.range_m:g} m{ahead}"
 
 
-def read_coverage(value: Any, where: str) -> dict[str, Coverage]:
-    """Read ``coverage`` of a stack file: a :class:`Coverage` by output.
+def read_coverage(value: Any, where: str) -> dict[str, DetectorCoverage]:
+    """Read ``coverage`` of a stack file: a :class:`DetectorCoverage` by output.
 
     Raises:
         UsageError: naming the key, what was got and what was expected.
@@ -69,6 +69,6 @@ def read_coverage(value: Any, where: str) -> dict[str, Coverage]:
         raise UsageError(f"{where}: got {value!r}, expected a mapping such as {{boxes: {{range_m: 40, …}}}}")
     refuse_unknown(value, ROLES, where)
     return {
-        role: given if isinstance(given, Coverage) else build(Coverage, given, f"{where}.{role}")
+        role: given if isinstance(given, DetectorCoverage) else build(DetectorCoverage, given, f"{where}.{role}")
         for role, given in value.items()
     }
