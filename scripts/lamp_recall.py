@@ -20,7 +20,7 @@ from mt_nodes.data.images.codecs import decode
 from mt_nodes.data.messages import Bundle
 from mt_nodes.relations.mutations.objects.post_added import LightAdded
 from mt_nodes.relations.pipeline import MutationPipeline
-from mt_nodes.stacks.reference.lamp_finder import LampDetector
+from mt_nodes.stacks.reference.lamp_detector import LampDetector
 
 _BINS_M = (0.0, 15.0, 25.0, 35.0, 50.0)
 

@@ -108,7 +108,6 @@ PASSES = (
         faults=("fixed_range_gate", "obstacle_list_full"),
         recording="recorded",
         facts=_RECORDED,
-        detectors=("reference_lamps",),
     ),
     Pass(
         "recorded_camera",
@@ -116,7 +115,6 @@ PASSES = (
         faults=("sight_not_asked",),
         recording="recorded",
         facts=_RECORDED,
-        detectors=("reference_lamps",),
     ),
     Pass(
         "generated_lidar",

@@ -4,15 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mt_nodes.data.detector_coverage import DetectorCoverage
 from mt_nodes.relations.facts.scene_facts import Fact
 from mt_nodes.rules.nearest_texts import Fitted, Floats, Index
 from mt_nodes.rules.scene import SceneFacts
+from mt_nodes.rules.scene_detector import SceneDetector
 from mt_nodes.rules.statement import ADDS, ON_ROAD, REPLACES, Statement
 from mt_nodes.rules.store_entry import Entry
+from mt_nodes.stacks.stack import load_stack
 
 
 def entry(element: str, road: str = "any_road", condition: str = "", *rules: str, **rest: Any) -> Entry:
@@ -39,6 +43,13 @@ def scene(roads: tuple[str, ...] | None = (), **facts: Any) -> SceneFacts:
     """A scene in which the ego moves; what is None is not known."""
     known = {"moving": True, "roads": roads, **facts}
     return SceneFacts({name: Fact(value, "a test says so") for name, value in known.items()})
+
+
+def lamp_detector() -> SceneDetector:
+    """The detector of lamps with a recall that a test takes for granted."""
+    shares = dict.fromkeys(("red_light", "yellow_light", "green_light"), 0.97)
+    coverage = DetectorCoverage(35.0, 60.0, shares, given="scene_bright and visibility_good", measured="a test")
+    return SceneDetector(replace(load_stack("reference_lamps"), coverage={"boxes": coverage}))
 
 
 def by_letters(corpus: Sequence[str]) -> Fitted:

@@ -34,9 +34,9 @@ class SceneDetector:
             UsageError: its file has no coverage, or it cannot look at single frames.
         """
         stack = load_stack(name)
-        if not stack.coverage:
+        if not any(coverage.recall or coverage.precision for coverage in stack.coverage.values()):
             raise UsageError(
-                f"detector '{name}': its stack file has no coverage, so that finding nothing means nothing; add "
+                f"detector '{name}': its stack file states no recall, so that finding nothing means nothing; add "
                 "coverage: {boxes: {recall: {red_light: 0.95}, measured: …}} as measured"
             )
         if not stack.callable or not stack.stateless:

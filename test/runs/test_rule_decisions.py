@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_drives import made_run, setting, with_faults
+from made_rules import lamp_detector
 
 from mt_nodes.base.jsonl import read_lines
 from mt_nodes.data.bags.bundles import write_bundles
@@ -15,7 +16,6 @@ from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.run_record import write_record
 from mt_nodes.rules.bag_cases import Recording, facts, matcher
 from mt_nodes.rules.ontology import load_ontology
-from mt_nodes.rules.scene_detector import SceneDetector
 from mt_nodes.rules.shipped_rules import ids_of, scratch_store, shipped_entries
 from mt_nodes.runs.loop.episode_conductor import execute, in_process_arms
 from mt_nodes.stacks.stack import load_stack
@@ -49,7 +49,7 @@ def test_a_careful_driver_holds_what_the_fault_breaks(fault: str, broken: set[st
 def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_path: Path) -> None:
     bag, ontology = tmp_path / "drive", load_ontology()
     write_bundles(bag, generate_drive(3, 1, camera=CameraSensor(480, 270)))
-    lamps = (SceneDetector.named("reference_lamps"),)
+    lamps = (lamp_detector(),)
     told = facts({"surface_dry": True}, ontology)
     applies = {}
     for name, recording in (

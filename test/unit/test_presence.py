@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
-from made_rules import entry, index_by_letters, scene
+from made_rules import entry, index_by_letters, lamp_detector, scene
 from recordings import KITTI, needs_kitti
 
 from mt_nodes.base.errors import UsageError
@@ -34,7 +34,7 @@ from mt_nodes.rules.ontology import load_ontology
 from mt_nodes.rules.rule_store import Store
 from mt_nodes.rules.scene import describe
 from mt_nodes.rules.scene_detector import SceneDetector
-from mt_nodes.stacks.reference.lamp_finder import LampDetector
+from mt_nodes.stacks.reference.lamp_detector import LampDetector
 from mt_nodes.stacks.stack import load_stack
 
 RED = "has(red_light)"
@@ -221,9 +221,15 @@ def test_a_plan_keeps_what_is_absent(tmp_path: Path) -> None:
 
 
 def test_a_detector_beside_needs_coverage_and_single_frames(tmp_path: Path) -> None:
-    for name, text in (("reference_camera", "has no coverage"), ("reference_tracker", "has no coverage")):
-        with pytest.raises(UsageError, match=text):
+    for name in ("reference_camera", "reference_tracker", "reference_lamps"):
+        with pytest.raises(UsageError, match="states no recall"):
             SceneDetector.named(name)
+    own = tmp_path / "tracker.yaml"
+    own.write_text(
+        "callable: some:thing\ncoverage: {detections: {recall: {cyclist: 0.95}, measured: a test}}\nstateless: false\n"
+    )
+    with pytest.raises(UsageError, match="stateless: true"):
+        SceneDetector.named(str(own))
     for value, text in (
         ({"boxes": {"recall": {"dog": 2}, "measured": "x"}}, "share from 0 to 1"),
         ({"boxes": {"recall": {"dog": 0.9}}}, "without measured"),
@@ -245,7 +251,7 @@ def picture(rgb: tuple[int, int, int], spot: tuple[int, int, int] | None = None)
 
 
 def test_lamps_are_absent_only_in_pictures_in_which_they_would_be_seen() -> None:
-    lamps = SceneDetector.named("reference_lamps")
+    lamps = lamp_detector()
     day: dict[str, Any] = {"scene_bright": True, "visibility_good": True}
     sky = (180, 190, 200)
     assert lamps(picture(sky), day)[RED].value is False
@@ -279,4 +285,4 @@ def test_the_red_lights_of_the_recorded_drive_are_never_told_absent() -> None:
                 over_junction = (x0 > 615) & (x1 < 632) & (y0 > 90) & (y1 < 120)
                 assert over_junction.any(), bundle.index
                 known = {"scene_bright": True, "visibility_good": True}
-                assert SceneDetector.named("reference_lamps")(bundle, known)[RED].value is None
+                assert lamp_detector()(bundle, known)[RED].value is None

@@ -46,7 +46,8 @@ class LampDetector:
         """
         image = np.asarray(given["image"] if isinstance(given, Mapping) else given)
         horizon = _horizon(given["camera_info"], len(image)) if isinstance(given, Mapping) else len(image)
-        boxes, labels = [], []
+        boxes: list[tuple[int, int, int, int]] = []
+        labels: list[str] = []
         for label, mask in _spots(image[:horizon]).items():
             count, _, stats, _ = cv2.connectedComponentsWithStats(mask.astype(np.uint8), connectivity=8)
             rows = sorted(range(1, count), key=lambda row: -int(stats[row, cv2.CC_STAT_AREA]))
