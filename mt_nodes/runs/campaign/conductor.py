@@ -39,8 +39,6 @@ from mt_nodes.runs.campaign.pool import Pool
 ITEMS, CELLS, RELATIONS = "items", "cells", "relations"
 #: Keys of a campaign that do not change what its items come to.
 FREE = ("bags", "workers", "retries", "stall_minutes", "budget", "cluster", "waivers")
-
-
 Change = Callable[[Campaign], Campaign]
 
 
@@ -54,11 +52,7 @@ class PlannedCampaign:
 
     @property
     def allowed(self) -> int:
-        """Drives of the plan, from the first, that the budget of pairs has room for.
-
-        Raises:
-            UsageError: none.
-        """
+        """Drives of the plan, from the first, that the budget of pairs has room for."""
         return self.plan.within(self.campaign.budget.pairs)
 
     @property
