@@ -147,7 +147,7 @@ class TermBuilder(ABC):
         return TraceName(owner.scenario, ("truth",)) if len(keys) == 1 else self._body(node, keys[1])
 
     def _body(self, node: tree.Subscript, name: str) -> StateRef:
-        known = [*(actor.name for actor in self._scenario.actors), *(one.name for one in self._scenario.obstacles)]
+        known = [*(one.name for one in self._scenario.actors), *(one.name for one in self._scenario.obstacles)]
         if name in known:
             return StateRef(name)
         hint = suggest(name, known, f"in it are {', '.join(known) or 'none'}")
