@@ -158,8 +158,8 @@ class Environment:
 class TraceClaim:
     """A claim about the trace of a drive: its place in the script, and its formula, without names of the script."""
 
-    line: int
-    column: int
+    line: int = field(compare=False)
+    column: int = field(compare=False)
     formula: str
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
@@ -40,15 +40,26 @@ def script_of(scenario: Scenario, about: str = "") -> str:
         UsageError: the language cannot express the scenario, or it is not playable; names the cause.
     """
     try:
-        text = format_script(_comment(about) + "\n".join(_Writer(scenario).statements()), scenario.name)
+        text = format_script(
+            _comment(about) + "\n".join([*_Writer(scenario).statements(), *_claims(scenario)]), scenario.name
+        )
     except ScenarioError as error:
         raise _unsayable(scenario, error.problems[0]) from error
     reading = read(text, scenario.name, strict=True)
     if reading.problems:
         raise _unsayable(scenario, reading.problems[0])
-    for difference in _differences(scenario, reading.scenarios[0], "scenario"):
+    (again,) = reading.scenarios
+    if again.claims != scenario.claims:
+        raise _unsayable(scenario, f"its claims: {'; '.join(claim.formula for claim in scenario.claims)}")
+    for difference in _differences(scenario, replace(again, claims=scenario.claims), "scenario"):
         raise _unsayable(scenario, difference)
     return text
+
+
+def _claims(scenario: Scenario) -> list[str]:
+    """Return the statements of the claims about a scenario."""
+    trace = [f"Trace t = EXE({scenario.name});"] if scenario.claims else []
+    return [*trace, *(f"t |= {claim.formula};" for claim in scenario.claims)]
 
 
 def _unsayable(scenario: Scenario, what: object) -> UsageError:
