@@ -57,7 +57,7 @@ def careful_mps(objects: Detections, sees: Sighting, cruise_mps: float) -> float
     speed_mps = cruise_mps * min(1.0, sees.sight) ** _CARE
     for present, most_mps in ((people.any(), PEOPLE_MPS), (vehicles.any(), VEHICLES_MPS), (sees.sign, SIGN_MPS)):
         speed_mps = min(speed_mps, most_mps) if present else speed_mps
-    return max(speed_mps, 1.0)
+    return float(max(speed_mps, 1.0))
 
 
 def _sign_in(image: np.ndarray) -> bool:
