@@ -221,7 +221,7 @@ def test_a_plan_keeps_what_is_absent(tmp_path: Path) -> None:
 
 
 def test_a_detector_beside_needs_coverage_and_single_frames(tmp_path: Path) -> None:
-    for name in ("reference_camera", "reference_tracker", "reference_lamps"):
+    for name in ("reference_camera", "reference_tracker"):
         with pytest.raises(UsageError, match="states no recall"):
             SceneDetector.named(name)
     own = tmp_path / "tracker.yaml"
@@ -230,6 +230,7 @@ def test_a_detector_beside_needs_coverage_and_single_frames(tmp_path: Path) -> N
     )
     with pytest.raises(UsageError, match="stateless: true"):
         SceneDetector.named(str(own))
+    assert SceneDetector.named("reference_lamps").stack.coverage["boxes"].recall["red_light"] >= LEAST_SHARE
     for value, text in (
         ({"boxes": {"recall": {"dog": 2}, "measured": "x"}}, "share from 0 to 1"),
         ({"boxes": {"recall": {"dog": 0.9}}}, "without measured"),
