@@ -56,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(summary, indent=2))
     else:
         _print(summary, out)
+    if args.arm and not any(counts["replaced"] for counts in summary["topics"].values()):
+        print("mt inline: changes were allowed by --arm, and no message was replaced", file=sys.stderr)
+        return int(ExitCode.UNDECIDED)
     return int(ExitCode.PASS)
 
 

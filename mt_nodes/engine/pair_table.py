@@ -43,7 +43,10 @@ class PairTable:
             raise ValueError(f"got {value!r} for {pair}, expected {self._size} bytes that are not all zero")
         self._count += pair not in self
         key, at = self._place(pair)
-        self._blocks.setdefault(key, bytearray(_BLOCK * self._size))[at : at + self._size] = value
+        block = self._blocks.setdefault(key, bytearray())
+        # Only as long as it must be: many short episodes would fill memory with blocks that are hardly used.
+        block.extend(bytes(max(0, at - len(block))))
+        block[at : at + self._size] = value
 
     def _place(self, pair: Pair) -> tuple[_Key, int]:
         block, row = (-1, 0) if pair.bundle is None else divmod(pair.bundle, _BLOCK)

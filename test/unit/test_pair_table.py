@@ -43,3 +43,13 @@ def test_a_pair_takes_no_more_than_its_bytes() -> None:
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert grown < 40 * pairs
+
+
+def test_pairs_of_short_episodes_take_little_more() -> None:
+    pairs, table = 25_000, PairTable(32)
+    tracemalloc.start()
+    for number in range(pairs):
+        table.put(Pair(number // 25, number % 25, "identity"), b"\1" * 32)
+    grown, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert grown < 80 * pairs
