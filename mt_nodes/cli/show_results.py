@@ -46,7 +46,7 @@ def show_results(directory: Path, *, as_json: bool) -> int:
             raise UsageError(f"mt show --json: {path} is not there yet: the run has not ended; `mt watch {directory}`")
         return _show_progress(directory)
     summary = read_result(path)
-    if "offered" in summary:  # of judged pairs, whose shape is known
+    if {"offered", "relations"} <= summary.keys():  # of judged pairs, whose shape is known
         from mt_nodes.engine.finish import read_summary
 
         summary = read_summary(directory)

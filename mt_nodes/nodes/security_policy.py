@@ -108,7 +108,8 @@ def policy(stack: StackTopics) -> str:
             _list(profile, "topic", {"publish": row.publishes, "subscribe": row.subscribes})
             _list(profile, "service", {"reply": row.replies, "request": row.requests})
     ET.indent(root)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<!-- SPDX-License-Identifier: Apache-2.0 -->'
+    return f"{head}\n{ET.tostring(root, encoding='unicode')}\n"
 
 
 def _list(profile: ET.Element, kind: str, rows: Mapping[str, Iterable[str]]) -> None:

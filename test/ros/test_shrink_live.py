@@ -152,12 +152,12 @@ def test_what_evidence_is_not_enough_for_is_refused_with_the_way_out(
     file.write_text(json.dumps({k: v for k, v in {**stack, **there}.items() if k not in ("callable", "params")}))
     for other, why in (("remembers", "remembers, and of what it was given before nothing is kept"), (file, "external")):
         name = str(other if isinstance(other, Path) else done.parent / f"{other}.yaml")
-        assert main(["shrink", str(as_run(copy, stack=name)), pair, "--transport", "inprocess"]) == 2
+        assert main(["shrink", str(as_run(copy, stack=name)), pair, "--transport", "inprocess", "--trust"]) == 2
         said = capsys.readouterr().err
         assert why in said and "ros2 bag record" in said and "mt replay" in said
     as_run(copy, stack=str(done.parent / "many.yaml"))
     assert main(["shrink", str(copy), pair, "--bag", "b"]) == 2 and "leave --bag out" in capsys.readouterr().err
-    assert main(["shrink", str(as_run(copy, seed=9)), pair, "--transport", "inprocess"]) == 2
+    assert main(["shrink", str(as_run(copy, seed=9)), pair, "--transport", "inprocess", "--trust"]) == 2
     assert "cannot be made again bit for bit" in capsys.readouterr().err
     RecordedPair.find(copy, pair).evidence.unlink()
     assert main(["shrink", str(copy), pair]) == 2 and "so is its evidence" in capsys.readouterr().err

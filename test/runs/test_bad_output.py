@@ -148,7 +148,7 @@ def test_a_real_disk_that_is_full(small: Path, tiny_disk: Callable[[int], Path],
 def test_a_file_that_may_not_grow(small: Path, tmp_path: Path) -> None:
     """A quota of the user's: the same, in a process of its own."""
     code = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000));"
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (12000, 12000));"
         "from mt_nodes.cli.main import main; sys.exit(main())"
     )
     out = tmp_path / "out"

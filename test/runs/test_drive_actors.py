@@ -274,7 +274,7 @@ def with_ego(**changed: object) -> Scenario:
 
 
 BAD: list[tuple[str, Scenario, str]] = [
-    ("actors.car.kind", with_actor(kind="cra"), "got 'cra', which does not exist; did you mean 'car'?"),
+    ("actors.car.kind", with_actor(kind="carr"), "got 'carr', which does not exist; did you mean 'car'?"),
     ("actors.car.speed_mps", with_actor(speed_mps=400.0), "got 400 m/s, expected 0 to 70 of a kind 'car'"),
     ("actors.car.speed_mps", with_actor(speed_mps=-1.0), "got -1 m/s"),
     ("actors.car.start", with_actor(start=Pose(80.0, 12.0)), "off the carriageway of map 'straight'; the nearest lane"),

@@ -38,6 +38,8 @@ FAULTS = {
 }
 #: Faults by which the planner drives as badly in both worlds: a relation compares two drives, and finds no difference.
 ALIKE_IN_BOTH = {"all_taken_to_stand"}
+#: Faults of the careful driver, which relations of traffic rules tell: test_rule_decisions.
+TOLD_BY_RULES = {"only_own_lane_counts", "signs_unseen", "weather_unnoticed"}
 #: Half as many columns as usual: twice as quick.
 LIDAR = replace(hdl_64e(), azimuths=900)
 
@@ -189,7 +191,7 @@ def test_a_memory_that_outlives_a_restart_is_told_by_the_control(
 
 def test_every_relation_tells_a_fault_and_every_fault_is_told() -> None:
     assert {one.relation for one in CASES} == set(RELATIONS)
-    assert {one.fault for one in CASES} | ALIKE_IN_BOTH | {"passed_are_remembered"} >= FAULTS
+    assert {one.fault for one in CASES} | ALIKE_IN_BOTH | TOLD_BY_RULES | {"passed_are_remembered"} >= FAULTS
     assert not {one.fault for one in CASES} & ALIKE_IN_BOTH
     for one in CASES:
         assert incompatibility(RELATIONS[one.relation], load_stack(one.stack), loop=True) is None

@@ -246,7 +246,7 @@ def holds_a_lock() -> Callable[..., Any]:
         (3, mt.UsageError, "got int 3, expected the name of a shipped stack"),
         ("reference_detectr", mt.UsageError, "did you mean 'reference_detector'"),
     ],
-    ids=["shape", "none", "text", "kitti", "raises", "lock", "number", "name"],
+    ids=["shape", "none", "text", "complex", "kitti", "raises", "lock", "number", "name"],
 )
 def test_a_wrong_stack_is_told(stack: Any, kind: type[Exception], words: str, bag: Path, tmp_path: Path) -> None:
     with pytest.raises(kind, match=words):

@@ -243,7 +243,9 @@ def test_report_is_one_self_contained_page(tmp_path: Path) -> None:
 
 
 def test_report_shows_rates_counts_background_and_settings(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", verdicts("noise", {3: 1}), NOISE, latency_ms={"mutator": {"p50": 3.1}})
+    run = write_run(
+        tmp_path / "run", verdicts("noise", {3: 1}), NOISE, latency_ms={"mutator": {"p50": 3.1, "p99": 4.2}}
+    )
     text = " ".join(Page(write_report(run).read_text(encoding="utf-8")).text.split())
     for piece in (
         "Exit code 1 : FAIL: noise. 78 pairs offered",
@@ -251,7 +253,7 @@ def test_report_shows_rates_counts_background_and_settings(tmp_path: Path) -> No
         "relation 1 / 26 26 (1) 3.8 % 0.7 to 18.9 %",
         "control 0 / 26 26 (1) 0.0 % 0.0 to 12.9 %",
         "relation 1 / 0 of 26 1 / 0 p = 1",
-        "p50 (ms) mutator 3.1",
+        "p50 (ms) p99 (ms) mutator 3.1 4.2",
         "all 77 1 78",
         "stack reference_detector · mode twin · bags <drive> · seed 7",
         "versions.numpy 2.0",

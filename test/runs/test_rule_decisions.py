@@ -24,26 +24,30 @@ from mt_nodes.world.scene.drive import generate_drive
 
 #: A child, an animal and somebody with a guide dog beside the road, a vehicle ahead on it.
 RELATIONS = ("rule_germany_30", "rule_california_57", "rule_california_51", "rule_germany_4")
+#: A warning sign, and heavy fog: for a driver with a camera.
+SEEN = ("rule_california_36", "rule_california_27")
 LONG = replace(setting(), scenario=replace(setting().scenario, duration_s=9.0))
 
 
 @pytest.mark.parametrize(
-    ("fault", "broken"),
+    ("name", "relations", "fault", "broken"),
     [
-        ("", set()),
-        ("only_own_lane_counts", {"rule_germany_30", "rule_california_57", "rule_california_51"}),
+        ("reference_careful", RELATIONS, "", set()),
+        ("reference_careful", RELATIONS, "only_own_lane_counts", {*RELATIONS[:3]}),
+        ("reference_careful_camera", SEEN, "signs_unseen", {SEEN[0]}),
+        ("reference_careful_camera", SEEN, "weather_unnoticed", {SEEN[1]}),
     ],
 )
-def test_a_careful_driver_holds_what_the_fault_breaks(fault: str, broken: set[str], tmp_path: Path) -> None:
-    stack = load_stack("reference_careful")
-    run = made_run(tmp_path, [LONG], RELATIONS, with_faults(stack, fault) if fault else stack)
+def test_a_careful_driver_holds_what_the_fault_breaks(
+    name: str, relations: tuple[str, ...], fault: str, broken: set[str], tmp_path: Path
+) -> None:
+    stack = load_stack(name)
+    run = made_run(tmp_path, [LONG], relations, with_faults(stack, fault) if fault else stack)
     write_record(tmp_path, run.request, run.suite.all, run.stack, {})
     execute(run, lambda ending: in_process_arms(run, ending), lambda line: None, lambda lines: None)
     lines = [line for line in read_lines(tmp_path / "result.jsonl") if line["type"] == "verdict"]
     told = {Pair.parse(line["pair"]).relation: line["outcome"] for line in lines}
-    assert {name: told[name] for name in RELATIONS} == {
-        name: "VIOLATED" if name in broken else "HOLDS" for name in RELATIONS
-    }
+    assert {one: told[one] for one in relations} == {one: "VIOLATED" if one in broken else "HOLDS" for one in relations}
 
 
 def test_the_red_light_of_the_paper_is_added_where_a_detector_finds_none(tmp_path: Path) -> None:

@@ -167,8 +167,10 @@ def test_evidence_that_was_lost_is_made_again(done: Path, tmp_path: Path) -> Non
     assert (torn / "evidence" / "0_-_throughout_0.csv").exists() and lines(torn) == lines(done)
 
 
-def reproduced(run: Path, pair: str, out: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
-    code = main(["reproduce", str(run), pair, "--json", "--transport", "inprocess", "--out", str(out)])
+def reproduced(
+    run: Path, pair: str, out: Path, capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[int, dict[str, Any]]:
+    code = main(["reproduce", str(run), pair, "--json", "--transport", "inprocess", "--out", str(out), *words])
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     return code, told
 
@@ -187,7 +189,7 @@ def test_a_sequence_of_other_draws_is_not_the_same(
     about = read_result(copy / "run.json")
     about["request"]["seed"] = 9
     write_result(copy / "run.json", about)
-    code, told = reproduced(copy, "0/-/throughout/0", tmp_path / "again", capsys)
+    code, told = reproduced(copy, "0/-/throughout/0", tmp_path / "again", capsys, "--trust")
     assert code == 1 and told["from_draws"] == told["expected"] != told["from_seed"]
     main(["reproduce", str(done), "0/-/throughout/0", "--transport", "inprocess", "--out", str(tmp_path / "told")])
     assert "the whole episode from stamp" in capsys.readouterr().out
