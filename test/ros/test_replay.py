@@ -25,6 +25,7 @@ from ros_support import LIMIT_S, Peer, until
 
 from mt_nodes.base.environment import ros_environment
 from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.process_tree import signal_all
 from mt_nodes.base.processes import Child, Process
 from mt_nodes.base.result_files import read_result
 from mt_nodes.data.cdr import codec
@@ -417,8 +418,7 @@ def test_a_run_whose_every_process_was_killed_goes_on_as_if_nothing_had_been(pla
     busy = Ran(place, "torn", ("--resume", "torn"))
     busy.over().wholly(2)
     assert "result.jsonl: another run is writing to it; wait for its end, or stop it" in busy.error
-    for pid in ran.pids():
-        os.kill(pid, signal.SIGKILL)
+    signal_all(ran.pids(), signal.SIGKILL)  # what only waited for another one may end before its turn
     until(lambda: not ran.running(), "the kernel has taken all of them away")
     ran.over()
     assert not ran.summary, "nobody could write one"
