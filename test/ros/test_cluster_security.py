@@ -199,13 +199,22 @@ class Server:
         process.exit(await child.wait())
 
     def close(self) -> None:
-        """Stop listening, and end what was started."""
+        """Stop listening, and end what was started: a task that is left would be destroyed in somebody else's test."""
+        self._run(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(LIMIT_S)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
         for child in self._children:
             with suppress(ProcessLookupError):
                 child.kill()
-        self._loop.call_soon_threadsafe(self._server.close)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(LIMIT_S)
+            await child.wait()
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 async def _forward(lines: Any, to: Any) -> None:

@@ -34,7 +34,9 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("honest")
     [drive] = drives(place, 1, 2)
     words = ["replay", str(drive), "--relations", RELATION, "--transport", "inprocess", "--out", str(place / "out")]
-    main(words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)  # commands about results begin where the run did
+        main(words)
     return place / "out"
 
 
@@ -46,7 +48,8 @@ def mark(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each test begins with no directory of plugins, no trust, and a key of its own."""
+    """Each test begins with no directory of plugins, no trust, a key and a working directory of its own."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plugins, "_directories", [])
     monkeypatch.delenv("MT_NODES_TRUST", raising=False)
     monkeypatch.setenv("MT_NODES_RECORD_KEY", "k" * 64)

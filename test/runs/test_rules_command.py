@@ -523,6 +523,7 @@ def test_a_judge_rejects_and_what_it_rejects_is_marked_counted_and_left_out(
     store = tmp_path / "new.sqlite"
     with serving(answers(judge)) as server:
         monkeypatch.setenv("MT_LLM_URL", server.url)
+        monkeypatch.chdir(tmp_path)  # answers of a comparison are kept beside where it is typed
         words = ("extract", mine, "--store", store, "--judge", "wise")
         assert mt(*words, "--relations", tmp_path / "drives") == 0
         out = capsys.readouterr().out
