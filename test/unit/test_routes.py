@@ -54,7 +54,7 @@ def test_the_reference_planner_holds_every_relation() -> None:
     ("fault", "finder", "pairs"),
     [
         ("long_lanes_cheap", "route_by_another_place", 100),
-        ("tiles_avoided", "route_road_closed", 40),
+        ("tiles_avoided", "route_road_closed", 300),
         ("goal_on_own_lane_behind", "route_destination_ahead", 25),
         ("goal_on_own_lane_behind", "route_stop_on_the_way", 40),
         ("closure_unread", "route_road_closed", 25),
@@ -69,6 +69,20 @@ def test_a_planted_fault_is_found(fault: str, finder: str, pairs: int) -> None:
 def test_every_fault_is_tried_above() -> None:
     marks = test_a_planted_fault_is_found.pytestmark[0]  # type: ignore[attr-defined]
     assert {fault for fault, *_ in marks.args[1]} == set(FAULTS)
+
+
+def test_ways_too_short_to_differ_decide_nothing() -> None:
+    small = LaneGraph.of(HdMap("small", (straight("a", (0, 0), (50, 0)), straight("b", (50, 0), (50, 40)))))
+    relations, _ = chosen_relations(("route_stop_on_the_way", "route_way_back"), closes=True)
+    pairs = list(execute(LanePlanner(small), small, relations, 25, seed=0))
+    assert {pair.outcome for pair in pairs} <= {Outcome.NOT_APPLICABLE, Outcome.HOLDS}
+    assert sum(pair.outcome is Outcome.HOLDS for pair in pairs) < 40
+    far = [pair for pair in pairs if pair.outcome is Outcome.HOLDS]
+    assert all(pair.routes[0].length_m >= 60.0 for pair in far)
+    tiny = LaneGraph.of(HdMap("tiny", (straight("a", (0, 0), (40, 0)),)))
+    none = list(execute(LanePlanner(tiny), tiny, relations, 25, seed=0))
+    assert {pair.outcome for pair in none} == {Outcome.NOT_APPLICABLE} and "60 m apart" in none[0].reason
+    assert summarise(relations, none, interrupted=False)["exit_code"] == ExitCode.UNDECIDED
 
 
 def test_one_drives_on_the_right_side_and_around_the_corner() -> None:

@@ -24,6 +24,8 @@ from mt_nodes.runs.routes.route_relations import TOLERANCE_M, TOLERANCE_SHARE, R
 
 #: So many pairs must be decided before a relation passes, as of those of a drive.
 LEAST_DECIDED = 20
+#: Places are at least so far apart: on a shorter way, no difference would exceed the tolerance, and all would hold.
+LEAST_M = 4.0 * TOLERANCE_M
 _UNIT = "question"
 
 
@@ -80,6 +82,9 @@ def _pair(
     planner: RoutePlanner, graph: LaneGraph, relation: RouteRelation, number: int, rng: np.random.Generator
 ) -> RoutePair:
     query = _question(graph, rng)
+    if query is None:
+        reason = f"no two places that are joined on the map and {LEAST_M:g} m apart were drawn"
+        return RoutePair(relation.name, number, Outcome.NOT_APPLICABLE, reason, (), ())
     source = PlannedRoute.of(planner(query))
     said = _judged(relation, number, (query,), (source,))
     if wrong := source.misses(query):
@@ -107,15 +112,15 @@ def _judged(
     return lambda outcome, reason: RoutePair(relation.name, number, outcome, reason, queries, routes)
 
 
-def _question(graph: LaneGraph, rng: np.random.Generator) -> RouteQuery:
-    """Draw two places between which one can drive on this map, as far as a few draws find such ones."""
+def _question(graph: LaneGraph, rng: np.random.Generator) -> RouteQuery | None:
+    """Draw two places between which one can drive on this map, None if a few draws find none far enough apart."""
     for _ in range(10):
         start = int(rng.integers(len(graph.places_m)))
         goals = graph.reachable(start)
+        goals = goals[np.linalg.norm(graph.places_m[goals] - graph.places_m[start], axis=1) >= LEAST_M]
         if len(goals):
-            break
-    goal = int(rng.choice(goals)) if len(goals) else start
-    return RouteQuery(place_at(graph, start), place_at(graph, goal))
+            return RouteQuery(place_at(graph, start), place_at(graph, int(rng.choice(goals))))
+    return None
 
 
 def _differs(source: PlannedRoute, again: PlannedRoute) -> bool:
