@@ -16,7 +16,7 @@ from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.rotations import quaternion_of_rpy
 from mt_nodes.data.transforms import MAP_FRAME
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.runs.routes.planned_route import RoutePlace, RouteQuery
+from mt_nodes.runs.routes.route_query import RoutePlace, RouteQuery
 
 READY_S, ANSWER_S = 10.0, 30.0
 

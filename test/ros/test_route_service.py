@@ -20,8 +20,8 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.nodes.spinning_context import SpinningContext, plain_node
 from mt_nodes.runs.routes.borough import borough
-from mt_nodes.runs.routes.planned_route import RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_planner import LanePlanner
+from mt_nodes.runs.routes.route_query import RoutePlace, RouteQuery
 
 PLANNER = LanePlanner(LaneGraph.of(borough()), "goal_on_own_lane_behind")
 

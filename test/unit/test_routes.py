@@ -18,8 +18,8 @@ from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.runs.routes.borough import borough
-from mt_nodes.runs.routes.planned_route import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_planner import FAULTS, LanePlanner, load_planner
+from mt_nodes.runs.routes.route_query import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_relations import RELATIONS, chosen_relations
 from mt_nodes.runs.routes.route_run import RoutePair, execute, summarise
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.hd_maps.lane_graph import STEP_M, LaneGraph
-from mt_nodes.runs.routes.planned_route import RouteQuery
+from mt_nodes.runs.routes.route_query import RouteQuery
 from mt_nodes.stacks.callables import load_callable
 from mt_nodes.stacks.stack import Stack
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError, suggest
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
-from mt_nodes.runs.routes.planned_route import PlannedRoute, RoutePlace, RouteQuery
+from mt_nodes.runs.routes.route_query import PlannedRoute, RoutePlace, RouteQuery
 
 #: A planner puts places onto its own lanes and points some metres apart: no difference below this counts.
 TOLERANCE_M, TOLERANCE_SHARE = 15.0, 0.02

@@ -18,8 +18,8 @@ from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome, RelationOutcome
 from mt_nodes.engine.summary.outcomes import PairTally, RelationEvidence, relation_outcome
 from mt_nodes.engine.summary.summary import run_exit
-from mt_nodes.runs.routes.planned_route import PlannedRoute, RouteQuery
 from mt_nodes.runs.routes.route_planner import RoutePlanner
+from mt_nodes.runs.routes.route_query import PlannedRoute, RouteQuery
 from mt_nodes.runs.routes.route_relations import TOLERANCE_M, TOLERANCE_SHARE, RouteRelation, place_at
 
 #: So many pairs must be decided before a relation passes, as of those of a drive.
