@@ -91,7 +91,7 @@ class LidarPerception:
 
     def _seen_m(self, cloud: Points, bearing: Counts, range_m: Floats, occupied: npt.NDArray[np.bool_]) -> Floats:
         """Return the range by bearing up to which cells are free: half a cell before the nearest occupied one."""
-        count = int(round(360.0 / self.bearing_deg)) + 1
+        count = round(360.0 / self.bearing_deg) + 1
         ground = cloud.compress(self._tracker.watched(cloud), axis=0)[:, :2].astype(np.float64)
         seen = np.zeros(count)
         np.maximum.at(seen, self._bearings(ground), np.hypot(*ground.T))

@@ -23,21 +23,33 @@ from mt_nodes.stacks.reference.lane import FAR_M, NEAR_M, LaneFit
 Pixels = npt.NDArray[np.uint8]
 Singles = npt.NDArray[np.float32]
 _KINDS = ("camera", "perception")
-#: Ratio of the strongest channel to others in a lit lamp (red: to both others; yellow: of red and green, to blue; green:
-#: to red), at which its score is 0, and 1. Assumed, around those of the lamp detector.
+#: Ratio of the strongest channel to others in a lit lamp (red: to both others; yellow: of red and green, to blue;
+#: green: to red), at which its score is 0, and 1. Assumed, around those of the lamp detector.
 _RATIOS = {"red": (1.3, 1.9), "yellow": (1.3, 1.9), "green": (1.2, 1.6)}
-#: Brightness of what surrounds a lamp, as a share of the lamp's own, at which its score is 1, and 0: a housing is black.
+#: Brightness of what surrounds a lamp, as a share of its own, at which its score is 1, and 0: a housing is black.
 _SURROUNDINGS = (0.45, 0.85)
 #: Area in pixels of a lamp with a score of 0, and of 1.
 _AREA_PX = (2.0, 10.0)
 _LINE_STEP_M, _MOST, _DECIMALS = 1.0, 200, 6
 
 
-class _Lamp(NamedTuple):
-    """A spot of light: left, upper, right and lower edge in pixels, and score."""
+#: A lamp is off if another one within so many of its heights is brighter by this factor: lenses have their colours in
+#: the light of day, too (assumed; of three lenses in one housing the outer ones are three heights apart).
+_HOUSING_HEIGHTS, _BRIGHTER = 4.5, 1.25
 
+
+class _Lamp(NamedTuple):
+    """A spot of light: its state, left, upper, right and lower edge in pixels, mean brightness, and score."""
+
+    state: str
     box_px: tuple[int, int, int, int]
+    brightness: float
     score: float
+
+    def apart_heights(self, other: _Lamp) -> float:
+        """Return the distance to another lamp, in heights of the taller one."""
+        (x0, y0, x1, y1), (u0, v0, u1, v1) = self.box_px, other.box_px
+        return float(np.hypot(x0 + x1 - u0 - u1, y0 + y1 - v0 - v1) / 2.0 / (max(y1 - y0, v1 - v0) + 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +113,16 @@ class RoadCamera:
         """Return the lamps in the part of a picture (H, W, 3) above the horizon."""
         bright = sky.max(axis=2)
         lit = bright >= max(self._steps.lit(sky), 1.0)
-        found = [(state, lamp) for state, ratio in _ratios(sky).items() for lamp in _lamps(ratio, state, bright, lit)]
-        rows = [(state, lamp) for state, lamp in found if lamp.score >= self.least_score]
+        found = [lamp for state, ratio in _ratios(sky).items() for lamp in _lamps(ratio, state, bright, lit)]
+        rows = [lamp for lamp in _shining(found) if lamp.score >= self.least_score]
         return SignalStates.make(
             "",
             None,
             [""] * len(rows),
-            [state for state, _ in rows],
+            [lamp.state for lamp in rows],
             None,
-            [round(lamp.score, _DECIMALS) for _, lamp in rows],
-            [lamp.box_px for _, lamp in rows],
+            [round(lamp.score, _DECIMALS) for lamp in rows],
+            [lamp.box_px for lamp in rows],
         )
 
 
@@ -142,8 +154,21 @@ def _lamps(ratio: Singles, state: str, bright: Pixels, lit: npt.NDArray[np.bool_
                 * _share(around / max(float(own[1].mean()), 1.0), *_SURROUNDINGS[::-1])
                 * _share(float(area), *_AREA_PX)
             )
-            lamps.append(_Lamp((x, y, x + wide - 1, y + high - 1), score))
+            lamps.append(_Lamp(state, (x, y, x + wide - 1, y + high - 1), float(own[1].mean()), score))
     return lamps
+
+
+def _shining(lamps: list[_Lamp]) -> list[_Lamp]:
+    """Return the lamps that are on: the brightest of each housing, of one spot the state that fits best."""
+
+    def outshone(lamp: _Lamp, other: _Lamp) -> bool:
+        apart = lamp.apart_heights(other)
+        if apart < 0.5:
+            return other.score > lamp.score
+        return apart <= _HOUSING_HEIGHTS and other.brightness > _BRIGHTER * lamp.brightness
+
+    known = [lamp for lamp in lamps if lamp.score > 0.0]
+    return [lamp for lamp in known if not any(outshone(lamp, other) for other in known if other is not lamp)]
 
 
 def _around(bright: Pixels, box: tuple[int, int, int, int]) -> float:
