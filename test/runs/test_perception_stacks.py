@@ -145,5 +145,5 @@ def plain(part: Any) -> Any:
     if isinstance(part, (tuple, list)):
         return [plain(row) for row in part]
     if isinstance(part, np.ndarray):
-        return np.nan_to_num(part, nan=-999.0).tolist() if part.dtype.kind == "f" else part.tolist()
+        return np.nan_to_num(part, nan=-999.0).round(9).tolist() if part.dtype.kind == "f" else part.tolist()
     return {name: plain(value) for name, value in vars(part).items()} if hasattr(part, "__dict__") else part
