@@ -124,7 +124,7 @@ class ByFields(Adapter):
         times = self._seconds("time_s", points)
         if times is None:
             assert step is not None, "one of both is accepted"
-            times = np.arange(len(points)) * (step.nanoseconds(item) * 1e-9)
+            times = np.asarray(np.arange(len(points)) * (step.nanoseconds(item) * 1e-9), dtype=np.float64)
         return PredictedPath(1.0 if probability is None else probability.number(item), times, places)
 
     def _points(self, item: Any) -> list[Any]:

@@ -56,7 +56,7 @@ class TracksKept(ObstacleCheck):
         """Judge tracks, ids and velocities, the worst first."""
         lost = compared.demanded & ~compared.matched
         before, after = compared.pairs
-        detail = {"counts": compared.counts, "lost_at": places(compared.source, lost)}
+        detail: dict[str, object] = {"counts": compared.counts, "lost_at": places(compared.source, lost)}
         if lost.any():
             reason = f"lost {describe(compared.source, lost)}"
             return Judgement(

@@ -53,6 +53,13 @@ class _Lamp(NamedTuple):
     brightness: float
     score: float
 
+    def shares_housing(self, other: _Lamp) -> bool:
+        """Return whether both may be lenses of one light: as large, one above or beside the other, and near."""
+        (x0, y0, x1, y1), (u0, v0, u1, v1) = self.box_px, other.box_px
+        high, other_high = y1 - y0 + 1.0, v1 - v0 + 1.0
+        aligned = min(abs(x0 + x1 - u0 - u1), abs(y0 + y1 - v0 - v1)) / 2.0 <= 0.6 * max(high, other_high)
+        return aligned and 0.5 <= high / other_high <= 2.0 and self.apart_heights(other) <= _HOUSING_HEIGHTS
+
     def apart_heights(self, other: _Lamp) -> float:
         """Return the distance to another lamp, in heights of the taller one."""
         (x0, y0, x1, y1), (u0, v0, u1, v1) = self.box_px, other.box_px
@@ -178,7 +185,7 @@ def _shining(lamps: list[_Lamp]) -> list[_Lamp]:
         apart = lamp.apart_heights(other)
         if apart < 0.5:
             return (other.score, other.state) > (lamp.score, lamp.state)
-        return apart <= _HOUSING_HEIGHTS and other.brightness > _BRIGHTER * lamp.brightness
+        return lamp.shares_housing(other) and other.brightness > _BRIGHTER * lamp.brightness
 
     known = [lamp for lamp in lamps if lamp.score > 0.0]
     return [lamp for lamp in known if not any(outshone(lamp, other) for other in known if other is not lamp)]
