@@ -58,6 +58,8 @@ def test_the_reference_planner_holds_every_relation() -> None:
         ("goal_on_own_lane_behind", "route_destination_ahead", 25),
         ("goal_on_own_lane_behind", "route_stop_on_the_way", 40),
         ("closure_unread", "route_road_closed", 25),
+        ("goal_near_junction_passed", "route_destination_moved", 40),
+        ("left_turns_avoided", "route_way_back", 300),
     ],
 )
 def test_a_planted_fault_is_found(fault: str, finder: str, pairs: int) -> None:
