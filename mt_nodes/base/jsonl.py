@@ -30,10 +30,7 @@ def seal(line: Mapping[str, Any]) -> str:
     """Return the text of a line (without newline) with its checksum; keys keep their order.
 
     Numbers that JSON lacks (NaN, infinity) become null, NumPy values become plain ones.
-
-    Raises:
-        ValueError: the mapping is empty or has a key ``crc32``.
-        TypeError: a value has no form in JSON.
+    Raises ValueError: the mapping is empty or has a key ``crc32``. TypeError: a value has no form in JSON.
     """
     if not line or "crc32" in line:
         raise ValueError(f"got keys {list(line)}, expected at least one and no crc32")
@@ -47,11 +44,7 @@ def in_utf8(text: str) -> str:
 
 
 def unseal(text: str, where: str) -> dict[str, Any]:
-    """Return a line without its checksum.
-
-    Raises:
-        InfrastructureError: the line does not match its checksum.
-    """
+    """Return a line without its checksum. Raises InfrastructureError: the line does not match its checksum."""
     body, tail = text[:-_END] + "}", text[-_END:]
     if not tail.startswith(_KEY) or tail[len(_KEY) : -2] != _crc(body):
         raise InfrastructureError(f"{where}: damaged or edited: the line does not match its crc32: {text[:80]!r}")
@@ -68,11 +61,8 @@ def _unsealed(raw: bytes, path: Path, number: int, shapes: Mapping[str, Shape] |
 def read_lines(path: Path, shapes: Mapping[str, Shape] | None = None) -> Iterator[dict[str, Any]]:
     """Yield the lines of a file without their checksums, but for an incomplete last line (no newline).
 
-    Args:
-        shapes: by ``type`` of a line, the shape that it must have; None: any.
-
-    Raises:
-        InfrastructureError: a line is damaged, or of another shape.
+    ``shapes``: by ``type`` of a line, the shape that it must have; None: any.
+    Raises InfrastructureError: a line is damaged, or of another shape.
     """
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
@@ -91,8 +81,7 @@ class LineTail:
     def fresh(self) -> list[dict[str, Any]]:
         """Return the lines completed since the last call; an incomplete last line is left for later.
 
-        Raises:
-            InfrastructureError: a line is damaged.
+        Raises InfrastructureError: a line is damaged.
         """
         try:
             with self._path.open("rb") as file:
@@ -115,8 +104,7 @@ class LineFile:
     def __init__(self, path: Path) -> None:
         """Open or create the file; cuts off an incomplete last line of an interrupted run.
 
-        Raises:
-            UsageError: another process is writing to it.
+        Raises UsageError: another process is writing to it.
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path

@@ -25,11 +25,8 @@ def write_result(path: Path, content: Mapping[str, Any]) -> None:
 def read_result(path: Path, instead: str = "expected the file of a results directory") -> dict[str, Any]:
     """Return the content of a file of :func:`write_result`, without the checksum.
 
-    Args:
-        instead: what was expected, or how to get one, for the error.
-
-    Raises:
-        InfrastructureError: it is missing, or not as it was written.
+    ``instead``: what was expected, or how to get one, for the error.
+    Raises InfrastructureError: it is missing, or not as it was written.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

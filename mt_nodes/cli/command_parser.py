@@ -14,8 +14,7 @@ from mt_nodes.base.errors import ExitCode, suggest
 class CommandParser(argparse.ArgumentParser):
     """A parser of ``argparse`` that suggests what is similar to an unknown word.
 
-    Attributes:
-        hidden: words of sub-commands that work but are never suggested.
+    ``hidden``: words of sub-commands that work but are never suggested.
     """
 
     hidden: frozenset[str] = frozenset()

@@ -68,9 +68,8 @@ FAILURES_VERBS = ("list", "add", "forget")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; known errors are one line, unknown ones keep their traceback.
 
-    Args:
-        argv: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
-            (:mod:`mt_nodes.cli.supervision`).
+    ``argv``: the words after ``mt``, to be run in this process; None: those of this process, to be run in a child
+    (:mod:`mt_nodes.cli.supervision`).
     """
     if argv is not None:
         return _run(argv)
@@ -132,11 +131,7 @@ def _shortage(error: Exception) -> str:
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed command line.
-
-    Raises:
-        UsageError: an argument is unknown; names a similar one.
-    """
+    """Return the parsed command line. Raises UsageError: an argument is unknown; names a similar one."""
     parser, command = _parser(words)
     args, unknown = parser.parse_known_args(words)
     if unknown:

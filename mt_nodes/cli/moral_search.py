@@ -81,8 +81,7 @@ def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
 def _drivers(out: Path, request: StudyRequest, cell: StudyCell) -> Iterator[Any]:
     """Yield what drives runs of a search and checks dilemmas, for the stack with the faults of its principle.
 
-    Raises:
-        UsageError: the stack does not run without topics.
+    Raises UsageError: the stack does not run without topics.
     """
     from mt_nodes.runs.moral.workers import drivers
     from mt_nodes.stacks.callables import with_faults

@@ -67,8 +67,7 @@ def add_embedding(parser: argparse.ArgumentParser) -> None:
 def indexer_of(args: argparse.Namespace) -> Iterator[Indexer]:
     """Yield what compares meanings: the embeddings of ``--embed``, else latent semantic analysis.
 
-    Raises:
-        InfrastructureError: the cache is damaged.
+    Raises InfrastructureError: the cache is damaged.
     """
     if not args.embed:
         from mt_nodes.rules.nearest_texts import Index
@@ -101,8 +100,7 @@ def add_scene_model(parser: argparse.ArgumentParser) -> None:
 def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[SeenBy | None]:
     """Yield the model of ``--scene-model``; None without.
 
-    Raises:
-        MtError: the model lacks a setting or its library, or the cache of answers cannot be used.
+    Raises MtError: the model lacks a setting or its library, or the cache of answers cannot be used.
     """
     if not args.scene_model:
         yield None
@@ -157,8 +155,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
 def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers]:
     """Yield the readers: the parser alone where nothing is named.
 
-    Raises:
-        MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
+    Raises MtError: a model lacks a setting or its library, or the cache of answers cannot be used.
     """
     from mt_nodes.rules.extraction import ModelReader
 
@@ -209,11 +206,7 @@ def _models(args: argparse.Namespace) -> list[LanguageModel]:
 
 
 def _judges(args: argparse.Namespace, readers: Sequence[LanguageModel]) -> list[LanguageModel]:
-    """Return the models of ``--judge``.
-
-    Raises:
-        UsageError: one votes on its own answers, is the parser, or has no vote.
-    """
+    """Return the models of ``--judge``. Raises UsageError: one votes on its own answers, is the parser, or has no vote."""
     from mt_nodes.rules.store_entry import CLASSIFIER, PARSER
 
     if built_in := {PARSER, CLASSIFIER} & set(args.judge):

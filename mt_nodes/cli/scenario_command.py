@@ -111,8 +111,7 @@ def _check(driver: str, scenarios: Sequence[str]) -> int:
 def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Summary:
     """Drive all episodes of a run, print its outcome and return the summary.
 
-    Raises:
-        MtError: nothing was driven, or the suite process ended without a summary.
+    Raises MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.replay_execution import execute_run
     from mt_nodes.engine.plan import suite_process
@@ -139,8 +138,7 @@ def _warn(files: Sequence[str]) -> None:
 def _print_formatted(files: Sequence[str]) -> int:
     """Print each file in standard layout.
 
-    Raises:
-        UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
+    Raises UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
     """
     from mt_nodes.world.scenarios.language import format_script
 

@@ -85,8 +85,7 @@ def _end_with(parent: int) -> None:
 def _wait(child: int, watch: SpinWatch | None, came: set[int]) -> int | str:
     """Forward signals until the child has ended; return its status, or why it had to be killed.
 
-    Args:
-        came: the signals that came are added to it.
+    ``came``: the signals that came are added to it.
     """
     while True:
         info = signal.sigwaitinfo(_AWAITED) if watch is None else signal.sigtimedwait(_AWAITED, _WATCH_S)
@@ -118,8 +117,7 @@ def _forward(child: int, info: signal.struct_siginfo) -> None:
 def _exit_code(status: int | str, returned: mmap.mmap, limit: int | None, came: set[int]) -> int:
     """Return the exit code for the status of the child, or for why it had to be killed.
 
-    Args:
-        limit: of its address space in bytes. came: signals that came from outside.
+    ``limit``: of its address space in bytes. ``came``: signals that came from outside.
     """
     done, verdict = returned[:2]
     if isinstance(status, str):
@@ -173,8 +171,7 @@ class _Interrupt:
 def refuse_exit() -> Iterator[None]:
     """Treat ``sys.exit`` in the block as an error: a plugin that exits says nothing of a run.
 
-    Raises:
-        InfrastructureError: code in the block called it.
+    Raises InfrastructureError: code in the block called it.
     """
     try:
         yield

@@ -86,8 +86,7 @@ def _search(request: Mapping[str, Any], found: Headline) -> NextStep:
 def _request(results_dir: Path) -> Mapping[str, Any]:
     """Return what was asked of a run, nothing where its record is not there or does not say.
 
-    Raises:
-        InfrastructureError: the record is damaged.
+    Raises InfrastructureError: the record is damaged.
     """
     path = results_dir / FILE
     if not path.is_file():

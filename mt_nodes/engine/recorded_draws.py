@@ -23,11 +23,7 @@ class RecordedDraws:
     """The draws of one relation in a results directory."""
 
     def __init__(self, directory: Path, relation: Relation) -> None:
-        """Read the ledger.
-
-        Raises:
-            MtError: it is missing or damaged.
-        """
+        """Read the ledger. Raises MtError: it is missing or damaged."""
         self._directory = directory
         self._pipeline = MutationPipeline(relation.mutate, 0, relation.id)
         self._baseline = MutationPipeline(relation.baseline, 0, relation.id) if relation.baseline else None
@@ -36,8 +32,7 @@ class RecordedDraws:
     def rebuild(self, pair: Pair, bundle: Bundle) -> DerivedFollowup | None:
         """Return a pair's follow-up, made again; None when the run sent none.
 
-        Raises:
-            InfrastructureError: the file of the draws is missing or damaged, or they do not fit the bundle.
+        Raises InfrastructureError: the file of the draws is missing or damaged, or they do not fit the bundle.
         """
         self.meet(bundle)
         line = self.lines.get(str(pair.followup))

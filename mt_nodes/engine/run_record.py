@@ -64,9 +64,7 @@ class Judge(Protocol):
 def in_directory(out: str | None, run_at: Callable[[Path], R], save: Callable[[R], None]) -> R:
     """Return a run in a directory of its own, a new one below ``mt_results`` when ``out`` is empty, and save it there.
 
-    Raises:
-        UsageError: the directory holds another run.
-        InfrastructureError: it cannot be written.
+    Raises UsageError: the directory holds another run. InfrastructureError: it cannot be written.
     """
     place = new_directory(out)
     run = run_at(place)
@@ -129,19 +127,13 @@ def _sealed(record: Record) -> Record:
 def refuse_foreign_record(out: Path, record: Record) -> None:
     """Refuse to execute what the record of a directory names if this user has not written it.
 
-    Raises:
-        UsageError: naming the code.
+    Raises UsageError: naming the code.
     """
     refuse_foreign(out, _sealed(record), record.get("seal", ""), record["request"])
 
 
 def read_record(out: Path) -> Record:
-    """Return the record of a results directory.
-
-    Raises:
-        UsageError: there is none.
-        InfrastructureError: it is damaged.
-    """
+    """Return the record of a results directory. Raises UsageError: there is none. InfrastructureError: it is damaged."""
     path = out / FILE
     if not path.is_file():
         if cells := sorted(p.parent for p in out.glob(f"cells/*/{FILE}")):
@@ -155,8 +147,7 @@ def read_record(out: Path) -> Record:
 def request_of(out: Path, key: str, command: str) -> Record:
     """Return what was asked of the run in a directory, to execute it; its key, which no other kind has, tells the kind.
 
-    Raises:
-        UsageError: there is none, or it is of another command, or names code and this user has not written it.
+    Raises UsageError: there is none, or it is of another command, or names code and this user has not written it.
     """
     record = read_record(out)
     request: Record = record["request"]
@@ -169,8 +160,7 @@ def request_of(out: Path, key: str, command: str) -> Record:
 def note_resumed(out: Path, relations: Sequence[Judge], stack: Stack) -> None:
     """Note in the record that the run goes on, and take away what it was summed up to.
 
-    Raises:
-        UsageError: it would not be the same run any more: a relation or the stack has changed.
+    Raises UsageError: it would not be the same run any more: a relation or the stack has changed.
     """
     record = read_record(out)
     before = {r["id"]: r for r in record["relations"]}

@@ -28,9 +28,7 @@ WallClock = Callable[[], int]
 class ClockEcho(Node):
     """Answers each ping with when it came and when the answer left, by the clock of this computer.
 
-    Args:
-        name: by which the suite tells of this computer; its host name when not given.
-        now_ns: the clock.
+    ``name``: by which the suite tells of this computer; its host name when not given. ``now_ns``: the clock.
     """
 
     def __init__(self, name: str = "", now_ns: WallClock = time.time_ns, **where: Any) -> None:
@@ -49,9 +47,7 @@ class ClockEcho(Node):
 class ClockPings:
     """Asks every computer that echoes, once a second, and keeps what its clock is off.
 
-    Args:
-        node: whose topics they are.
-        now_ns: the clock of this computer.
+    ``node``: whose topics they are. ``now_ns``: the clock of this computer.
     """
 
     def __init__(self, node: Node, now_ns: WallClock = time.time_ns) -> None:

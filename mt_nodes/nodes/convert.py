@@ -36,9 +36,7 @@ def cloud_from_message(topic: str, message: PointCloud2) -> Cloud:
     """Return the core's cloud of a message.
 
     Rows lose their padding, points keep theirs. May change ``message`` in place, into what means the same.
-
-    Raises:
-        UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
+    Raises UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
     """
     used = message.width * message.point_step
     fields = [Field(f.name, f.offset, f.datatype, f.count) for f in message.fields]
@@ -79,8 +77,7 @@ def message_type(stack: Stack, role: str) -> str:
 def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]:
     """Return what reads the messages of an input.
 
-    Raises:
-        UsageError: no adapter reads that role from messages of that type.
+    Raises UsageError: no adapter reads that role from messages of that type.
     """
     if role not in TOLD_AS:
         return lambda message: sensor_from_message(role, topic, message)
@@ -96,8 +93,7 @@ def reader_of(role: str, topic: str, type_name: str) -> Callable[[Any], Message]
 def world_to_message(told: WorldMessage, type_name: str) -> Any:
     """Return the message of what a world tells.
 
-    Raises:
-        UsageError: no adapter writes that role as messages of that type.
+    Raises UsageError: no adapter writes that role as messages of that type.
     """
     return _adapter(told.role, type_name).encode(told.stamped)
 

@@ -45,11 +45,7 @@ class ListeningArm:
         """Nothing to wait for: a live stack that is silent is a finding, not a reason to stop."""
 
     def restart(self) -> None:
-        """Never done: the live stack is nobody's to end.
-
-        Raises:
-            InfrastructureError: always.
-        """
+        """Never done: the live stack is nobody's to end. Raises InfrastructureError: always."""
         raise InfrastructureError("the live stack is not ours to restart")
 
     def begin_episode(self) -> None:

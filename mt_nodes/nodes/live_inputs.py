@@ -62,8 +62,7 @@ class LiveInputs:
     def look(self) -> bool:
         """Look for publishers of topics that had none; tell whether all have one by now.
 
-        Raises:
-            UsageError: one is of a type that is no sensor's.
+        Raises UsageError: one is of a type that is no sensor's.
         """
         for each in (i for i in self.inputs if i.offered is None):
             if not (rows := self._node.get_publishers_info_by_topic(each.topic)):
@@ -123,9 +122,7 @@ class InstantReader:
         """Return the bundle of an instant, the leading sensor's message before the others'.
 
         Odometry and IMU messages go to the ego track; other types are passed along as they are.
-
-        Raises:
-            MtError: a sensor's message cannot be understood, or there is none.
+        Raises MtError: a sensor's message cannot be understood, or there is none.
         """
         for wire in wires:
             self.track.take(wire)

@@ -35,9 +35,8 @@ from mt_nodes.runs.vehicle.usage import ResourceUsage
 class LiveSafety:
     """One run's; made before anything is started.
 
-    Raises:
-        IsolationError: a box is required, and this system does not allow all of it.
-        UsageError: a core is named that there is not.
+    Raises IsolationError: a box is required, and this system does not allow all of it. UsageError: a core is named that
+    there is not.
     """
 
     def __init__(self, run: LiveRun, ending: ExitStack, tap: str) -> None:
@@ -128,8 +127,7 @@ class LiveSafety:
     def refuse_leaks(self) -> None:
         """Raise when a way has come up by which a test could reach an actuator.
 
-        Raises:
-            IsolationError: naming it. InfrastructureError: it cannot be looked at any more.
+        Raises IsolationError: naming it. InfrastructureError: it cannot be looked at any more.
         """
         if self._leaks is not None:
             self._leaks.refuse()

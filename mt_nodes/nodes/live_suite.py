@@ -171,8 +171,7 @@ class _LiveSuite:
     def _wait_for_external(self) -> bool:
         """Wait for instances that somebody else starts, and tell so; return whether to go on.
 
-        Raises:
-            InfrastructureError: one has not come in time.
+        Raises InfrastructureError: one has not come in time.
         """
         stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 

@@ -24,9 +24,7 @@ class LiveWatch:
     """Taps the leading input and the first output of a live stack best effort; nobody is held back by it.
 
     An answer that bears no stamp is taken for that of the last input.
-
-    Args:
-        node: in the live domain, spun by somebody else. input_topic, input_type: of the leading sensor.
+    ``node``: in the live domain, spun by somebody else. ``input_topic``, ``input_type``: of the leading sensor.
     """
 
     def __init__(self, node: Node, stack: Stack, input_topic: str, input_type: str, settings: Guard) -> None:

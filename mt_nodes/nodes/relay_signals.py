@@ -28,11 +28,9 @@ def since_boot_s() -> float:
 class Permits:
     """Hears the signals of an interlock, and asks it; may be used by several threads.
 
-    Args:
-        node: in the vehicle's domain. against: what else stands against a change of input just now, empty if nothing.
-
-    Raises:
-        UsageError: the type of a signal has no such field.
+    ``node``: in the vehicle's domain. ``against``: what else stands against a change of input just now, empty if
+    nothing.
+    Raises UsageError: the type of a signal has no such field.
     """
 
     def __init__(self, node: Node, interlock: Interlock, against: Callable[[], str]) -> None:

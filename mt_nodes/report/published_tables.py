@@ -36,8 +36,7 @@ Table = dict[str, Any]
 def draws_needed(pairs: int, frames: int) -> int:
     """Return how often each frame must be used so that ``frames`` frames give at least ``pairs`` pairs.
 
-    Raises:
-        UsageError: there is no frame.
+    Raises UsageError: there is no frame.
     """
     if frames < 1:
         raise UsageError("the bags have no frame of the leading sensor")

@@ -33,11 +33,7 @@ class WatchedRun:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open a results directory.
-
-        Raises:
-            UsageError: there is no such directory.
-        """
+        """Open a results directory. Raises UsageError: there is no such directory."""
         if not directory.is_dir():
             raise UsageError(
                 f"no results directory {directory}; begin a run with `mt replay BAG`, or name one with `mt watch DIR`"
@@ -83,11 +79,7 @@ class WatchedRun:
         return max(0, total - self.done) / pace if pace else None
 
     def look(self) -> bool:
-        """Read new lines; return whether there were any.
-
-        Raises:
-            InfrastructureError: a line is damaged.
-        """
+        """Read new lines; return whether there were any. Raises InfrastructureError: a line is damaged."""
         lines = self._tail.fresh()
         for line in lines:
             if line["type"] == "condition":

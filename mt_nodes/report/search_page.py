@@ -34,9 +34,7 @@ def write_search_page(out: Path) -> Path:
     """Write ``report.html`` of a search and return its path.
 
     Reads ``summary.json`` and ``search.jsonl``, and the evidence of the replay of what was found.
-
-    Raises:
-        MtError: one of them is missing or damaged.
+    Raises MtError: one of them is missing or damaged.
     """
     summary = _summary(out)
     lines = read_journal(out / TRIALS) if (out / TRIALS).is_file() else ()  # nothing was tried

@@ -131,11 +131,7 @@ class ModelReader:
     strict: bool = False
 
     def read(self, rule: Rule) -> CandidateReading:
-        """Return its reading of a rule; accepts only statements of the ontology and of the rule.
-
-        Raises:
-            InfrastructureError, UsageError: as :meth:`mt_nodes.rules.model_queries.Asker.ask` does.
-        """
+        """Return its reading of a rule; accepts only statements of the ontology and of the rule."""
         name = self.asker.name
         if not rule.text.strip():
             return CandidateReading(name, Reading(why="the rule is empty"))
@@ -159,12 +155,9 @@ class ModelReader:
 def extract(rules: Iterable[Rule], readers: Sequence[Reader], check: SelfCheck | None = None) -> Iterator[Extraction]:
     """Yield the readings of each rule, in order; readers work in parallel.
 
-    Args:
-        check: scores the readings and rejects some; without it the most frequent reading is chosen, of several such
-            that of the first reader.
-
-    Raises:
-        InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
+    ``check``: scores the readings and rejects some; without it the most frequent reading is chosen, of several such
+    that of the first reader.
+    Raises InfrastructureError, UsageError: a model fails repeatedly or refuses; earlier answers are kept.
     """
     # `map` of this pool ends after all threads, so that no answer is lost to another's error; an interrupt does not
     # wait.

@@ -42,10 +42,9 @@ Detector = Callable[[Bundle, Mapping[str, Any]], Facts]
 class SceneFacts:
     """The known facts of a case.
 
-    Attributes:
-        facts: by name, as predicates of conditions, and ``has(element)``, whether one is present; in addition
-            ``roads`` (names that fit, without ``any_road``), ``objects`` (number by class) and ``steering_rad`` (of the
-            road wheels, positive to the left).
+    ``facts``: by name, as predicates of conditions, and ``has(element)``, whether one is present; in addition ``roads``
+    (names that fit, without ``any_road``), ``objects`` (number by class) and ``steering_rad`` (of the road wheels,
+    positive to the left).
     """
 
     facts: Facts
@@ -112,7 +111,7 @@ def describe(
     utc_offset_h: float | None = None,
     wheelbase_m: float = 2.7,
 ) -> SceneFacts:
-    """Return the scene of a case.
+    """Return the scene of a case. Raises UsageError: there is no bundle.
 
     Args:
         bundles: of the case, in order; its reference frame is the middle one.
@@ -122,9 +121,6 @@ def describe(
         detectors: beside the stack; each says which elements the reference frame shows and lacks.
         utc_offset_h: of local time at the recording; None if unknown, so that stamps give no hour.
         wheelbase_m: of the ego vehicle, for its steering.
-
-    Raises:
-        UsageError: there is no bundle.
     """
     if not bundles:
         raise UsageError("got a case without bundles, expected one at the least")
@@ -155,11 +151,9 @@ def given(
 ) -> Facts:
     """Return the user's facts, with the kinds of the ontology's predicates.
 
-    Args:
-        elements: names of elements; ``present`` and ``absent`` name some, ``has(element)`` is true or false.
-
-    Raises:
-        UsageError: naming an unknown fact, or a value of the wrong kind; an element is said to be present and absent.
+    ``elements``: names of elements; ``present`` and ``absent`` name some, ``has(element)`` is true or false.
+    Raises UsageError: naming an unknown fact, or a value of the wrong kind; an element is said to be present and
+    absent.
     """
     facts = dict(_presence(values, elements))
     for name, value in values.items():

@@ -62,8 +62,7 @@ class SelfCheck:
     def score(self, text: str, statements: Sequence[Statement]) -> Score:
         """Return the score of a reading of a rule.
 
-        Raises:
-            InfrastructureError, UsageError: as for :meth:`mt_nodes.rules.model_queries.Asker.ask`.
+        Raises InfrastructureError, UsageError: as for :meth:`mt_nodes.rules.model_queries.Asker.ask`.
         """
         messages = self.prompts.self_check(text, map(sentence, statements))
         nos, complete = 0, True

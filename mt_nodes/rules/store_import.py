@@ -26,8 +26,7 @@ Taken = tuple[RuleSet, Extraction]
 def load_sets(names: Sequence[str]) -> list[RuleSet]:
     """Read rule sets, each of its own region.
 
-    Raises:
-        UsageError: one cannot be read, or two have the same region and their rules could be confused.
+    Raises UsageError: one cannot be read, or two have the same region and their rules could be confused.
     """
     sets = {}
     for name in names:
@@ -45,9 +44,7 @@ def take_in(
 
     Rules without all models' answers are not stored: the next run may choose another reading. What the judge rejects is
     stored with its mark, if nothing else was read.
-
-    Raises:
-        MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
+    Raises MtError: the store cannot be written, or a model fails repeatedly; earlier readings are stored.
     """
     for rules in sets:
         for found in extract(rules.rules.values(), readers, check):
@@ -67,11 +64,8 @@ def write_relations(
 ) -> tuple[list[str], list[str]]:
     """Write relations of a set as files for ``mt replay --relations``; return their ids, and why others have none.
 
-    Args:
-        in_world: closed-loop relations, for ``mt scenario --relations``.
-
-    Raises:
-        InfrastructureError: they cannot be written.
+    ``in_world``: closed-loop relations, for ``mt scenario --relations``.
+    Raises InfrastructureError: they cannot be written.
     """
     bound, unbound = bind_all(statements, ontology, rules, bind_in_world if in_world else bind)
     try:

@@ -242,12 +242,11 @@ class Stack:
 def load_stack(name: str, settings: Mapping[str, Any] | None = None) -> Stack:
     """Read a shipped stack by name, or the user's own file by path; a Python file is a driver of the closed loop.
 
+    Raises UsageError: naming the file, the key, what was got and what was expected.
+
     Args:
         name: of either, or ``file.py:callable`` (default ``drive``).
         settings: values that override those of the file, by ``key`` or ``key.part``.
-
-    Raises:
-        UsageError: naming the file, the key, what was got and what was expected.
     """
     path, rows = driver_file(name) or _stack_file(name)
     where = str(path)
@@ -266,11 +265,7 @@ def _stack_file(name: str) -> tuple[Path, dict[str, Any]]:
 
 
 def refuse_world_inputs(stack: Stack) -> None:
-    """Refuse a stack with inputs that only a simulated world has.
-
-    Raises:
-        UsageError: naming these inputs.
-    """
+    """Refuse a stack with inputs that only a simulated world has. Raises UsageError: naming these inputs."""
     if stack.world_inputs:
         raise UsageError(
             f"stack '{stack.name}' takes {', '.join(stack.world_inputs)}, which only a simulated world has, not a bag "

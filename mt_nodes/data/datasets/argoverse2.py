@@ -60,19 +60,14 @@ _LABELLED = frozenset(
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the logs that a folder is or holds, also one with a folder for each split.
-
-    Raises:
-        UsageError: none.
-    """
+    """Return the logs that a folder is or holds, also one with a folder for each split. Raises UsageError: none."""
     return [log.resolve().name for log in _logs(name)]
 
 
 def load(name: DatasetName) -> DatasetRecording:
     """Return a log: the clouds of both LiDARs together, cameras, poses and cuboids.
 
-    Raises:
-        UsageError: files or PyArrow are missing. InfrastructureError: a table is damaged.
+    Raises UsageError: files or PyArrow are missing. InfrastructureError: a table is damaged.
     """
     log = next(log for log in _logs(name) if log.resolve().name == name.scene)
     mounts = _poses_by(log / "calibration" / "egovehicle_SE3_sensor.feather", "sensor_name")

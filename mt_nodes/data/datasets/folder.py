@@ -36,11 +36,7 @@ _STAMP_DIGITS = {19: 1, 16: 1_000, 13: 1_000_000}
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return one drive: a folder is one.
-
-    Raises:
-        UsageError: there is neither a cloud nor a picture in it.
-    """
+    """Return one drive: a folder is one. Raises UsageError: there is neither a cloud nor a picture in it."""
     if not _clouds(name.path) and not _cameras(name.path):
         expected = f"{CLOUDS}/*{'|'.join(SUFFIXES)} or {PICTURES}/*.png|.jpg"
         raise UsageError(f"{name}: no clouds and no pictures; expected {expected}")
@@ -50,8 +46,7 @@ def scenes(name: DatasetName) -> list[str]:
 def load(name: DatasetName) -> DatasetRecording:
     """Return the frames of a folder.
 
-    Raises:
-        UsageError: names that tell no time stand beside ones that do, or the calibration cannot be used.
+    Raises UsageError: names that tell no time stand beside ones that do, or the calibration cannot be used.
     """
     clouds, cameras = _clouds(name.path), _cameras(name.path)
     rows, infos = _calibration(name.path, cameras)

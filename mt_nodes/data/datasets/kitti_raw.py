@@ -44,9 +44,7 @@ def drives(folder: Path) -> list[tuple[str, Path]]:
 def load_raw(name: DatasetName, drive: Path) -> DatasetRecording:
     """Return a drive: LiDAR, rectified cameras, the vehicle's pose and tracklets, of each what is there.
 
-    Raises:
-        UsageError: calibration, clouds or time stamps are missing.
-        InfrastructureError: a table is damaged.
+    Raises UsageError: calibration, clouds or time stamps are missing. InfrastructureError: a table is damaged.
     """
     calibration, home = _calibration(drive)
     mount = _above_ground(name.number("height", LIDAR_HEIGHT_M))

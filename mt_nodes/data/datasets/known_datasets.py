@@ -24,9 +24,7 @@ READERS = {
 def open_dataset(name: DatasetName) -> DatasetRecording:
     """Return a recording; no cloud or picture is read yet.
 
-    Raises:
-        UsageError: there is none, or several and none is chosen.
-        InfrastructureError: a table is damaged.
+    Raises UsageError: there is none, or several and none is chosen. InfrastructureError: a table is damaged.
     """
     if not name.path.is_dir():
         raise UsageError(f"{name}: there is no directory {name.path}")
@@ -43,8 +41,7 @@ def open_dataset(name: DatasetName) -> DatasetRecording:
 def recordings(text: str) -> list[str]:
     """Return the name of every drive that a name stands for; its directory may hold wildcards, by name.
 
-    Raises:
-        UsageError: there is none.
+    Raises UsageError: there is none.
     """
     asked = DatasetName.parse(text)
     matches = asked.matches()

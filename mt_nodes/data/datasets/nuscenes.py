@@ -52,19 +52,14 @@ _LABELLED = frozenset(label for _, label in _CLASSES) | {"cyclist"}
 
 
 def scenes(name: DatasetName) -> list[str]:
-    """Return the scenes of a version by name.
-
-    Raises:
-        UsageError: there is no version, or several and none is chosen.
-    """
+    """Return the scenes of a version by name. Raises UsageError: there is no version, or several and none is chosen."""
     return sorted(row["name"] for row in table_rows(_tables(name) / "scene.json"))
 
 
 def load(name: DatasetName) -> DatasetRecording:
     """Return a scene: key frames and sweeps of the LiDAR, all cameras and radars that are there, poses and annotations.
 
-    Raises:
-        UsageError: clouds are missing. InfrastructureError: a table is damaged.
+    Raises UsageError: clouds are missing. InfrastructureError: a table is damaged.
     """
     home, tables = name.path, _tables(name)
     scene = next(row for row in table_rows(tables / "scene.json") if row["name"] == name.scene)
@@ -124,8 +119,7 @@ def _channels(rows: Sequence[Row], mounts: Mapping[str, Row]) -> dict[str, list[
 def _present(home: Path, channel: str, rows: Sequence[Row]) -> list[Row]:
     """Return the messages whose files are there: all, the key frames where no sweep was unpacked, or none.
 
-    Raises:
-        UsageError: some are missing.
+    Raises UsageError: some are missing.
     """
     if not (home / "samples" / channel).is_dir():
         return []

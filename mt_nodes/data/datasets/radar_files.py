@@ -19,8 +19,7 @@ _DATA = b"DATA binary\n"
 def load_radar(path: Path) -> Points:
     """Return the detections (N,) of a file, with every field of its header.
 
-    Raises:
-        InfrastructureError: it is no binary ``.pcd``, or holds fewer detections than it says.
+    Raises InfrastructureError: it is no binary ``.pcd``, or holds fewer detections than it says.
     """
     head, _, body = path.read_bytes().partition(_DATA)
     rows = {line.split()[0]: line.split()[1:] for line in head.decode("latin-1").splitlines() if line.split()}

@@ -28,8 +28,7 @@ MOVED_M, TURNED_RAD, DRIVES_MPS = 0.1, 0.02, 0.5
 class PoseHistory:
     """Timed poses of ``base_link`` in one fixed frame, in the order of their stamps.
 
-    Attributes:
-        source: where they come from, for people.
+    ``source``: where they come from, for people.
     """
 
     source: str

@@ -80,9 +80,7 @@ def summarise(
     ``ego_motion``: where mutations took the ego's motion from.
     ``topics``: what is told of each that an instance beside a live stack is given, its added latency for one.
     ``drive_by_drive``: the lines come so, and no drive twice; then nothing is kept of one that is over.
-
-    Raises:
-        InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
+    Raises InfrastructureError: a pair belongs to none of the relations, so the totals would not reconcile.
     """
     deaths, scores, unstamped, worst, claims = Deaths(), ScoreRange(), Unstamped(), WorstPairs(), ClaimSums()
     lines = claims.passing(worst.passing(unstamped.passing(scores.passing(deaths.passing(verdicts)))))

@@ -53,13 +53,8 @@ class Proof:
 def prove(run: Run, finished: RecordedPair) -> Proof:
     """Make the follow-up again, from the recorded draws and from the seed.
 
-    Args:
-        run: made of :meth:`RecordedPair.request`.
-        finished: what it must come to.
-
-    Raises:
-        UsageError: the bag does not reach so far.
-        InfrastructureError: the bag or a file of draws is damaged.
+    ``run``: made of :meth:`RecordedPair.request`. ``finished``: what it must come to.
+    Raises UsageError: the bag does not reach so far. InfrastructureError: the bag or a file of draws is damaged.
     """
     (source,), (offer,) = run.sources, run.offers
     recorded = RecordedDraws(finished.directory, offer.relation)

@@ -32,11 +32,7 @@ CASE_COLUMNS = (
 
 
 def write_all(out: Path, table: Table) -> list[Path]:
-    """Write all files and return their paths.
-
-    Raises:
-        InfrastructureError: they cannot be written.
-    """
+    """Write all files and return their paths. Raises InfrastructureError: they cannot be written."""
     paths = [
         out / name
         for name in (

@@ -74,11 +74,8 @@ def rate_followups(
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
-    Args:
-        run: a finished replay of them. progress: is told of each follow-up that was looked at.
-
-    Raises:
-        MtError: its results or its bags are damaged.
+    ``run``: a finished replay of them. ``progress``: is told of each follow-up that was looked at.
+    Raises MtError: its results or its bags are damaged.
     """
     cases = {case.name: case for case in proposed.cases}
     proposals = {key_of(one): one for one in proposed.proposals if one.relation}
@@ -92,11 +89,7 @@ def rate_followups(
 
 
 def validation_of(one: Proposal, case: CaseFrames, followups: CaseFollowups | None, ontology: Ontology) -> Validation:
-    """Return the three factors of a proposal.
-
-    Args:
-        followups: what became of it; None where nothing was run.
-    """
+    """Return the three factors of a proposal. ``followups``: what became of it; None where nothing was run."""
     known = {name: Factor(False, why) for name, why in one.lacking.items()}
     if one.statement is None:
         return Validation(**{name: known.get(name, Factor(None, one.why)) for name in FACTORS})

@@ -30,8 +30,7 @@ _KEYS = ("text", "element", "place", "behaviour", "origin")
 def manual_relations(region: str, ontology: Ontology) -> dict[str, tuple[Statement, Relation]]:
     """Return the nine as they look in a region, by id.
 
-    Raises:
-        UsageError: the file is none, or one of them cannot be shown; names it.
+    Raises UsageError: the file is none, or one of them cannot be shown; names it.
     """
     path = resources.config_dir() / FILE
     data = read_mapping(path)
@@ -67,12 +66,11 @@ def manual(
 ) -> list[Proposal]:
     """Return one of the nine for each case and round, by lot from the seed, of those that can be run.
 
+    Raises UsageError: none can.
+
     Args:
         sensors: that all bags have. stacks: that all of them are run on.
         directory: where the files of those that are drawn are written.
-
-    Raises:
-        UsageError: none can.
     """
     known = {
         name: one for name, one in manual_relations(region, ontology).items() if not why_not(one[1], sensors, stacks)

@@ -37,9 +37,8 @@ Progress = Callable[[str, int], None]
 def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> ProposalSet:
     """Return what the methods of a run give every case.
 
-    Raises:
-        UsageError: there is no case, or a fact, a file or a model is none.
-        InfrastructureError: a bag is damaged, or the model's server gives no answers; those so far are kept.
+    Raises UsageError: there is no case, or a fact, a file or a model is none. InfrastructureError: a bag is damaged, or
+    the model's server gives no answers; those so far are kept.
     """
     request, ontology = run.request, load_ontology()
     model = model_of(request)
@@ -73,8 +72,7 @@ def propose(run: AutomtRun, progress: Progress = lambda doing, done: None) -> Pr
 def model_of(request: AutomtRequest) -> LanguageModel | None:
     """Return the language model that is asked, None where none is named.
 
-    Raises:
-        UsageError: it is not fully told, or there are several.
+    Raises UsageError: it is not fully told, or there are several.
     """
     found: Sequence[LanguageModel]
     if request.models_file:
@@ -126,8 +124,7 @@ def matched(
 ) -> list[Proposal]:
     """Return what the matcher gives each case and round; it goes on counting over cases and rounds.
 
-    Args:
-        sensors: that all bags have. stacks: a relation that cannot be run on one of them is never chosen.
+    ``sensors``: that all bags have. ``stacks``: a relation that cannot be run on one of them is never chosen.
     """
     chooses = matcher(ontology, sensors, stacks, seed=seed, region=region)
     matchers = [chooses] * (1 + max(case.bag for case in cases))

@@ -19,8 +19,7 @@ from mt_nodes.stacks.stack import Stack
 def recordings_of(request: AutomtRequest, ontology: Ontology) -> list[Recording]:
     """Return the bags with what is known of them beforehand.
 
-    Raises:
-        UsageError: a fact or the file of transforms is none.
+    Raises UsageError: a fact or the file of transforms is none.
     """
     tree = load_transforms(Path(request.transforms)) if request.transforms else None
     known_facts = facts(request.facts, ontology)
@@ -35,8 +34,7 @@ def shared_sensors(recordings: Sequence[Recording]) -> tuple[str, ...]:
 def refuse_discord(recordings: Sequence[Recording], stacks: Sequence[Stack]) -> None:
     """Refuse bags whose frames another sensor counts for a stack than for the cases.
 
-    Raises:
-        UsageError: names the bag and both counts.
+    Raises UsageError: names the bag and both counts.
     """
     for recording in recordings:
         for stack in stacks:

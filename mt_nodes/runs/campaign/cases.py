@@ -58,12 +58,8 @@ def violated(run: CaseSource, summary: Mapping[str, Any], lines: Iterable[Mappin
     """Return the violated pairs of a run as cases, of each bag and relation the worst.
 
     Violations of a relation that does not stand out from its control and sham, which were violated too, are none.
-
-    Args:
-        run: what is searched for cases. summary: of it. lines: of its journal.
-
-    Raises:
-        MtError: a bag cannot be read.
+    ``run``: what is searched for cases. ``summary``: of it. ``lines``: of its journal.
+    Raises MtError: a bag cannot be read.
     """
     outcomes = summary.get("relations", {})
     found: dict[tuple[int, str], list[tuple[float, Pair, Any]]] = {}
@@ -82,13 +78,8 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
     """Return what :func:`violated` tells of a results directory, that of a campaign's cell included.
 
     A bag is taken to be what it is now, unless a campaign has noted what it was.
-
-    Args:
-        directory: of a finished replay. cache: SQLite file of the hashes of bags.
-
-    Raises:
-        UsageError: it holds no replay, or a bag or relation of it is not there any more.
-        MtError: it is damaged.
+    ``directory``: of a finished replay. ``cache``: SQLite file of the hashes of bags.
+    Raises UsageError: it holds no replay, or a bag or relation of it is not there any more. MtError: it is damaged.
     """
     record = read_record(directory)
     if "bags" not in record["request"]:
@@ -116,8 +107,7 @@ def of_results(directory: Path, cache: Path) -> list[FailureCase]:
 def relation_of(words: Mapping[str, Any]) -> Relation:
     """Return a relation from its plain form, read as a user's file would be.
 
-    Raises:
-        UsageError: it is none, or what it names is not there any more.
+    Raises UsageError: it is none, or what it names is not there any more.
     """
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "relation.yaml"

@@ -42,12 +42,11 @@ class Together:
     def request(self, template: ReplayRequest, out: Path, bags: Path, cache: Path) -> ReplayRequest:
         """Return the replay; writes the relations as the cases have them.
 
+        Raises MtError: the bag is not there, or is another one by now.
+
         Args:
             template: stack, transport and what else is not the cases' own.
             out: directory for the relations. bags: where bags behind URLs are copied to. cache: of hashes of bags.
-
-        Raises:
-            MtError: the bag is not there, or is another one by now.
         """
         bag = fetched(Drive(self.episode, self.bag, self.bag_sha256, None), bags)
         if not exists(str(bag)):

@@ -136,8 +136,7 @@ class LiveJudge:
     def end_series(self, final_diagnostics: FinalDiagnostics) -> None:
         """Have the checks over a sequence judge what is not judged yet.
 
-        Args:
-            final_diagnostics: what the first and the second arm have told of errors after their last answers.
+        ``final_diagnostics``: what the first and the second arm have told of errors after their last answers.
         """
         self._judge_series(self._series.end(final_diagnostics))
 

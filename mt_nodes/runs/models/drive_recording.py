@@ -57,8 +57,7 @@ class ExpertFrame:
 def drives_of(request: RecordRequest) -> tuple[Rig, tuple[PlannedEpisode, ...]]:
     """Return the camera, and what is to be driven through.
 
-    Raises:
-        UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
+    Raises UsageError: the stack takes no picture; a scenario cannot be driven, or is of no empty road.
     """
     scenarios = ScenarioRequest(
         request.scenarios, stack=request.stack, repeat=request.drives, jitter=request.jitter, seed=request.seed
@@ -150,9 +149,8 @@ def drive(
 class RecordedDriver:
     """Who drives: the expert, who is pushed aside now and then, or a model, until it has left its lane.
 
-    Attributes:
-        begins_s, lasts_s, push_mps2: (N,) of the push in each leg, positive to the left. models: (N,) whether a model
-            drives there.
+    ``begins_s``, ``lasts_s``, ``push_mps2``: (N,) of the push in each leg, positive to the left. ``models``: (N,)
+    whether a model drives there.
     """
 
     begins_s: np.ndarray[Any, np.dtype[np.float64]]
@@ -177,8 +175,7 @@ class RecordedDriver:
     ) -> Control:
         """Return what the world is told, of what the expert wants and a model says (None: there is none).
 
-        Args:
-            room_m: see :meth:`mt_nodes.runs.models.lap.LaneKeeping.room_m`.
+        ``room_m``: see :meth:`mt_nodes.runs.models.lap.LaneKeeping.room_m`.
         """
         leg, into_s = divmod(time_s, _LEG_S)
         leg = min(int(leg), len(self.models) - 1)

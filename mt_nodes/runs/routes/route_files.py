@@ -26,8 +26,7 @@ RESULT, PICTURE = "routes.json", "routes.png"
 def write_routes(out: Path, table: Mapping[str, Any], hd_map: HdMap, pairs: Sequence[RoutePair]) -> list[Path]:
     """Write the files and return their paths; there is no picture without a violated pair.
 
-    Raises:
-        InfrastructureError: they cannot be written.
+    Raises InfrastructureError: they cannot be written.
     """
     worst = worst_pairs(pairs)
     try:

@@ -105,8 +105,7 @@ class DrivePlayer:
     def play(self, form: Worlds) -> Drives:
         """Drive through both worlds of a form, in arms as fresh as the stack needs.
 
-        Raises:
-            InfrastructureError: the stack died.
+        Raises InfrastructureError: the stack died.
         """
         drives = Drives()
         Conductor(self.run_of(form), drives, drives.keep, self._progress, *self._arms, fresh=not self.plays).run()

@@ -28,11 +28,7 @@ _MOST_POINTS = 50
 
 
 class PairMoves:
-    """What is tried of one pair.
-
-    Args:
-        shrinker: tries it. player: which pair it is.
-    """
+    """What is tried of one pair. ``shrinker``: tries it. ``player``: which pair it is."""
 
     def __init__(self, shrinker: Shrinker[SmallerPair, RecordablePlay], player: Player) -> None:
         self._shrinker, self._player = shrinker, player

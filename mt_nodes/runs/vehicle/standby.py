@@ -49,10 +49,8 @@ class StandingIn:
     def run(self, over: Callable[[], bool]) -> dict[str, Any]:
         """Stand in until ``over()``; return the summary, which is in the directory, too.
 
-        Raises:
-            IsolationError: somebody else publishes what only the relay may.
-            UsageError: the configuration cannot be carried out.
-            InfrastructureError: the relay cannot be started.
+        Raises IsolationError: somebody else publishes what only the relay may. UsageError: the configuration cannot be
+        carried out. InfrastructureError: the relay cannot be started.
         """
         with closing(LineFile(self._out / RECORD)) as record:
             relays = RelayPair(self._config, self._out, self._armed)

@@ -76,12 +76,11 @@ class CameraStack:
     def __call__(self, given: Pixels | Mapping[str, Any], stamp_ns: int | None = None) -> Output:
         """Return ``boxes`` of people, ``path`` (the lane's middle, empty when it is not seen) and ``control``.
 
+        Raises ValueError: the picture has another shape.
+
         Args:
             given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
             stamp_ns: of the picture; only some faults look at it.
-
-        Raises:
-            ValueError: the picture has another shape.
         """
         image, info = (given["image"], given["camera_info"]) if isinstance(given, Mapping) else (given, None)
         if image.ndim != 3 or image.shape[2] != 3:

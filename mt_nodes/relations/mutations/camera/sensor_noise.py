@@ -73,8 +73,7 @@ class SensorNoise(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Choose where in the field each stripe begins.
 
-        Raises:
-            NotApplicable: the picture is so noisy, and so small, that more noise would not be detectable.
+        Raises NotApplicable: the picture is so noisy, and so small, that more noise would not be detectable.
         """
         middle = view.picture.with_pixels(_middle(view.picture.pixels))
         before, added = measures.noise(middle), float(self._deviation(np.array(measures.brightness(middle))))

@@ -32,9 +32,8 @@ _BLOCK = 8192
 class RowMap:
     """Where the points of a cloud are in the changed one: by counting what is missing and what is new before each.
 
-    Attributes:
-        lost: (k,) rows, ascending, of points that are gone. after: (m,) rows, ascending, after which new ones come, or
-            which they fill if ``organised``.
+    ``lost``: (k,) rows, ascending, of points that are gone. ``after``: (m,) rows, ascending, after which new ones come,
+    or which they fill if ``organised``.
     """
 
     lost: Rows

@@ -34,8 +34,7 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
     def draw(self, rng: np.random.Generator, bundle: Bundle, state: Any) -> Draw:
         """Draw for every cloud, then for every image, then for every radar.
 
-        Raises:
-            NotApplicable: there is none, one of them has no valid follow-up, or the change reaches none of them.
+        Raises NotApplicable: there is none, one of them has no valid follow-up, or the change reaches none of them.
         """
         messages: tuple[Cloud | Image, ...] = (*bundle.clouds, *bundle.images, *bundle.radars)
         if not messages:
@@ -78,7 +77,6 @@ class EverySensor(ChangesRadars, ChangesImages, EachCloud):
 def surroundings(view: View) -> Surroundings:
     """Return depth and directions of a view's cells.
 
-    Raises:
-        NotApplicable: the camera is not calibrated, or no depth or transform is known.
+    Raises NotApplicable: the camera is not calibrated, or no depth or transform is known.
     """
     return surroundings_of(view.bundle, view.image, view.camera())

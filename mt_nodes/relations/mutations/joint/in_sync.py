@@ -15,9 +15,7 @@ def refuse_out_of_sync(bundle: Bundle, bound_ns: int = SYNC_NS) -> None:
     """Refuse a bundle in which any two sensors are further apart in time than a bound.
 
     Clouds that serve as additional input only (``bundle.extra_clouds``) count, too.
-
-    Raises:
-        NotApplicable: naming both topics, how far apart they are, and the bound.
+    Raises NotApplicable: naming both topics, how far apart they are, and the bound.
     """
     skew_ns = bundle.skew_ns
     if not skew_ns:

@@ -173,9 +173,7 @@ def _wrong_side(receiver: Receiver, clear_db: Floats, passing_db: Floats, number
 
     That is the share of reported returns of these mean amplitudes that are detected when weakened: the tail of the
     amplitudes beyond what detection takes.
-
-    Args:
-        number: (k, 2 or more) drawn: share of such returns with a larger amplitude, and of firings with less noise.
+    ``number``: (k, 2 or more) drawn: share of such returns with a larger amplitude, and of firings with less noise.
     """
     from scipy import special  # for those who meet bad air
 

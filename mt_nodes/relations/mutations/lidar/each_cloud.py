@@ -39,8 +39,7 @@ class EachCloud(Mutation):
     def draw_cloud(self, rng: np.random.Generator, bundle: Bundle, cloud: Cloud, state: Any) -> Draw:
         """Make every random choice of one cloud.
 
-        Raises:
-            NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
+        Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
         """
 
     @abstractmethod
@@ -57,11 +56,7 @@ class EachCloud(Mutation):
         return clouds
 
     def refuse_unfit(self, cloud: Cloud) -> None:
-        """Refuse a cloud that cannot be changed.
-
-        Raises:
-            NotApplicable: with the reason.
-        """
+        """Refuse a cloud that cannot be changed. Raises NotApplicable: with the reason."""
         refuse_implausible(cloud)
 
     def describe_change(self, bundle: Bundle, clouds: Mapping[str, Cloud], draws: Mapping[str, Draw]) -> Effects:

@@ -19,9 +19,7 @@ def refuse_implausible(cloud: Cloud) -> None:
 
     Squares and ratios of such coordinates exceed the range of floating point, and no proof would hold. Points that are
     not finite, or at the origin, are empty returns and pass.
-
-    Raises:
-        NotApplicable: there are such returns.
+    Raises NotApplicable: there are such returns.
     """
     with np.errstate(all="ignore"):
         x, y, z = (np.abs(cloud.points[name], dtype=np.result_type(cloud.points[name], np.float32)) for name in "xyz")

@@ -159,8 +159,7 @@ class SceneMoved(EachCloud):
     def _one_matrix(self, bundle: Bundle, draw: Draw) -> None:
         """Refuse a bundle without a valid follow-up: no return, too coarse coordinates, or clouds that would diverge.
 
-        Raises:
-            NotApplicable: saying which cloud and why.
+        Raises NotApplicable: saying which cloud and why.
         """
         if not any((~empty_returns(cloud)).any() for cloud in bundle.clouds):
             raise NotApplicable(f"bundle {bundle.index} has no cloud with a return")

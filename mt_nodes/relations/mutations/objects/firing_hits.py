@@ -16,9 +16,7 @@ def one_echo_a_firing(cloud: Cloud, draw: Draw) -> Draw:
 
     All hits of a firing have the fate of its first one. If that is detected, the others are lost; a sensor that reports
     a single echo twice (Velodyne's, where strongest and last are one: VLP-16 user manual, 6.2.2) repeats it instead.
-
-    Args:
-        draw: ``rows``, rising, with ``range_m`` and perhaps ``intensity``, and ``lost``.
+    ``draw``: ``rows``, rising, with ``range_m`` and perhaps ``intensity``, and ``lost``.
     """
     firings = return_pairs(cloud)
     if not firings.dual:

@@ -78,9 +78,8 @@ class RadarObject:
 def draw_object(rng: np.random.Generator, bundle: Bundle, radar: Radar, thing: RadarObject) -> Draw:
     """Draw the detections of an object, and which of those behind it are missed.
 
-    Raises:
-        NotApplicable: the message has tracks.
-        NoEffect: the object is out of the radar's field, or is missed by chance and hides nothing.
+    Raises NotApplicable: the message has tracks. NoEffect: the object is out of the radar's field, or is missed by
+    chance and hides nothing.
     """
     if radar.tracks or not len(radar):
         raise NotApplicable(f"{radar.topic}: got {len(radar)} tracks or detections, expected detections")

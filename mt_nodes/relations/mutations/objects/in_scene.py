@@ -72,11 +72,7 @@ class Sensor:
 
 
 def ego_from(bundle: Bundle, frame_id: str, ego_frame_id: str, owner: str) -> Matrix:
-    """Return the 4×4 matrix from a frame to the ego's.
-
-    Raises:
-        UsageError: no transform joins the two.
-    """
+    """Return the 4×4 matrix from a frame to the ego's. Raises UsageError: no transform joins the two."""
     try:
         return bundle.transforms.lookup(ego_frame_id, frame_id)
     except UnknownTransform as error:

@@ -175,8 +175,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def begin(self, rng: np.random.Generator, bundle: Bundle) -> Any:
         """Choose the place of an episode; it is free in its first cloud.
 
-        Raises:
-            NotApplicable: there is no free ground as requested.
+        Raises NotApplicable: there is no free ground as requested.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")
@@ -300,8 +299,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     def _stand(self, bundle: Bundle, standing: WorldPlace) -> tuple[Matrix, ObjectVisibility]:
         """Return the same; found once for a cloud.
 
-        Raises:
-            NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
+        Raises NoRoom: it cannot stand there. NotApplicable: where that is, is not known.
         """
         if not bundle.known_clouds:
             raise NotApplicable(f"bundle {bundle.index} has no cloud to find free ground in")

@@ -58,8 +58,7 @@ class ObjectExchanged(ObjectRemoved):
     def choose(self, bundle: Bundle, state: Any) -> ObjectExchange:
         """Choose an object and its replacement, without randomness.
 
-        Raises:
-            NotApplicable: nothing can be exchanged; with the reasons.
+        Raises NotApplicable: nothing can be exchanged; with the reasons.
         """
 
     @abstractmethod

@@ -152,8 +152,7 @@ class ObjectMoved(ObjectExchanged):
     def picture_change(self, view: View, exchange: ObjectExchange) -> PictureChange | None:
         """Return a picture without the object in its old place and with it in its new one; None if it shows neither.
 
-        Raises:
-            NotApplicable: it cannot be removed cleanly, or not be shown in its new place.
+        Raises NotApplicable: it cannot be removed cleanly, or not be shown in its new place.
         """
         removal, motion = self.removal(view, exchange), self._in_camera(view, exchange.draw)
         if removal is None:

@@ -81,8 +81,7 @@ class CloudAndPictureChange(EverySensor):
     def pose_in(self, bundle: Bundle, state: Any) -> Matrix:
         """Return the object's pose in a bundle: (4, 4), object to the ego's frame.
 
-        Raises:
-            NotApplicable: there is no room.
+        Raises NotApplicable: there is no room.
         """
 
     def for_radar(self, bundle: Bundle, pose: Matrix, state: Any) -> Any:
@@ -104,11 +103,7 @@ class CloudAndPictureChange(EverySensor):
         return {**clouds, **others}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the object's pose and looks, if this image shows it; ``state`` is these.
-
-        Raises:
-            NoEffect: it does not.
-        """
+        """Draw the object's pose and looks, if this image shows it; ``state`` is these. Raises NoEffect: it does not."""
         shot = self._shot(view, state)
         if shot is None:
             raise NoEffect(f"{view.image.topic}: the object is out of its view")

@@ -35,11 +35,8 @@ def search_of(size: str, ahead_m: tuple[float, float], aside_m: float, least_poi
 def objects_of(bundle: Bundle, to_ego: Matrix, search: Search, by: str, ego_frame_id: str) -> Iterator[Outline]:
     """Yield outline (k, 2) and ground (5,) of objects ahead in the ego's frame, nearest first.
 
-    Args:
-        to_ego: of the first cloud. by: ``labels``, ``cloud``, or ``auto``: labels where the recording has them.
-
-    Raises:
-        NotApplicable: there is none; or no label, or no ground around one.
+    ``to_ego``: of the first cloud. ``by``: ``labels``, ``cloud``, or ``auto``: labels where the recording has them.
+    Raises NotApplicable: there is none; or no label, or no ground around one.
     """
     if by == "cloud" or (by == "auto" and bundle.truth is None):
         yield from things_ahead(bundle, to_ego, search)

@@ -42,8 +42,7 @@ class ChangesRadars(Mutation):
     def draw_radar(self, rng: np.random.Generator, bundle: Bundle, radar: Radar, state: Any) -> Draw:
         """Make every random choice of one radar.
 
-        Raises:
-            NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
+        Raises NotApplicable: there is no honest follow-up of it. NoEffect: the change does not reach it.
         """
         if self.radar_reason:
             raise NoEffect(f"{radar.topic}: {self.radar_reason}")

@@ -92,11 +92,7 @@ def added_part(old: Radar, new: Radar, count: int) -> Radar | str:
 
 
 def motion_of(radar: Radar) -> SensorMotion:
-    """Return the sensor's motion by its own detections.
-
-    Raises:
-        NotApplicable: too few detections agree on one.
-    """
+    """Return the sensor's motion by its own detections. Raises NotApplicable: too few detections agree on one."""
     motion = sensor_motion(radar)
     if motion is None:
         raise NotApplicable(f"the {len(radar)} detections of {radar.topic} do not agree on a motion of the sensor")

@@ -15,15 +15,14 @@ PlayAll = Callable[[Sequence[float], str], Trial]
 def sample(play: PlayAll, axes: int, seed: int, trials: int, note: str = "") -> None:
     """Play so many trials, the strong ends of all axes first; the sampler learns of each before it asks for the next.
 
+    Raises UsageError: optuna is not installed.
+
     Args:
         play: plays fractions of all axes; raises to end it early.
         axes: how many there are.
         seed: of the sampler; with the same answers it asks for the same trials.
         trials: how many.
         note: why the search goes on in this way, where it began in another.
-
-    Raises:
-        UsageError: optuna is not installed.
     """
     try:
         import optuna  # heavy, and only here

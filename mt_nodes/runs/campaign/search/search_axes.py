@@ -12,8 +12,7 @@ from mt_nodes.runs.campaign.search.search_request import SearchRequest
 def axes_of(request: SearchRequest, relation: Relation) -> tuple[Strength, ...]:
     """Return what is searched over: what ``over`` names, else every strength that the relation has turned up.
 
-    Raises:
-        UsageError: there is nothing to search over.
+    Raises UsageError: there is nothing to search over.
     """
     if request.over:
         named = tuple(_axis(request, relation, text) for text in request.over)

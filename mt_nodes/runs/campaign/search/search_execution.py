@@ -155,15 +155,14 @@ def search(
 ) -> dict[str, Any]:
     """Search, and return the summary; whatever ends it early is in the summary and in its exit code.
 
+    Raises UsageError: the stack cannot be started as its file says, or the journal is of another search.
+    InfrastructureError: the results cannot be written.
+
     Args:
         run: what to do; of one that was interrupted, the trials that it has are not played again.
         open_arms: opens the arms, once for all trials and once for the replay of what was found.
         show: called with each trial that was played.
         progress: called with each group of verdicts.
-
-    Raises:
-        UsageError: the stack cannot be started as its file says, or the journal is of another search.
-        InfrastructureError: the results cannot be written.
     """
     state = _Search(run, show, progress)
     trouble = play_to_end(run.out, lambda ending: state.begin(open_arms, ending), state.died)

@@ -46,11 +46,7 @@ class SearchRun(StackRun[SearchRequest]):
 
     @classmethod
     def make(cls, request: SearchRequest, out: Path) -> SearchRun:
-        """Load and check what the request names.
-
-        Raises:
-            UsageError: saying what to type instead.
-        """
+        """Load and check what the request names. Raises UsageError: saying what to type instead."""
         run = Run.make(checked(request).replay, out / STACK)
         (relation,) = run.suite.relations
         if relation.loop:
@@ -126,8 +122,7 @@ class SearchRun(StackRun[SearchRequest]):
     def replayed(self, relation: Path) -> Run:
         """Return the ordinary replay of a relation that was found, made anew or gone on with.
 
-        Raises:
-            MtError: it cannot be made.
+        Raises MtError: it cannot be made.
         """
         place = self.out / CONFIRMED
         if (place / "run.json").exists():
