@@ -73,11 +73,7 @@ class ListeningArm:
         return self._inbox.expect(bundle.stamp_ns, bundle.episode)
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Nothing to do: it has everything."""
 

@@ -173,11 +173,7 @@ class RosArm:
         return ticket
 
     def publish_only(
-        self,
-        bundle: Bundle,
-        changed: frozenset[str] = frozenset(),
-        source_ns: int | None = None,
-        delay_ns: int = 0,
+        self, bundle: Bundle, changed: frozenset[str] = frozenset(), source_ns: int | None = None, delay_ns: int = 0
     ) -> None:
         """Step /clock on and publish the bundle's messages; no answer is expected."""
         self._check()

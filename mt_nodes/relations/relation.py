@@ -140,8 +140,7 @@ def load_relation(name: str, loop: bool = False) -> Relation:
         path=path,
         baseline=_mutations(data.get("baseline") or [], f"{path}: baseline"),
         scenario=cast(
-            "tuple[ScenarioChange, ...]",
-            _plugins("scenario_changes", data.get("scenario") or [], f"{path}: scenario"),
+            "tuple[ScenarioChange, ...]", _plugins("scenario_changes", data.get("scenario") or [], f"{path}: scenario")
         ),
     )
     _refuse_discord(relation, path)

@@ -30,11 +30,7 @@ class ReportTables:
     """
 
     def __init__(
-        self,
-        out: Path,
-        relations: Sequence[RelationInfo],
-        drives: Collection[str] = (),
-        pairs: Collection[str] = (),
+        self, out: Path, relations: Sequence[RelationInfo], drives: Collection[str] = (), pairs: Collection[str] = ()
     ) -> None:
         self._out, self._shown = out, (drives, pairs)
         self._reader = JournalReader(out, {relation.id: relation.requirement for relation in relations})
@@ -71,10 +67,7 @@ def write_files(
 
 
 def remake(
-    out: Path,
-    waivers: Sequence[Waiver] | None = None,
-    drives: Collection[str] = (),
-    pairs: Collection[str] = (),
+    out: Path, waivers: Sequence[Waiver] | None = None, drives: Collection[str] = (), pairs: Collection[str] = ()
 ) -> Summary:
     """Make the files of a run again and return its summary; ``waivers`` replace those of the run.
 

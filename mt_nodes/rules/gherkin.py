@@ -158,11 +158,9 @@ def _words(step: Mapping[str, Any], where: str) -> dict[str, str]:
 
 def _known(words: str, kind: str, ontology: Ontology, where: str) -> str:
     """Return the name for words: the name itself, or the term with that phrase."""
-    terms: Mapping[str, Any] = {
-        "road": ontology.roads,
-        "element": ontology.elements,
-        "behaviour": ontology.behaviours,
-    }[kind]
+    terms: Mapping[str, Any] = {"road": ontology.roads, "element": ontology.elements, "behaviour": ontology.behaviours}[
+        kind
+    ]
     name = "_".join(words.lower().replace("-", " ").split())
     if name in terms:
         return name

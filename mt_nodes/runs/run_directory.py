@@ -14,13 +14,7 @@ from mt_nodes.base.message_packages import refuse_missing
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.data.transforms import TransformTree, dump_transforms
 from mt_nodes.data.verdict import Pair
-from mt_nodes.engine.run_record import (
-    Judge,
-    in_directory,
-    note_resumed,
-    request_of,
-    write_record,
-)
+from mt_nodes.engine.run_record import Judge, in_directory, note_resumed, request_of, write_record
 from mt_nodes.relations.relation import Suite
 from mt_nodes.stacks.stack import Stack
 

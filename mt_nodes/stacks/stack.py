@@ -46,9 +46,7 @@ class Stack:
     onnx: str = param("", help="file of a network, relative to this file, as the whole stack; needs mt_nodes[onnx]")
     torchscript: str = param("", help="the same for PyTorch; needs mt_nodes[models]")
     network: dict[str, Any] = param(
-        {},
-        convert=read_network,
-        help="output: name of its output format; picture or cloud: its input; labels, …",
+        {}, convert=read_network, help="output: name of its output format; picture or cloud: its input; labels, …"
     )
     directory: str = param(
         "", help="folder of the callable's module (default that of this file), besides the working directory"

@@ -15,14 +15,7 @@ from mt_nodes.base.errors import MtError
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.ego.ego_motion import ODOMETRY, TF, Floats, TimedPose
 from mt_nodes.data.ego.pose_history import PoseHistory
-from mt_nodes.data.transforms import (
-    EGO_FRAME,
-    MAP_FRAME,
-    Transform,
-    TransformTree,
-    UnknownTransform,
-    pose_matrix,
-)
+from mt_nodes.data.transforms import EGO_FRAME, MAP_FRAME, Transform, TransformTree, UnknownTransform, pose_matrix
 
 if TYPE_CHECKING:
     from mt_nodes.data.messages import Wire

@@ -153,8 +153,7 @@ def _evidence(cases: Sequence[RatedCase], identity: Sequence[RatedCase], stack: 
     sums = ClusterSums(needed_in(family))
     for unit in (unit for unit in changed if unit in unchanged):
         sums.add(
-            unit,
-            changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided,
+            unit, changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided
         )
     alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
     return RelationEvidence(

@@ -198,13 +198,7 @@ class _Checked:
 
     @classmethod
     def make(
-        cls,
-        campaign: Campaign,
-        found: Sequence[Variant],
-        name: str,
-        stack: Stack,
-        faults: tuple[str, ...],
-        place: Path,
+        cls, campaign: Campaign, found: Sequence[Variant], name: str, stack: Stack, faults: tuple[str, ...], place: Path
     ) -> _Checked:
         request = ReplayRequest(
             bags=(),

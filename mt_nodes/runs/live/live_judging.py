@@ -50,11 +50,7 @@ class LiveJudge:
     """
 
     def __init__(
-        self,
-        run: LiveRun,
-        recorder: Recorder,
-        progress: Progress,
-        missed: Callable[[int, int], int] = nothing_missed,
+        self, run: LiveRun, recorder: Recorder, progress: Progress, missed: Callable[[int, int], int] = nothing_missed
     ) -> None:
         self._recorder, self._progress, self._missed = recorder, progress, missed
         self._before: Bundle | None = None

@@ -35,10 +35,7 @@ PERIOD_S = PERIOD_NS * 1e-9
 
 
 def execute(
-    run: ScenarioRun,
-    open_arms: Callable[[ExitStack], Arms],
-    listen: Callable[[str], None],
-    progress: Progress,
+    run: ScenarioRun, open_arms: Callable[[ExitStack], Arms], listen: Callable[[str], None], progress: Progress
 ) -> dict[str, Any]:
     """Drive every episode, and return the summary; whatever ends it early is in the summary and in its exit code.
 

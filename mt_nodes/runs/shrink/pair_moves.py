@@ -101,10 +101,7 @@ class PairMoves:
             )
         was = self._player.target(self._player.relation).difference
         try:
-            fewest(
-                np.arange(atoms),
-                lambda left: self._tried_atoms(left, atoms, target if fails_without else None),
-            )
+            fewest(np.arange(atoms), lambda left: self._tried_atoms(left, atoms, target if fails_without else None))
         finally:
             self._count_atoms(target, difference, was or difference)
 

@@ -109,11 +109,7 @@ def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Float
 
 
 def streaks(
-    view: View,
-    key: int,
-    spectrum: Spectrum,
-    velocity_mps: Callable[[Floats], Floats],
-    exposure_s: float,
+    view: View, key: int, spectrum: Spectrum, velocity_mps: Callable[[Floats], Floats], exposure_s: float
 ) -> Streaks:
     """Return the streaks in a view.
 

@@ -67,12 +67,7 @@ class MotionDistorted(EachCloud):
         help="of the vehicle, along its x axis; unset: it moves and turns as recorded, 10 m/s where that is unknown",
     )
     yaw_rate_degps: float = param(
-        0.0,
-        low=-120.0,
-        high=120.0,
-        unit="deg/s",
-        neutral=0.0,
-        help="of the vehicle, to the left, on top of that",
+        0.0, low=-120.0, high=120.0, unit="deg/s", neutral=0.0, help="of the vehicle, to the left, on top of that"
     )
     period_s: float = param(
         0.1, low=0.02, high=0.5, unit="s", aspect="fixed", help="of one sweep, for clouds without a time field"

@@ -48,12 +48,7 @@ def stronger_than(cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats) -
 
 
 def proof_of_strengths(
-    cloud: Cloud,
-    at: At,
-    reflectivity: Floats,
-    range_m: Floats,
-    slack_db: npt.ArrayLike = 0.0,
-    old: Cloud | None = None,
+    cloud: Cloud, at: At, reflectivity: Floats, range_m: Floats, slack_db: npt.ArrayLike = 0.0, old: Cloud | None = None
 ) -> str | None:
     """Prove that some points (n,) of a cloud have these reflectivities (n,) in every field, at their ranges (n,).
 

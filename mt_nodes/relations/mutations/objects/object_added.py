@@ -85,12 +85,7 @@ class ObjectAdded(ObjectInRadars, CloudAndPictureChange):
     kind: str = param("adult", choices=tuple(KINDS), help="what is put there")
     where: str = param("beside", choices=("path", "beside", "bearing"), help="in the ego's way, beside it, or anywhere")
     range_m: tuple[float, float] = param(
-        (8.0, 20.0),
-        low=3.0,
-        high=100.0,
-        unit="m",
-        aspect="place",
-        help="nearest and farthest from the ego",
+        (8.0, 20.0), low=3.0, high=100.0, unit="m", aspect="place", help="nearest and farthest from the ego"
     )
     bearing_rad: tuple[float, float] = param(
         (-3.1416, 3.1416), low=-6.2832, high=6.2832, unit="rad", aspect="place", help="0 ahead, left positive"

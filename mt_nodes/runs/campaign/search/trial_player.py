@@ -27,13 +27,7 @@ class Player:
         progress: called with each group of verdicts, as they come.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        tapes: Sequence[CachedEpisode],
-        arms: Arms,
-        progress: Progress = no_progress,
-    ) -> None:
+    def __init__(self, run: Run, tapes: Sequence[CachedEpisode], arms: Arms, progress: Progress = no_progress) -> None:
         self._run, self._tapes, self._bench = run, tapes, ReplayBench(run.stack, arms, progress)
 
     def play(self, relation: Relation, draws: int = 1) -> list[Verdict]:
