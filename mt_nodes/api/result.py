@@ -4,21 +4,46 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mt_nodes.api.failure_text import failure_text
 from mt_nodes.api.notebook_view import html_of, show
 from mt_nodes.api.verdict_places import places_of
-from mt_nodes.api.verdicts import NO_TRUTH, RelationVerdict, ViolatedPair
+from mt_nodes.api.verdicts import NO_TRUTH, RelationVerdict, RunOutcome, ViolatedPair
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.data.verdict import Outcome
+from mt_nodes.data.verdict import Outcome, RelationOutcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.summary.verdict_rows import PairRow
 from mt_nodes.engine.worst import worst_row
+
+
+def failure_text(result: RunOutcome) -> str:
+    """Return why a result is no PASS; empty if it is one."""
+    failed = [verdict for verdict in result.verdicts.values() if not _passed(verdict)]
+    if result.exit_code is ExitCode.PASS and result.verdicts and not failed:
+        return ""
+    return "\n".join(_lines(result, failed))
+
+
+def _passed(verdict: RelationVerdict) -> bool:
+    return verdict.decided > 0 and (verdict.outcome is RelationOutcome.PASS or verdict.waived)
+
+
+def _lines(result: RunOutcome, failed: list[RelationVerdict]) -> Iterator[str]:
+    yield f"{result.outcome} (exit code {int(result.exit_code)}): {result.why}"
+    for verdict in failed:
+        yield f"  {verdict}"
+    if not result.verdicts:
+        yield "  no relation was judged"
+    if failed and (worst := result.worst) is not None:
+        yield f"  worst pair: {worst}"
+        if picture := worst.picture:
+            yield f"  picture: {picture}"
+        yield f"  reproduce: {worst.reproduce_command}"
+    yield f"  {'report' if result.report_path else 'results'}: {result.report_path or result.directory.resolve()}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -153,7 +153,10 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def is_for_whole_bags(args: argparse.Namespace) -> bool:
-    """Return whether the options ask for whole bags, cut into cases. Raises UsageError: the options do not go together."""
+    """Return whether the options ask for whole bags, cut into cases.
+
+    Raises UsageError: the options do not go together.
+    """
     if not (args.frames or args.plan):
         if args.rounds is not None or args.reference is not None:
             raise UsageError("--rounds and --reference are for whole bags; give --frames N or --plan FILE, too")

@@ -82,7 +82,10 @@ class PairView:
 
     @classmethod
     def of(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> PairView:
-        """Build from arrays by name; those that are missing are empty. Raises ValueError: an array has the wrong shape."""
+        """Build from arrays by name; those that are missing are empty.
+
+        Raises ValueError: an array has the wrong shape.
+        """
         for name, array in arrays.items():
             if array.shape[1:] != SHAPES[name]:
                 raise ValueError(f"{name}: got shape {array.shape}, expected (N, {', '.join(map(str, SHAPES[name]))})")

@@ -133,7 +133,10 @@ def refuse_foreign_record(out: Path, record: Record) -> None:
 
 
 def read_record(out: Path) -> Record:
-    """Return the record of a results directory. Raises UsageError: there is none. InfrastructureError: it is damaged."""
+    """Return the record of a results directory.
+
+    Raises UsageError: there is none. InfrastructureError: it is damaged.
+    """
     path = out / FILE
     if not path.is_file():
         if cells := sorted(p.parent for p in out.glob(f"cells/*/{FILE}")):

@@ -15,7 +15,10 @@ UNNAMED = "_NODE_NAME_UNKNOWN_"
 
 
 def gid_of(node: Node, topic: str) -> bytes:
-    """Return the GID of a node's own subscription of a topic. Raises InfrastructureError: the middleware does not tell."""
+    """Return the GID of a node's own subscription of a topic.
+
+    Raises InfrastructureError: the middleware does not tell.
+    """
     name = node.get_name()
     rows = node.get_subscriptions_info_by_topic(topic)
     if mine := next((row for row in rows if row.node_name == name), None):

@@ -38,7 +38,10 @@ def pair_rows(
 
 
 class PairRows:
-    """One row a verdict line of a journal. ``requirements``: the user's ids by relation; several are joined by ``;``."""
+    """One row a verdict line of a journal.
+
+    ``requirements``: the user's ids by relation; several are joined by ``;``.
+    """
 
     def __init__(self, requirements: Mapping[str, Sequence[str]] | None = None) -> None:
         self._requirements = {relation: ";".join(ids) for relation, ids in (requirements or {}).items()}

@@ -72,7 +72,10 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 
 
 def checked_version(db: sqlite3.Connection, path: Path) -> int:
-    """Return the version of a store, 0 for an empty file. Raises UsageError: it is no store, or one of a later version."""
+    """Return the version of a store, 0 for an empty file.
+
+    Raises UsageError: it is no store, or one of a later version.
+    """
     (kind,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
     if kind != APPLICATION_ID and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise UsageError(f"{path}: a SQLite file of something else, expected a store of relations; name another file")

@@ -219,7 +219,10 @@ def _regions(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
 
 
 def _refuse_discord(ontology: Ontology, where: Path) -> None:
-    """Refuse entries that refer to missing ones. Raises UsageError: naming the entry and the nearest name that exists."""
+    """Refuse entries that refer to missing ones.
+
+    Raises UsageError: naming the entry and the nearest name that exists.
+    """
     for key, kind, named, known in _links(ontology):
         if named and named not in known:
             raise UsageError(f"{where}: {key}: no {kind} '{named}'{suggest(named, known)}")

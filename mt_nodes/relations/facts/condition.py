@@ -135,7 +135,10 @@ def _refuse_leaf(node: ConditionNode, predicates: Mapping[str, Predicate], where
 
 
 def evaluate(text: str, facts: Facts) -> bool | None:
-    """Return whether a condition holds, None if the known facts do not decide it. Raises UsageError: it cannot be read."""
+    """Return whether a condition holds, None if the known facts do not decide it.
+
+    Raises UsageError: it cannot be read.
+    """
     left = known(parse(text), facts)
     return {"true": True, "false": False}.get(left.kind)
 

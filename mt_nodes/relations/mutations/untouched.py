@@ -28,7 +28,10 @@ def drawn(topic: str, draw: Callable[[], Draw]) -> Draw:
 
 
 def refuse_without_effect(draw: Draw, topics: Collection[str]) -> None:
-    """Refuse a change that reaches none of the messages of these topics. Raises NotApplicable: with the reason of each."""
+    """Refuse a change that reaches none of the messages of these topics.
+
+    Raises NotApplicable: with the reason of each.
+    """
     reasons = reasons_in(draw)
     if topics and reasons.keys() >= set(topics):
         raise NotApplicable("; ".join(reasons[topic] for topic in topics))

@@ -28,7 +28,10 @@ def own_relation(name: str, statement: Statement, text: str, title: str, region:
 
 
 def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack]) -> str:
-    """Return why a relation cannot be run on all bags and stacks, empty where it can. ``sensors``: that all bags have."""
+    """Return why a relation cannot be run on all bags and stacks, empty where it can.
+
+    ``sensors``: that all bags have.
+    """
     lacking = [sensor for sensor in relation.requires if sensor not in sensors]
     if lacking:
         return f"it needs a {lacking[0]}, which a bag has not"

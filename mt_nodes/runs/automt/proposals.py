@@ -41,7 +41,10 @@ class Proposal(PlainData):
 
 @dataclass(frozen=True)
 class ProposalSet:
-    """All that is asked of stacks. ``not_run``: why, of methods that were not. ``usage``: what the language model took."""
+    """All that is asked of stacks.
+
+    ``not_run``: why, of methods that were not. ``usage``: what the language model took.
+    """
 
     cases: tuple[CaseFrames, ...]
     proposals: tuple[Proposal, ...]

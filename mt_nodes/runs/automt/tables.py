@@ -34,7 +34,10 @@ def tabulate(
     results: Results,
     summaries: Mapping[str, Mapping[str, Any]],
 ) -> Table:
-    """Return everything that the experiment came to. ``stacks``: names. ``summaries``: of the replay into each stack."""
+    """Return everything that the experiment came to.
+
+    ``stacks``: names. ``summaries``: of the replay into each stack.
+    """
     standing = _standing(stacks, results)
     code, why = _exit(standing, summaries)
     return {

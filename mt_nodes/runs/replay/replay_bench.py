@@ -85,7 +85,10 @@ class ReplayBench:
         self.plays = 0
 
     def play(self, played: P, settings: PlaySettings, episodes: Sequence[Episode]) -> P:
-        """Play episodes once, and return ``played`` with what came of it. Raises InfrastructureError: the stack died."""
+        """Play episodes once, and return ``played`` with what came of it.
+
+        Raises InfrastructureError: the stack died.
+        """
         self.plays += 1
         if self._worn:
             restart(*self._arms)

@@ -73,7 +73,10 @@ class Ratings:
     """The file of a review's ratings, append-only: of one person's ratings of a case the last counts."""
 
     def __init__(self, path: Path, cases: Iterable[str]) -> None:
-        """Open it, for ``cases`` of the review alone. Raises MtError: another process writes to it, or it is damaged."""
+        """Open it, for ``cases`` of the review alone.
+
+        Raises MtError: another process writes to it, or it is damaged.
+        """
         self._file, self.path = LineFile(path), path
         self._cases = frozenset(cases)
         self.latest = read_ratings(path)

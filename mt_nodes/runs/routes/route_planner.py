@@ -32,7 +32,10 @@ class RoutePlanner(Protocol):
 
 
 class LanePlanner:
-    """The reference planner: the shortest drive along the lanes of the map. ``fault``: one of :data:`FAULTS`, or empty."""
+    """The reference planner: the shortest drive along the lanes of the map.
+
+    ``fault``: one of :data:`FAULTS`, or empty.
+    """
 
     def __init__(self, graph: LaneGraph, fault: str = "") -> None:
         self._graph, self._fault = graph, fault

@@ -54,7 +54,10 @@ class LensFlare(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Find the light: the centre of the brightest spot, in pixels. Raises NotApplicable: nothing is bright enough."""
+        """Find the light: the centre of the brightest spot, in pixels.
+
+        Raises NotApplicable: nothing is bright enough.
+        """
         height, width = view.picture.size
         small = (-(-width // _CELL), -(-height // _CELL))
         _, brightest, _, place = cv2.minMaxLoc(cv2.resize(view.picture.luma(), small, interpolation=cv2.INTER_AREA))

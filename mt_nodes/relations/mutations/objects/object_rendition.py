@@ -103,7 +103,10 @@ class CloudAndPictureChange(EverySensor):
         return {**clouds, **others}
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Draw the object's pose and looks, if this image shows it; ``state`` is these. Raises NoEffect: it does not."""
+        """Draw the object's pose and looks, if this image shows it; ``state`` is these.
+
+        Raises NoEffect: it does not.
+        """
         shot = self._shot(view, state)
         if shot is None:
             raise NoEffect(f"{view.image.topic}: the object is out of its view")
