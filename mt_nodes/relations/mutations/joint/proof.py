@@ -13,8 +13,13 @@ from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.joint.attenuation import DARKEST, Receiver, all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import firing_of, is_last_of_several
 from mt_nodes.relations.mutations.joint.chance import shares_at
-from mt_nodes.relations.mutations.joint.empty_proof import RowMap, SeenEchoes, blocks_of_rest, proof_of_empty_beams
-from mt_nodes.relations.mutations.joint.fate import Fate
+from mt_nodes.relations.mutations.joint.empty_proof import (
+    Fate,
+    RowMap,
+    SeenEchoes,
+    blocks_of_rest,
+    proof_of_empty_beams,
+)
 from mt_nodes.relations.mutations.lidar.placement import empty_returns
 from mt_nodes.relations.mutations.lidar.rays import At, Floats, Rows, proof_on_beam, ranges_m, rounding_m
 from mt_nodes.relations.mutations.lidar.strength_proof import off_strength
