@@ -19,8 +19,7 @@ from mt_nodes.data.messages import Bundle
 from mt_nodes.data.transforms import Matrix, move
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.every_sensor import EverySensor
-from mt_nodes.relations.mutations.joint.in_sync import refuse_out_of_sync
+from mt_nodes.relations.mutations.joint.every_sensor import EverySensor, refuse_out_of_sync
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud
 from mt_nodes.relations.mutations.objects import removal_proof
 from mt_nodes.relations.mutations.objects.removal_in_pictures import (
