@@ -19,9 +19,8 @@ from mt_nodes.data.messages import Bundle, Cloud, Points
 from mt_nodes.data.transforms import Matrix, UnknownTransform
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.lidar.angle_fields import angle_fields, proof_of_angles, write_angles
-from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, without
+from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, Rows, proof_of_change, refuse_implausible, without
 from mt_nodes.relations.mutations.lidar.placement import RANGE_FIELDS, empty_returns
-from mt_nodes.relations.mutations.lidar.plausible import refuse_implausible
 from mt_nodes.relations.mutations.lidar.rays import pieces, ranges_follow, write_range_fields
 
 Floats = npt.NDArray[np.float64]
