@@ -13,7 +13,7 @@ from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.relations.mutations.base import Draw, Followup
 from mt_nodes.relations.mutations.camera.each_image import ChangesImages, View
 from mt_nodes.relations.mutations.lidar.each_cloud import EachCloud, refuse_implausible
-from mt_nodes.relations.mutations.radar.changes_radars import ChangesRadars
+from mt_nodes.relations.mutations.radar.each_radar import ChangesRadars
 from mt_nodes.relations.mutations.untouched import refuse_without_effect
 from mt_nodes.world.camera.surroundings import Surroundings, surroundings_of
 

@@ -24,8 +24,13 @@ from mt_nodes.data.radar import Radar, polar
 from mt_nodes.data.transforms import Matrix, UnknownTransform, move
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.objects.in_scene import ego_from, shadow_of
-from mt_nodes.relations.mutations.radar.changes_radars import ChangesRadars
-from mt_nodes.relations.mutations.radar.each_radar import added_draw, added_part, motion_of, with_detections
+from mt_nodes.relations.mutations.radar.each_radar import (
+    ChangesRadars,
+    added_draw,
+    added_part,
+    motion_of,
+    with_detections,
+)
 from mt_nodes.relations.mutations.radar.weaker_echoes import missed, proof_of_weakening, weakened
 from mt_nodes.world.scene.radar_model import cross_section_dbsm, front_radar
 from mt_nodes.world.scene.sight import RaycastBody
