@@ -15,13 +15,12 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.cli.options import at_least_one, share, whole_number
 
 if TYPE_CHECKING:
-    from mt_nodes.rules.extraction import Reader
+    from mt_nodes.rules.extraction import Reader, SelfCheck
     from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.models import LanguageModel
     from mt_nodes.rules.nearest_texts import Indexer
     from mt_nodes.rules.ontology import Ontology
     from mt_nodes.rules.scene_by_model import SeenBy
-    from mt_nodes.rules.self_check import SelfCheck
 
 _MODELS = "YAML file of language models, each with its url"
 _ANSWERS, _VECTORS = Path("mt_rules.answers.jsonl"), Path("mt_rules.vectors.jsonl")
@@ -166,10 +165,10 @@ def readers_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Readers
         yield Readers(built_in)
         return
     from mt_nodes.rules.chat import Chat
+    from mt_nodes.rules.extraction import SelfCheck
     from mt_nodes.rules.model_answers import Answers
     from mt_nodes.rules.model_queries import Asker
     from mt_nodes.rules.prompts import Prompts
-    from mt_nodes.rules.self_check import SelfCheck
 
     prompts = Prompts(ontology)
     with Answers(args.answers or _cache_path(args, _ANSWERS)) as answers:

@@ -11,11 +11,10 @@ import yaml
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
 from mt_nodes.relations.relation import Relation
-from mt_nodes.rules.extraction import Extraction, Reader, extract
+from mt_nodes.rules.extraction import Extraction, Reader, SelfCheck, extract
 from mt_nodes.rules.ontology import Ontology
 from mt_nodes.rules.rule_sets import RuleSet, load_rule_set
 from mt_nodes.rules.rule_store import Store
-from mt_nodes.rules.self_check import SelfCheck
 from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.statement_binding import bind, bind_all
 from mt_nodes.rules.world_binding import bind_in_world
