@@ -24,7 +24,7 @@ from mt_nodes.relations.facts.condition import Predicate, element_of, presence_o
 from mt_nodes.relations.facts.derived_facts import unless_denied, with_derived
 from mt_nodes.relations.facts.presence import agreed_presence, by_labels
 from mt_nodes.relations.facts.scene_facts import Fact, Facts, first_known, unknown
-from mt_nodes.rules import scene_objects
+from mt_nodes.rules import scene_world
 from mt_nodes.rules.ontology import ANY_ROAD
 from mt_nodes.rules.scene_light import light_in_pictures
 
@@ -160,7 +160,7 @@ def describe(
     light["time_of_day"] = reconciled(of_stamps(bundles, utc_offset_h), light["time_of_day"])
     ego = scene_ego.ego_motion(bundles, outputs, wheelbase_m)
     middle = bundles[len(bundles) // 2]
-    by_topic, by_stack = ({OBJECTS: scene_objects.objects_of(middle, of)} for of in ((), outputs))
+    by_topic, by_stack = ({OBJECTS: scene_world.objects_of(middle, of)} for of in ((), outputs))
     surer = first_known(*map(with_derived, (known_facts or {}, ego, light, by_topic)))
     known = {name: fact for name, fact in surer.items() if fact.known}
     # An unknown fact gives the reason of the last source.
