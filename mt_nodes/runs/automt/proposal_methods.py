@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.rules.bag_cases import Recording, matcher
+from mt_nodes.base.wording import counted
+from mt_nodes.data.bags.bundles import BagSource
+from mt_nodes.data.transforms import load_transforms
+from mt_nodes.rules.bag_cases import Recording, facts, matcher
 from mt_nodes.rules.case_planning import CaseFrames, choose, cut
 from mt_nodes.rules.chat import Chat
 from mt_nodes.rules.matching import Choice
@@ -26,8 +29,39 @@ from mt_nodes.runs.automt.automt_run import ANSWERS, RELATIONS, AutomtRun
 from mt_nodes.runs.automt.manual import manual
 from mt_nodes.runs.automt.model_baselines import Baselines
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet
-from mt_nodes.runs.automt.sources import recordings_of, refuse_discord, shared_sensors
 from mt_nodes.stacks.stack import Stack
+
+
+def recordings_of(request: AutomtRequest, ontology: Ontology) -> list[Recording]:
+    """Return the bags with what is known of them beforehand.
+
+    Raises UsageError: a fact or the file of transforms is none.
+    """
+    tree = load_transforms(Path(request.transforms)) if request.transforms else None
+    known_facts = facts(request.facts, ontology)
+    return [Recording(Path(bag), request.topics, tree, known_facts) for bag in request.bags]
+
+
+def shared_sensors(recordings: Sequence[Recording]) -> tuple[str, ...]:
+    """Return the kinds of sensors that every bag has."""
+    return tuple(sorted(set.intersection(*(set(recording.sensors) for recording in recordings))))
+
+
+def refuse_discord(recordings: Sequence[Recording], stacks: Sequence[Stack]) -> None:
+    """Refuse bags whose frames another sensor counts for a stack than for the cases.
+
+    Raises UsageError: names the bag and both counts.
+    """
+    for recording in recordings:
+        for stack in stacks:
+            with BagSource(recording.bag, recording.topics, recording.transforms, require=stack.topics) as source:
+                count = source.info[source.lead].count
+            if count != recording.count:
+                raise UsageError(
+                    f"{recording.bag}: {counted(recording.count, 'frame')}, and {count} as stack '{stack.name}' counts "
+                    "them by its sensors; cases of both cannot be compared, record the sensors at one rate"
+                )
+
 
 NO_MODEL = "not run: no language model; name one by --model or --models"
 Progress = Callable[[str, int], None]
