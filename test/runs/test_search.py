@@ -27,10 +27,9 @@ from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.engine.summary.search_headline import search_headline
 from mt_nodes.relations.relation import Relation, load_relation
 from mt_nodes.relations.strength import Strength, axis, strengths
-from mt_nodes.runs.campaign.search.search_axes import axes_of
 from mt_nodes.runs.campaign.search.search_execution import search
 from mt_nodes.runs.campaign.search.search_request import SearchRequest, checked
-from mt_nodes.runs.campaign.search.search_run import SearchRun
+from mt_nodes.runs.campaign.search.search_run import SearchRun, axes_of
 from mt_nodes.runs.campaign.search.search_strategy import bisect, near, seek
 from mt_nodes.runs.campaign.search.trial import Trial, summed_up
 from mt_nodes.runs.campaign.search.trial_journal import TrialJournal, TrialsSpent
