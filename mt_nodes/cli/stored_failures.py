@@ -20,9 +20,8 @@ from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.plan import ReplayRequest
 from mt_nodes.runs.campaign.campaign_summary import ORDER
-from mt_nodes.runs.campaign.cases import stack_name
+from mt_nodes.runs.campaign.cases import OWN, Together, expired, stack_name, together
 from mt_nodes.runs.campaign.failures import FILE, FailureCase, Failures
-from mt_nodes.runs.campaign.item_replay import OWN, Together, expired, together
 from mt_nodes.runs.campaign.regression import note, outcomes_of, retired_words, stored_for
 from mt_nodes.runs.replay.replay_run import Run
 from mt_nodes.stacks.stack import load_stack
