@@ -17,7 +17,7 @@ from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.runs.routes.borough import borough
+from mt_nodes.runs.routes.route_files import borough
 from mt_nodes.runs.routes.route_planner import FAULTS, LanePlanner, load_planner
 from mt_nodes.runs.routes.route_query import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_relations import RELATIONS, chosen_relations
