@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import read_ledger
-from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.relations.facts.scene_facts import Facts, first_known
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.case_planning import CaseFrames

@@ -18,11 +18,10 @@ from mt_nodes.engine import callable_arm
 from mt_nodes.engine.arm import Arm, await_ready, launch, restart
 from mt_nodes.engine.finish import Tables
 from mt_nodes.engine.first_pairs import FirstPairs
-from mt_nodes.engine.followups import FollowupMaker
+from mt_nodes.engine.followups import FollowupMaker, RecordedFollowups
 from mt_nodes.engine.judging import Engine
 from mt_nodes.engine.lockstep import Lockstep
 from mt_nodes.engine.realtime import Realtime
-from mt_nodes.engine.recorded_draws import RecordedFollowups
 from mt_nodes.engine.recorder import ExecutedPair, JournalRun, Progress, Recorder
 from mt_nodes.engine.reduction.reduction import reducing
 from mt_nodes.engine.summary.summary import RelationInfo
