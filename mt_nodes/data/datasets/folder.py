@@ -18,11 +18,10 @@ import numpy as np
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read, read_mapping, refuse_unknown
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.picture_files import FORMATS, info_topic, picture_size, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import SUFFIXES, points_bytes, read_points
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics
+from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, cloud_topic
 from mt_nodes.data.messages import CameraInfo
 from mt_nodes.data.transforms import transforms_of_rows
 

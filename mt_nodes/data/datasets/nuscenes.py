@@ -19,12 +19,17 @@ import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.data.association import moved
-from mt_nodes.data.datasets.cloud_topic import cloud_topic
 from mt_nodes.data.datasets.dataset_name import DatasetName
 from mt_nodes.data.datasets.json_tables import Row, by_token, table_rows
 from mt_nodes.data.datasets.picture_files import info_topic, picture_topic, pinhole
 from mt_nodes.data.datasets.point_files import points_bytes, read_bin
-from mt_nodes.data.datasets.recorded_topic import DatasetRecording, RecordedTopic, TransformTopics, from_first
+from mt_nodes.data.datasets.recorded_topic import (
+    DatasetRecording,
+    RecordedTopic,
+    TransformTopics,
+    cloud_topic,
+    from_first,
+)
 from mt_nodes.data.ground_truth import GroundTruth, LabelsAt
 from mt_nodes.data.messages import Points
 from mt_nodes.data.outputs import Detections
