@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, IsolationError, MtError, UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.process_clock import process_time_s
 from mt_nodes.base.processes import Process, how_it_ended, is_stopped, nobody_left_behind
-from mt_nodes.base.result_files import read_result
 
 TAIL_LINES = 15
 CHECK_EVERY_S = 0.5

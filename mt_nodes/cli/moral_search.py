@@ -47,7 +47,7 @@ def run_moral_search(args: argparse.Namespace) -> int:
 
 def _study(out: Path, request: StudyRequest, *, as_json: bool) -> int:
     from mt_nodes.base import plugins
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.cli.terminal import progress_bar, text
     from mt_nodes.runs.moral.principle import load_principle
     from mt_nodes.runs.moral.search_study import carry_out_study

@@ -207,7 +207,7 @@ def resumed_directory(args: argparse.Namespace, declare: Declare) -> Path:
 def enter_start_directory(out: Path) -> None:
     """Go to the directory in which a run was started: paths in its request are relative to it."""
     from mt_nodes.base.errors import InfrastructureError
-    from mt_nodes.base.result_files import read_result
+    from mt_nodes.base.jsonl import read_result
 
     with contextlib.suppress(OSError, InfrastructureError, KeyError):  # reported when the run is loaded
         os.chdir(read_result(out / "run.json")["directory"])

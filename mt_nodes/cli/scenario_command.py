@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _falsify(args: argparse.Namespace) -> int:
     """Search parameters at which a claim is violated, print what was found; return 1 where something was."""
     from mt_nodes.base.directories import new_directory
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.runs.loop.falsification import SUMMARY, SearchedParameter, falsify
 
     if len(args.scenarios) != 1:

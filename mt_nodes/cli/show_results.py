@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.engine.results_dirs import results_of
 
 Summary = dict[str, Any]

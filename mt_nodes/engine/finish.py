@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.record_shapes import NUMBER, TEXT_OR_NULL, Shape, expect_shape
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.score_file import read_scores

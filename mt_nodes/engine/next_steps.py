@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.recorded_pair import command

@@ -19,11 +19,10 @@ from mt_nodes import __version__
 from mt_nodes.base.control_group import delegation
 from mt_nodes.base.directories import cannot_write, new_directory
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.jsonl import jsonable, read_result, write_result
 from mt_nodes.base.params import plain
 from mt_nodes.base.plain_data import PlainData
 from mt_nodes.base.record_shapes import NUMBER, Shape, expect_shape
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.engine.provenance import refuse_foreign, seal
 from mt_nodes.stacks.stack import Stack

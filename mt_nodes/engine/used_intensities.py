@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.messages import Bundle
 
 FILE = "used_intensities.json"

@@ -35,9 +35,9 @@ from launch_ros.actions import Node
 
 from mt_nodes.base.environment import free_domains, ros_environment, user_domain
 from mt_nodes.base.errors import MtError, UsageError, suggest
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.params import plain
 from mt_nodes.base.processes import Process
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.arguments import Argument, request_from_texts
 from mt_nodes.cli.options import settings
 from mt_nodes.data.transforms import dump_transforms

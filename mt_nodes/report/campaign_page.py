@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mt_nodes.base.directories import write_whole
 from mt_nodes.base.errors import InfrastructureError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal

@@ -15,7 +15,7 @@ from jinja2.bccache import Bucket
 
 from mt_nodes.base.directories import cache_dir, write_whole
 from mt_nodes.base.errors import MtError, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.evidence import evidence_name

@@ -14,7 +14,7 @@ from typing import Any
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.base.stats.intervals import sign_test_p, wilson_interval
 from mt_nodes.base.yaml_files import read_text
 from mt_nodes.relations.relation import load_relation

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import LineTail
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import LineTail, read_result
 from mt_nodes.engine.finish import read_summary
 from mt_nodes.engine.journal import SHAPES
 from mt_nodes.engine.summary.deaths import TYPE as DEATH

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.directories import write_whole
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.wording import counted
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.journal import read_journal

@@ -25,8 +25,7 @@ from hypothesis.extra import numpy as arrays_of
 from made_runs import in_process, short_drive
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.base.jsonl import seal
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, seal, write_result
 from mt_nodes.cli.demo_command import FAULT
 from mt_nodes.cli.main import main
 from mt_nodes.data.polar_cells import JUDGED_IN

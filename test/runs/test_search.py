@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from made_runs import no_pages, short_drive
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Judgement, Outcome, Pair, Verdict
 from mt_nodes.engine.plan import ReplayRequest

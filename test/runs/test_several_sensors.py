@@ -21,7 +21,7 @@ from started_arms import started_arm
 
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import NotApplicable, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.arguments import role_topics
 from mt_nodes.data.bags.bundles import BagSource
 from mt_nodes.data.bags.reader import BagReader, Topic

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import MtError
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import KEY, read_result
+from mt_nodes.base.jsonl import KEY, read_lines, read_result
 from mt_nodes.data.datasets.dataset_name import exists, located
 from mt_nodes.data.verdict import Pair
 from mt_nodes.engine.finish import read_summary, sum_up

@@ -17,7 +17,7 @@ from typing import Any
 from mt_nodes.base import plugins
 from mt_nodes.base.directories import cannot_write, write_whole
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.engine.case_plan import FILE as CASES
 from mt_nodes.engine.case_plan import write_cases
 from mt_nodes.engine.plan import ReplayRequest

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.runs.campaign.campaign_store import FILE, CampaignProgress, CampaignStore
 
 #: Held by who conducts a campaign, and touched when that begins.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.data.verdict import Outcome, Pair
 from mt_nodes.engine.journal import read_journal
 

@@ -13,8 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from mt_nodes.base.directories import cannot_write
-from mt_nodes.base.jsonl import jsonable
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import jsonable, write_result
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.report.categories import render

@@ -12,9 +12,8 @@ from typing import Any
 
 from mt_nodes.base.directories import unused
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.jsonl import jsonable
+from mt_nodes.base.jsonl import jsonable, read_result, write_result
 from mt_nodes.base.plain_data import PlainData
-from mt_nodes.base.result_files import read_result, write_result
 from mt_nodes.base.stats.repeats import Confirm
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.arm import start

@@ -11,9 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.base.jsonl import LineFile
+from mt_nodes.base.jsonl import LineFile, write_result
 from mt_nodes.base.processes import Child, Process
-from mt_nodes.base.result_files import write_result
 from mt_nodes.runs.vehicle.inline import InlineConfig
 from mt_nodes.runs.vehicle.interlock import cause
 from mt_nodes.runs.vehicle.relay_pair import RelayPair

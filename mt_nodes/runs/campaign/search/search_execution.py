@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from mt_nodes.base.errors import ExitCode, InfrastructureError, StackError
-from mt_nodes.base.jsonl import LineFile, jsonable, read_lines
-from mt_nodes.base.result_files import write_result
+from mt_nodes.base.jsonl import LineFile, jsonable, read_lines, write_result
 from mt_nodes.base.stats.repeats import Confirm, counted_out
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import SCHEMA, Pair, Verdict
