@@ -5,6 +5,12 @@ Code in C that runs in the process of ``mt``, a plugin's for example, may end it
 there is a verdict. So the command hands its exit code to the parent as the last thing it does; a child that ends
 without that has no verdict. Seen from outside, the parent is the command: it forwards signals to the child, the child
 never outlives it, and it ends as the child does.
+
+What a limit of address space (``ulimit -v``, ``prlimit --as``) does to a command, seen from its parent.
+
+Python raises MemoryError. Libraries in C do other things: some crash, and OpenBLAS interrupts its process or, when it
+gets no buffer, tries again for ever (``blas_memory_alloc``, 32 MiB; while NumPy and SciPy are loaded, too). None of
+this is an end with a reason, so the parent of a limited command gives it one: a line and exit code 4.
 """
 
 from __future__ import annotations

@@ -2,6 +2,12 @@
 """``ros2 run mt_nodes clock_echo`` on another computer: answers the suite, which then knows how far the clocks differ.
 
 It is started in the control domain of a run (``ROS_DOMAIN_ID=… ros2 run mt_nodes clock_echo``), beside the stack there.
+
+How far apart the clocks of two computers are, from messages that go there and back.
+
+The way there and the way back take unknown times, and both are at least 0: so of one exchange the offset is known to
+half of what it took on its ways (RFC 5905, section 8). Of the last eight the one that took least is believed
+(section 10); as it ages, its bound grows by what two clocks may drift apart (PHI, section 7.2).
 """
 
 from __future__ import annotations

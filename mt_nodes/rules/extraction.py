@@ -4,6 +4,13 @@
 The deterministic parser (:mod:`mt_nodes.rules.parser`) is one reader among others, and the only one that needs no
 network. An interrupted run can be repeated: answers that its file (:mod:`mt_nodes.rules.model_answers`) holds are not
 requested again.
+
+Judges readings of a rule by three yes/no questions to language models (arXiv 2510.19438, section III-A2).
+
+The score of a candidate c over S samples of Q = 3 questions is ``H(c) = (1 / (S Q)) sum_s sum_q x[s, q]``, x = 1 for
+"no": the share of "no". The lowest wins. Anything but exactly "yes" is a "no", so an unreadable answer scores 1, never
+0. Of equal scores the reading of most models wins, then that of the first model. The agreement is ``1 - H(c)``: a
+reading with less of it than a threshold is rejected. The paper keeps the best one whatever its score.
 """
 
 from __future__ import annotations

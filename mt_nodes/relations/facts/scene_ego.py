@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed and steering of the ego vehicle: from odometry, frames, clouds, or its stack's commands."""
+"""Speed and steering of the ego vehicle: from odometry, frames, clouds, or its stack's commands.
+
+Motion of the ego vehicle from its LiDAR alone, by registration of successive clouds.
+
+The method is point-to-plane ICP with a robust kernel (Open3D's ``registration_icp`` with Tukey's kernel): static
+surroundings outweigh moving objects. The result counts only if most of a cloud fits and two successive steps agree; in
+a jam, where most of the visible scene moves along, it may still be wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries out the methods: what does each give every case of the bags?"""
+"""Carries out the methods: what does each give every case of the bags?
+
+The nine relations that were written by hand, to compare with: of each case one is drawn by lot, whatever its scene.
+
+``config/experiments/published/automt_manual.yaml`` has them (arXiv 2510.19438, table 7 of its supplement).
+"""
 
 from __future__ import annotations
 

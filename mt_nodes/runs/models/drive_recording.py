@@ -6,6 +6,8 @@ Reduction of Imitation Learning and Structured Prediction to No-Regret Online Le
 here: the expert is pushed off its line now and then and drives back, as the shifted cameras of PilotNet show (M.
 Bojarski et al., arXiv 1604.07316, 2016); and a model that learned already drives a share of the time while the expert
 says what it would have done, the DAgger of the first.
+
+An expert who keeps to a lane by the map: what pictures are labelled with, and what a model is compared with.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a finished experiment on routes: ``routes.json``, and a picture of the worst pair of each relation."""
+"""Files of a finished experiment on routes: ``routes.json``, and a picture of the worst pair of each relation.
+
+A map made for routes: streets of uneven blocks, some of them missing, so that ways compete.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A camera stack of classical parts: people from gradients, the lane from its lines, pure pursuit, a careful speed."""
+"""A camera stack of classical parts: people from gradients, the lane from its lines, pure pursuit, a careful speed.
+
+People in a picture, by OpenCV's own detector: histograms of oriented gradients (Dalal and Triggs, CVPR 2005).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which trials a search plays: halving for one strength; else samples, then every strength turned down by itself."""
+"""Which trials a search plays: halving for one strength; else samples, then every strength turned down by itself.
+
+Trials of several parameters at once, chosen by what former ones came to (TPE, by optuna); seeded.
+"""
 
 from __future__ import annotations
 
