@@ -102,11 +102,7 @@ def use_enclave(name: str) -> None:
 
 
 def user_domain(base: Mapping[str, str]) -> int:
-    """Return the user's ``ROS_DOMAIN_ID``, 0 when unset.
-
-    Raises:
-        UsageError: it is not a number from 0 to 232.
-    """
+    """Return the user's ``ROS_DOMAIN_ID``, 0 when unset. Raises UsageError: it is not a number from 0 to 232."""
     text = base.get("ROS_DOMAIN_ID", "") or "0"
     if not (text.isascii() and text.isdigit() and int(text) <= 232):
         raise UsageError(f"ROS_DOMAIN_ID: got '{text}', expected a number from 0 to 232 (0 to 101 on Linux); unset it")
@@ -142,12 +138,8 @@ class DomainLease:
 def free_domains(count: int, exclude: Collection[int] = ()) -> DomainLease:
     """Lease domain ids in 1..101 that no other run leases and whose discovery ports are free on this machine.
 
-    Args:
-        count: how many.
-        exclude: ids never to lease, in addition to this process's ``ROS_DOMAIN_ID``.
-
-    Raises:
-        InfrastructureError: fewer are free.
+    ``count``: how many. ``exclude``: ids never to lease, in addition to this process's ``ROS_DOMAIN_ID``.
+    Raises InfrastructureError: fewer are free.
     """
     avoid = {*exclude, user_domain(os.environ)}
     directory = own_temporary_directory("mt_nodes")

@@ -78,8 +78,7 @@ def run_automt(args: argparse.Namespace) -> int:
 def execute_experiment(run: AutomtRun, *, as_json: bool = False) -> int:
     """Execute an experiment, write its files, print its outcome and return its exit code.
 
-    Raises:
-        MtError: it failed; it can be resumed.
+    Raises MtError: it failed; it can be resumed.
     """
     from mt_nodes.cli.automt_outcome import print_experiment
     from mt_nodes.cli.terminal import progress_bar
@@ -157,11 +156,7 @@ def _replay(replay: Run, bar: ProgressBar) -> None:
 
 
 def _refuse_all_failed(replays: Mapping[str, Run]) -> None:
-    """Refuse to judge where the replays of all stacks failed.
-
-    Raises:
-        InfrastructureError: saying how each failed.
-    """
+    """Refuse to judge where the replays of all stacks failed. Raises InfrastructureError: saying how each failed."""
     from mt_nodes.runs.automt.automt_run import finished, summary_of
 
     if not any(finished(replay.out) for replay in replays.values()):

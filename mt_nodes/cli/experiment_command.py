@@ -17,10 +17,7 @@ VERBS = {
         "moral_search",
         "what a search of dilemmas finds, by principle, mutation operator and guidance, over several seeds",
     ),
-    "automt": (
-        "automt",
-        "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated",
-    ),
+    "automt": ("automt", "Liang et al., 2025: how often follow-ups from traffic rules are valid, and are violated"),
     "routes": ("route_experiment", "Brown, Zhou & Chow, 2018: routes of related questions must agree in length"),
 }
 

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 def _falsify(args: argparse.Namespace) -> int:
     """Search parameters at which a claim is violated, print what was found; return 1 where something was."""
     from mt_nodes.base.directories import new_directory
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.runs.loop.falsification import SUMMARY, SearchedParameter, falsify
 
     if len(args.scenarios) != 1:
@@ -111,8 +111,7 @@ def _check(driver: str, scenarios: Sequence[str]) -> int:
 def drive(run: ScenarioRun, *, as_json: bool = False, quiet: bool = False) -> Summary:
     """Drive all episodes of a run, print its outcome and return the summary.
 
-    Raises:
-        MtError: nothing was driven, or the suite process ended without a summary.
+    Raises MtError: nothing was driven, or the suite process ended without a summary.
     """
     from mt_nodes.cli.replay_execution import execute_run
     from mt_nodes.engine.plan import suite_process
@@ -139,8 +138,7 @@ def _warn(files: Sequence[str]) -> None:
 def _print_formatted(files: Sequence[str]) -> int:
     """Print each file in standard layout.
 
-    Raises:
-        UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
+    Raises UsageError: a file has errors, all of which the text lists, or is OpenSCENARIO.
     """
     from mt_nodes.world.scenarios.language import format_script
 

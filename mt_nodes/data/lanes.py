@@ -93,11 +93,7 @@ class SignalStates:
     def make(
         cls, frame_id: str, stamp_ns: int | None, name: Iterable[str], colour: Iterable[str], stop: npt.ArrayLike
     ) -> SignalStates:
-        """Build from columns.
-
-        Raises:
-            ValueError: they differ in length.
-        """
+        """Build from columns. Raises ValueError: they differ in length."""
         names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
         places = np.asarray(stop, dtype=np.float64).reshape(-1, 3)
         if not len(names) == len(colours) == len(places):

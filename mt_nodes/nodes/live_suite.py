@@ -38,13 +38,7 @@ from mt_nodes.nodes.live_view import LiveView
 from mt_nodes.nodes.qos import load_overrides
 from mt_nodes.nodes.ros_arm import RosArm
 from mt_nodes.nodes.spinning_context import SpinningContext, quiet_node
-from mt_nodes.nodes.suite_process import (
-    STATUS_EVERY_S,
-    ProgressEvents,
-    check_interrupted,
-    ros_arguments,
-    run_suite,
-)
+from mt_nodes.nodes.suite_process import STATUS_EVERY_S, ProgressEvents, check_interrupted, ros_arguments, run_suite
 from mt_nodes.runs.live.attendance import Presence
 from mt_nodes.runs.live.commands import Commands, RunState
 from mt_nodes.runs.live.config import NOT_GIVEN, OWN_ARMS
@@ -171,8 +165,7 @@ class _LiveSuite:
     def _wait_for_external(self) -> bool:
         """Wait for instances that somebody else starts, and tell so; return whether to go on.
 
-        Raises:
-            InfrastructureError: one has not come in time.
+        Raises InfrastructureError: one has not come in time.
         """
         stack, state, began_s = self._run.stack, self._commands.wishes.state.value, process_time_s()
 

@@ -59,8 +59,7 @@ class LanguageModel:
 def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return the models of the variables :data:`URL`, :data:`MODEL` and :data:`KEY`.
 
-    Raises:
-        UsageError: naming the missing or wrong variable, and its form.
+    Raises UsageError: naming the missing or wrong variable, and its form.
     """
     names = [name.strip() for name in environ.get(MODEL, "").split(",") if name.strip()]
     if not names or not environ.get(URL):
@@ -76,8 +75,7 @@ def models_of_environment(environ: Mapping[str, str]) -> tuple[LanguageModel, ..
 def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Return some models of the server in :data:`URL`; :data:`FROM_ENVIRONMENT` stands for those of :data:`MODEL`.
 
-    Raises:
-        UsageError: naming the missing or wrong variable, and its form.
+    Raises UsageError: naming the missing or wrong variable, and its form.
     """
     given = (environ.get(MODEL, "") if name == FROM_ENVIRONMENT else name for name in names)
     return models_of_environment({**environ, MODEL: ",".join(given)})
@@ -86,8 +84,7 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Lang
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Read a file of models.
 
-    Raises:
-        UsageError: naming file and key, what was got and what was expected; or the variable without a key.
+    Raises UsageError: naming file and key, what was got and what was expected; or the variable without a key.
     """
     data = read_mapping(path)
     refuse_unknown(data, ("models",), str(path))

@@ -30,8 +30,7 @@ _NOT_THE_USERS = (Path(mt_nodes.__file__).parent, *map(Path, map(sysconfig.get_p
 def with_faults(stack: Stack, faults: tuple[str, ...]) -> Stack:
     """Return the stack with faults planted; only the package's own reference stacks take them.
 
-    Raises:
-        UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
+    Raises UsageError: it takes no faults, there is no such fault, or it is for stacks with another sensor.
     """
     if not faults:
         return stack
@@ -53,9 +52,7 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
     """Import a stack's callable; classes, and functions if the stack has params, are called to make it.
 
     The working directory and that of the stack file are on the module path.
-
-    Raises:
-        UsageError: it cannot be imported, is not callable, or refuses its params.
+    Raises UsageError: it cannot be imported, is not callable, or refuses its params.
     """
     module_name, _, attribute = stack.callable.partition(":")
     for directory in (stack.directory, str(Path.cwd())):
@@ -86,8 +83,7 @@ def load_callable(stack: Stack) -> Callable[..., Any]:
 def refuse_signature(stack: Stack, signature: inspect.Signature, by_name: Collection[str]) -> None:
     """Refuse a callable that cannot be called with one input, and with ``by_name`` as far as it takes that.
 
-    Raises:
-        UsageError: saying what it takes, and what it gets.
+    Raises UsageError: saying what it takes, and what it gets.
     """
     try:
         signature.bind(None, **dict.fromkeys(by_name))

@@ -159,7 +159,7 @@ def test_nothing_is_sent_before_it_is_known_that_nobody_else_does(
 ) -> None:
     """Whoever publishes the topic may be discovered later than the sensor, and its name later still."""
     from mt_nodes.nodes import relay as module
-    from mt_nodes.nodes.relay_graph import UNNAMED
+    from mt_nodes.nodes.relay_signals import UNNAMED
 
     began_s, names = time.monotonic(), (UNNAMED, "driver")
 

@@ -15,7 +15,7 @@ from automt_toys import FACTS, short_bag, toy
 from model_server import answers, serving
 from test_automt_asked import answer
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.runs.automt.automt_figures import valid_by_manipulation
 

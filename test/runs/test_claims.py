@@ -12,8 +12,7 @@ from typing import Any, cast
 import pytest
 
 from mt_nodes.base.errors import ExitCode
-from mt_nodes.base.jsonl import read_lines
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_lines, read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.verdict import Outcome
 from mt_nodes.engine.recorder import Recorder

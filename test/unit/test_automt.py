@@ -30,9 +30,8 @@ from mt_nodes.rules.statement import Statement
 from mt_nodes.rules.validation import Factor, Validation
 from mt_nodes.runs.automt.automt_request import AutomtRequest, checked_request
 from mt_nodes.runs.automt.followup_validity import CaseFollowups, validation_of
-from mt_nodes.runs.automt.manual import manual, manual_relations
 from mt_nodes.runs.automt.predictions import StackPredictions, bounds_by_control, bounds_of, of_stack, predicted
-from mt_nodes.runs.automt.proposal_methods import matched
+from mt_nodes.runs.automt.proposal_methods import manual, manual_relations, matched
 from mt_nodes.runs.automt.proposal_results import ProposalResult, Results, _Judge
 from mt_nodes.runs.automt.proposals import Proposal, ProposalSet, plan_of
 from mt_nodes.runs.automt.second_look import second_look

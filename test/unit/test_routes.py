@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mt_nodes.base.errors import ExitCode, UsageError
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.hd_maps.hd_map import HdLane, HdMap
 from mt_nodes.data.hd_maps.lane_graph import LaneGraph
 from mt_nodes.data.verdict import Outcome
-from mt_nodes.runs.routes.borough import borough
+from mt_nodes.runs.routes.route_files import borough
 from mt_nodes.runs.routes.route_planner import FAULTS, LanePlanner, load_planner
 from mt_nodes.runs.routes.route_query import PlannedRoute, RoutePlace, RouteQuery
 from mt_nodes.runs.routes.route_relations import RELATIONS, chosen_relations

@@ -58,11 +58,7 @@ class AutomtRequest(PlainData):
 
 
 def checked_request(request: AutomtRequest) -> AutomtRequest:
-    """Return a request that can run, as far as it alone can tell.
-
-    Raises:
-        UsageError: saying what to type instead.
-    """
+    """Return a request that can run, as far as it alone can tell. Raises UsageError: saying what to type instead."""
     if not request.bags:
         raise UsageError(f"got no bag; type `{COMMAND} BAG --stack NAME`, or `{COMMAND} --resume DIR`")
     if not request.stacks:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Outcome, Pair
+from mt_nodes.engine.followups import RecordedDraws
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.ledger import read_ledger
-from mt_nodes.engine.recorded_draws import RecordedDraws
 from mt_nodes.relations.facts.scene_facts import Facts, first_known
 from mt_nodes.relations.mutations.base import Followup
 from mt_nodes.rules.case_planning import CaseFrames
@@ -74,11 +74,8 @@ def rate_followups(
 ) -> dict[Key, CaseFollowups]:
     """Return what became of the follow-ups of every proposal that was run.
 
-    Args:
-        run: a finished replay of them. progress: is told of each follow-up that was looked at.
-
-    Raises:
-        MtError: its results or its bags are damaged.
+    ``run``: a finished replay of them. ``progress``: is told of each follow-up that was looked at.
+    Raises MtError: its results or its bags are damaged.
     """
     cases = {case.name: case for case in proposed.cases}
     proposals = {key_of(one): one for one in proposed.proposals if one.relation}
@@ -92,11 +89,7 @@ def rate_followups(
 
 
 def validation_of(one: Proposal, case: CaseFrames, followups: CaseFollowups | None, ontology: Ontology) -> Validation:
-    """Return the three factors of a proposal.
-
-    Args:
-        followups: what became of it; None where nothing was run.
-    """
+    """Return the three factors of a proposal. ``followups``: what became of it; None where nothing was run."""
     known = {name: Factor(False, why) for name, why in one.lacking.items()}
     if one.statement is None:
         return Validation(**{name: known.get(name, Factor(None, one.why)) for name in FACTORS})

@@ -77,12 +77,9 @@ class Baselines:
     ) -> list[Proposal]:
         """Return what the model proposes for each case and round.
 
-        Args:
-            progress: is told how many have been asked for.
-
-        Raises:
-            InfrastructureError: the server gives no answers; those so far are kept.
-            UsageError: the server refuses the request or the key.
+        ``progress``: is told how many have been asked for.
+        Raises InfrastructureError: the server gives no answers; those so far are kept. UsageError: the server refuses
+        the request or the key.
         """
         rules = load_rule_set(region).rules if method == FROM_RULES else {}
         system = Templates((f"{method}.system", _USER))
@@ -135,8 +132,7 @@ class Baselines:
 def read(answer: str) -> dict[str, str]:
     """Return an answer as :data:`SCHEMA` has it.
 
-    Raises:
-        BadAnswer: it is none; what is said in free words is not looked at.
+    Raises BadAnswer: it is none; what is said in free words is not looked at.
     """
     values = json_in(answer)
     if set(values) != set(_ORDER) or not all(isinstance(value, str) for value in values.values()):
@@ -155,8 +151,7 @@ def understood(
 ) -> tuple[Statement | None, dict[str, str]]:
     """Return an answer in words of the ontology, None where it has none for the change, and by factor what it lacks.
 
-    Args:
-        rules: ids that the answer must name one of; none: it is free to invent.
+    ``rules``: ids that the answer must name one of; none: it is free to invent.
     """
     lacking = {}
     road, element = _road(answer["road_type"], ontology), _element(answer["manipulation"], ontology)

@@ -21,8 +21,7 @@ from mt_nodes.stacks.stack import Stack
 def own_relation(name: str, statement: Statement, text: str, title: str, region: str, ontology: Ontology) -> Relation:
     """Return a statement as a relation of this id; ``text`` and ``title`` say what it says, and who says so.
 
-    Raises:
-        UsageError: nothing shows its element in the region.
+    Raises UsageError: nothing shows its element in the region.
     """
     rules = RuleSet(region, title, {name: Rule(name, text)}, Path(title))
     return replace(bind(replace(statement, rules=(name,)), ontology, rules), id=name)
@@ -31,8 +30,7 @@ def own_relation(name: str, statement: Statement, text: str, title: str, region:
 def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack]) -> str:
     """Return why a relation cannot be run on all bags and stacks, empty where it can.
 
-    Args:
-        sensors: that all bags have.
+    ``sensors``: that all bags have.
     """
     lacking = [sensor for sensor in relation.requires if sensor not in sensors]
     if lacking:
@@ -43,8 +41,7 @@ def why_not(relation: Relation, sensors: Collection[str], stacks: Sequence[Stack
 def write_own_relation(relation: Relation, directory: Path) -> str:
     """Write a relation to a directory and return the path of its file from where that directory lies.
 
-    Raises:
-        InfrastructureError: it cannot be written.
+    Raises InfrastructureError: it cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

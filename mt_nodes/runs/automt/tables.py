@@ -36,8 +36,7 @@ def tabulate(
 ) -> Table:
     """Return everything that the experiment came to.
 
-    Args:
-        stacks: names. summaries: of the replay into each stack.
+    ``stacks``: names. ``summaries``: of the replay into each stack.
     """
     standing = _standing(stacks, results)
     code, why = _exit(standing, summaries)
@@ -157,8 +156,7 @@ def _evidence(cases: Sequence[RatedCase], identity: Sequence[RatedCase], stack: 
     sums = ClusterSums(needed_in(family))
     for unit in (unit for unit in changed if unit in unchanged):
         sums.add(
-            unit,
-            changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided,
+            unit, changed[unit].violated * unchanged[unit].decided - unchanged[unit].violated * changed[unit].decided
         )
     alone, among = (exceedance(sums, of) if len(sums) else None for of in (1, family))
     return RelationEvidence(

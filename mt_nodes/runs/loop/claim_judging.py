@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 class ClaimJudge:
     """Journals what becomes of the claims about each episode's own scenario; drives of follow-ups are not theirs.
 
-    Args:
-        recorder: of the run.
+    ``recorder``: of the run.
     """
 
     def __init__(self, recorder: Recorder) -> None:

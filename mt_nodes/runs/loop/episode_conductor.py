@@ -35,22 +35,18 @@ PERIOD_S = PERIOD_NS * 1e-9
 
 
 def execute(
-    run: ScenarioRun,
-    open_arms: Callable[[ExitStack], Arms],
-    listen: Callable[[str], None],
-    progress: Progress,
+    run: ScenarioRun, open_arms: Callable[[ExitStack], Arms], listen: Callable[[str], None], progress: Progress
 ) -> dict[str, Any]:
     """Drive every episode, and return the summary; whatever ends it early is in the summary and in its exit code.
+
+    Raises UsageError: the stack cannot be started as its file says; nothing was offered. InfrastructureError: the
+    results cannot be written.
 
     Args:
         run: what to do.
         open_arms: makes the arms (the same one twice unless the mode is ``twin``) and puts their end on the stack.
         listen: called with each journal and ledger line, as it was written.
         progress: called with each group of verdicts.
-
-    Raises:
-        UsageError: the stack cannot be started as its file says; nothing was offered.
-        InfrastructureError: the results cannot be written.
     """
 
     def conduct(recorder: Recorder) -> dict[str, Any]:

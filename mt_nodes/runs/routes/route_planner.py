@@ -34,8 +34,7 @@ class RoutePlanner(Protocol):
 class LanePlanner:
     """The reference planner: the shortest drive along the lanes of the map.
 
-    Args:
-        fault: one of :data:`FAULTS`, or empty.
+    ``fault``: one of :data:`FAULTS`, or empty.
     """
 
     def __init__(self, graph: LaneGraph, fault: str = "") -> None:
@@ -125,11 +124,8 @@ def opened_planner(name: str, graph: LaneGraph, fault: str = "") -> Iterator[Rou
 def load_planner(name: str, graph: LaneGraph, fault: str = "") -> RoutePlanner:
     """Return the reference planner, or that of a user.
 
-    Args:
-        name: :data:`REFERENCE`; ``module:function``, called with a :class:`RouteQuery`; or ``ros:/service``.
-
-    Raises:
-        UsageError: no such planner, module, function or fault.
+    ``name``: :data:`REFERENCE`; ``module:function``, called with a :class:`RouteQuery`; or ``ros:/service``.
+    Raises UsageError: no such planner, module, function or fault.
     """
     if name == REFERENCE:
         if fault and fault not in FAULTS:

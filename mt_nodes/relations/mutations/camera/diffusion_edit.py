@@ -48,8 +48,7 @@ class Edited(EachImage):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random: the seed is a parameter, so that an edit made offline is the one of the loop.
 
-        Raises:
-            NotApplicable: samples of 16 bits or no colours; no cached edit, and the model may not be asked.
+        Raises NotApplicable: samples of 16 bits or no colours; no cached edit, and the model may not be asked.
         """
         if view.picture.pixels.dtype != np.uint8 or view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: {view.image.encoding} is not 8 bits of red, green and blue each")
@@ -152,8 +151,7 @@ class ImageInpainted(Edited):
     def _box_px(self, view: View) -> tuple[int, int, int, int]:
         """Return the first and last column and row (x0, y0, x1, y1) of the place, within the picture.
 
-        Raises:
-            NotApplicable: the camera does not see it, or where the camera is, is not known.
+        Raises NotApplicable: the camera does not see it, or where the camera is, is not known.
         """
         try:
             to_camera = view.bundle.transforms.lookup(view.image.frame_id, "base_link")

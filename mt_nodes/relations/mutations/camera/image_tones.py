@@ -212,11 +212,7 @@ class WhiteBalanceShifted(Pointwise):
         return tuple(_times(gain) for gain in self.gains())
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
+        """Nothing is random. Raises NotApplicable: the picture has no colours."""
         if view.picture.order == "mono":
             raise NotApplicable(f"{view.image.topic}: a picture without colours has no white balance")
         return {}
@@ -261,8 +257,7 @@ def _burnt_share(values: Floats) -> Floats:
 def _wide(share: Pixels, picture: Picture, first_row: int) -> Pixels:
     """Return full scale (h, w) where burnt-out pixels belong to a wide area or lie high, 0 elsewhere, with soft edges.
 
-    Args:
-        share: (h, w) of burning out, from the first row on.
+    ``share``: (h, w) of burning out, from the first row on.
     """
     full_scale, high = picture.full_scale, max(0, (picture.size[0] // 2 - first_row) // _CELL_PX)
     height, width = (max(1, -(-side // _CELL_PX)) for side in share.shape)
@@ -292,11 +287,7 @@ class SaturationChanged(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
+        """Nothing is random. Raises NotApplicable: the picture has no colours."""
         if measures.saturation(view.picture) == 0.0:
             raise NotApplicable(f"{view.image.topic}: the picture has no colours")
         return {}

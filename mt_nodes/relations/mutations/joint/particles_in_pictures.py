@@ -109,11 +109,7 @@ def _draw(layer: npt.NDArray[np.uint8], ends: Floats, wide: Floats, cover: Float
 
 
 def streaks(
-    view: View,
-    key: int,
-    spectrum: Spectrum,
-    velocity_mps: Callable[[Floats], Floats],
-    exposure_s: float,
+    view: View, key: int, spectrum: Spectrum, velocity_mps: Callable[[Floats], Floats], exposure_s: float
 ) -> Streaks:
     """Return the streaks in a view.
 
@@ -228,8 +224,7 @@ def _slopes(camera: CameraModel) -> tuple[tuple[float, float], tuple[float, floa
 def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Floats, Floats, Floats]:
     """Return places (k, 3), diameters D (k,) and widths in pixels (k,) of the widest particles of several classes.
 
-    Args:
-        near: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
+    ``near``: of each class places (n, 3), diameters (n,), which of them count (k,), and how wide these are (k,).
     """
     nothing = np.empty(0, np.float32)
     widths = np.concatenate([nothing, *(width for *_, width in near)])
@@ -246,10 +241,9 @@ def _widest(near: Sequence[tuple[Singles, Singles, Rows, Singles]]) -> tuple[Flo
 class _Boxes:
     """Periodic boxes of particles around a camera, one for each class, by how far away its particles are drawn.
 
-    Attributes:
-        focal_px: by which particles stand out from the veil. sight: (n, 3) corners of what is to be filled, for a
-            distance of 1. camera_m: (3,) place of the camera within a lattice that it shares with others; 0 if it has
-            one of its own. most: of a class.
+    ``focal_px``: by which particles stand out from the veil. ``sight``: (n, 3) corners of what is to be filled, for a
+    distance of 1. ``camera_m``: (3,) place of the camera within a lattice that it shares with others; 0 if it has one
+    of its own. ``most``: of a class.
     """
 
     focal_px: float
