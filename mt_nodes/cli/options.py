@@ -24,7 +24,10 @@ Verbs = Mapping[str, tuple[str, str]]
 _MAX_DIGITS = 100
 #: Options that are not called as their field is: given once for each of several values, or without the unit.
 _OPTIONS = {
-    **{name: f"--{name[:-1]}" for name in ("faults", "topics", "facts", "stacks", "regions", "models")},
+    **{
+        name: f"--{name[:-1]}"
+        for name in ("faults", "topics", "facts", "stacks", "regions", "models", "readers", "judges", "detectors")
+    },
     **{"models_file": "--models", "stack_settings": "--set", "parameters": "--set"},
     **{"push_mps2": "--push", "cruise_mps": "--cruise"},
 }
@@ -35,7 +38,8 @@ _COMMA_SEPARATED = {"relations": "WORD,…", "principles": "ID,…"} | dict.from
 _METAVARS = {
     **{"bags": "BAG", "scenarios": "SCENARIO", "topics": "ROLE=TOPIC", "confirm": "K/N", "driver": "WEIGHTS"},
     **dict.fromkeys(("cases", "transforms", "qos", "waivers", "models_file"), "FILE"),
-    **dict.fromkeys(("faults", "stacks", "models"), "NAME"),
+    **dict.fromkeys(("faults", "stacks", "models", "readers", "judges", "scene_model", "check_model", "embed"), "NAME"),
+    **{"detectors": "STACK", "edit_model": "DIR", "least_agreement": "SHARE"},
     **{"minutes": "M", "push_mps2": "MPS2", "cruise_mps": "MPS"},
 }
 

@@ -116,11 +116,9 @@ def scene_reader_of(args: argparse.Namespace, ontology: Ontology) -> Iterator[Se
 
 def _model(args: argparse.Namespace, name: str) -> LanguageModel:
     """Return a model from the file of models, else of the server in the environment."""
-    from mt_nodes.rules.models import load_models, models_named
+    from mt_nodes.rules.models import model_named
 
-    models = load_models(args.models, os.environ) if args.models else ()
-    found = next((model for model in models if model.name == name), None)
-    return found or models_named([name], os.environ)[0]
+    return model_named(name, args.models, os.environ)
 
 
 def _cache_path(args: argparse.Namespace, default: Path) -> Path:

@@ -29,7 +29,7 @@ from mt_nodes.rules.rule_classifier import trained
 from mt_nodes.rules.rule_sets import Rule
 from mt_nodes.rules.service import NoAnswer
 from mt_nodes.rules.statement import Statement
-from mt_nodes.rules.store_entry import CLASSIFIER, PARSER, Entry, sentence
+from mt_nodes.rules.store_entry import CLASSIFIER, LEAST_AGREEMENT, PARSER, Entry, sentence
 
 QUESTIONS = ("mentioned", "agrees", "fits")
 SCHEMA: dict[str, Any] = {
@@ -38,10 +38,6 @@ SCHEMA: dict[str, Any] = {
     "required": list(QUESTIONS),
     "additionalProperties": False,
 }
-
-
-#: Default of the least agreement: most votes are "yes". Assumed; the paper has no threshold.
-LEAST_AGREEMENT = 0.5
 
 
 @dataclass(frozen=True)

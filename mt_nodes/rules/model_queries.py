@@ -11,6 +11,7 @@ from mt_nodes.base.errors import InfrastructureError
 from mt_nodes.rules.answer_statements import BadAnswer
 from mt_nodes.rules.chat import Chat, Message, ModelReply
 from mt_nodes.rules.model_answers import Answers, ModelAnswer, Question
+from mt_nodes.rules.models import LanguageModel
 from mt_nodes.rules.prompts import Prompts
 from mt_nodes.rules.service import NoAnswer
 
@@ -62,9 +63,14 @@ class Asker:
         self.usage = Usage()
 
     @property
+    def model(self) -> LanguageModel:
+        """The model."""
+        return self._chat.model
+
+    @property
     def name(self) -> str:
         """The user's name of the model."""
-        return self._chat.model.name
+        return self.model.name
 
     @property
     def cost(self) -> float | None:

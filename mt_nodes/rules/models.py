@@ -81,6 +81,17 @@ def models_named(names: Sequence[str], environ: Mapping[str, str]) -> tuple[Lang
     return models_of_environment({**environ, MODEL: ",".join(given)})
 
 
+def model_named(name: str, file: str | Path | None, environ: Mapping[str, str]) -> LanguageModel:
+    """Return a model of the file of models, else one of the server in :data:`URL`.
+
+    Raises:
+        UsageError: the file is wrong, or neither has the model.
+    """
+    listed = load_models(Path(file), environ) if file else ()
+    found = next((model for model in listed if model.name == name), None)
+    return found or models_named([name], environ)[0]
+
+
 def load_models(path: Path, environ: Mapping[str, str]) -> tuple[LanguageModel, ...]:
     """Read a file of models.
 

@@ -61,7 +61,7 @@ class SceneReader:
         pictured = list(bundles) if self.clip and all(b.images for b in bundles) else [bundles[middle]]
         number = middle + 1 if len(pictured) > 1 else 1
         try:
-            pictures = [_data_url(bundle.images[0]) for bundle in pictured if bundle.images]
+            pictures = [data_url(bundle.images[0]) for bundle in pictured if bundle.images]
         except UsageError as error:
             return self._nothing(str(error))
         if not pictures:
@@ -173,7 +173,7 @@ def _text_of(value: Any) -> str:
     return "nothing" if not value else value if isinstance(value, str) else " and ".join(value)
 
 
-def _data_url(image: Image) -> str:
+def data_url(image: Image) -> str:
     """Return a picture in the protocol's form: a JPEG in a ``data:`` URL (RFC 2397).
 
     Raises UsageError: it is no visible picture, such as a depth image.

@@ -57,7 +57,7 @@ def validation_rows(table: Table) -> Iterator[dict[str, Any]]:
         for method, row in results["validation"].items():
             for factor in ("overall", *FACTORS):
                 head = {"region": region, "method": method, "factor": factor}
-                paper = results["published"]["validation"][method][factor]
+                paper = results["published"]["validation"].get(method, {}).get(factor)
                 yield {**head, **_share(row, factor), "paper": paper}
 
 
