@@ -16,10 +16,11 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import ON_GROUND, between_beams, flooded
+from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, between_beams, joined_to, part_of
 from mt_nodes.world.camera.depth_network import monocular_m
+from mt_nodes.world.camera.free_space import NearThing, carved
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.near_hulls import within_hulls
+from mt_nodes.world.camera.near_hulls import with_roofs, within_hulls
 from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
@@ -39,8 +40,6 @@ _PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
 _AROUND = 8
 #: Nearer than this is no sky where flat ground would be.
 _HORIZON_M = 300.0
-#: What is seen through a pane is farther away than its frame by this factor (assumed).
-_JUMP = np.float32(1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +115,10 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     shape, cell_rad = (-(-camera.height // step), -(-camera.width // step)), step / float(camera.k[0, 0])
     range_m, far_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
     on_top = np.zeros(shape, bool)
-    for cloud in bundle.known_clouds:
+    beams = [
         project_returns(cloud, to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
+        for cloud in bundle.known_clouds
+    ]
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
@@ -143,14 +144,20 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     np.minimum(filled, ground, out=filled, where=below)
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
     closed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
-    glazed, hull_m = within_hulls(closed, light, ground, cell_rad)
-    panes = np.minimum(panes_m(filled, cell_rad), np.where(glazed < closed, glazed, np.float32(np.inf)))
-    opaque = (glazed < closed) & ~measured  # no beam goes through a roof
+    joined, hull_m, things = within_hulls(closed, light, ground, cell_rad)
+    near = [NearThing.of(cells, joined) for cells in things]
+    whole, solid = carved(joined, filled, near, beams, (camera, step))
+    glazed = with_roofs(whole, light, things, cell_rad)
+    solid |= glazed < whole
+    panes = np.minimum(panes_m(filled, cell_rad), glazed)
+    opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
-    least, most = np.minimum(least, hull_m), np.where(np.isfinite(hull_m), np.maximum(most, closed), most)
+    # What beams or the picture add to a vehicle, or take from it, may be the other way round.
+    least = np.minimum(np.minimum(least, hull_m), np.where(glazed > closed, closed, least))
+    most = np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
     bounds = np.where(sky & continues & like_hit(light, top), np.minimum(least, hit), least), most
     if by_network is not None:
@@ -176,7 +183,7 @@ def _glazed(range_m: Singles, cell_rad: float, square_m: float = _PANE_M) -> Sin
     if square_m < np.inf:
         # Of a roof with few returns, columns close that have one, and those between them.
         glazed = _closed(glazed, (1, _GAP), cell_rad / square_m)
-        glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
+        glazed = np.where(glazed > JUMP * nearness, glazed, nearness)
     with np.errstate(divide="ignore"):
         return np.asarray(np.float32(1.0) / glazed, np.float32)
 
@@ -188,34 +195,15 @@ def _cornered(range_m: Singles, light: Singles, ground_m: Singles, cell_rad: flo
     standing, notch = cv2.morphologyEx(standing, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.zeros_like(nearness)
     for size in _PANE_CELLS:
         near = np.where(standing >= np.float32(size * cell_rad / _PANE_M), standing, np.float32(0.0))
-        part = _part_of(near > 0.0, 2 * size)
+        part = part_of(near > 0.0, 2 * size)
         for line in (np.eye(size, dtype=np.uint8), np.ascontiguousarray(np.eye(size, dtype=np.uint8)[::-1])):
             if part is None:
                 break
             nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            some = np.where(_JUMP * closed > nearest, closed, np.float32(0.0))
+            some = np.where(JUMP * closed > nearest, closed, np.float32(0.0))
             np.maximum(notch[part], some, out=notch[part])
-    doubtful = notch > _JUMP * nearness
-    part = _part_of(doubtful, 2)
-    if part is None:
-        return range_m
-    own, asked = range_m[part], doubtful[part]
-    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
-    label = flooded(light[part], seeds)
-    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
-    cornered = range_m.copy()
-    cornered[part] = np.where(asked & (found * _JUMP < own), found, own)
-    return cornered
-
-
-def _part_of(cells: Cells, around: int) -> tuple[slice, slice] | None:
-    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
-    sides = [np.flatnonzero(cells.any(axis=axis)) for axis in (1, 0)]
-    if not sides[0].size:
-        return None
-    rows, columns = (slice(max(int(side[0]) - around, 0), int(side[-1]) + around + 1) for side in sides)
-    return rows, columns
+    return joined_to(range_m, light, notch > JUMP * nearness)
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:

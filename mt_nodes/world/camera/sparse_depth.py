@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
 Singles = npt.NDArray[np.float32]
@@ -38,8 +39,12 @@ def project_returns(
     step: int,
     extremes_m: tuple[Singles, Singles],
     on_top: npt.NDArray[np.bool_],
-) -> None:
-    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
+) -> Beams:
+    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams.
+
+    Returns:
+        The returns in the picture.
+    """
     range_m, far_m = extremes_m
     own = cloud.xyz[_before_camera(cloud.xyz, to_image, camera)]
     in_camera = move(to_image, own)
@@ -47,11 +52,13 @@ def project_returns(
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
-    if not inside.size:
-        return
     cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
     x, y, z = in_camera.T
     ranges = np.sqrt(x * x + y * y + z * z)[inside].astype(np.float32)
+    origin_m = np.asarray(to_image[:3, 3], np.float64)
+    beams = Beams(origin_m, in_camera[inside], ranges, column[inside].astype(np.int64))
+    if not inside.size:
+        return beams
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)
     np.maximum.at(far_m.reshape(-1), cell, ranges)
@@ -59,6 +66,7 @@ def project_returns(
     x, y, z = own[inside[nearest]].T.astype(np.float64)
     high = z > np.tan(_topmost_rad(cloud.xyz) - _TOP_BEAMS_RAD) * np.sqrt(x * x + y * y)
     on_top_of_cells[cell[nearest]] = high
+    return beams
 
 
 def _before_camera(
