@@ -58,10 +58,10 @@ class Surroundings:
         height = np.abs(self.camera_m[2] + near * self.rays[..., 2])
         return np.asarray(~self.sky & (height < _GROUND_M + _GROUND_SLOPE * near))
 
-    def points(self, farthest_m: float = 1000.0) -> Floats:
-        """Return the points (h, w, 3) that the cells show, in ``base_link``; the sky at this distance."""
-        near = np.minimum(self.range_m, farthest_m)
-        return np.asarray(self.camera_m + self.rays * near[..., None])
+    def points(self, farthest_m: float = 1000.0, every: int = 1) -> Floats:
+        """Return the points (h, w, 3) that every so manieth cell shows, in ``base_link``; the sky at this distance."""
+        near = np.minimum(self.depth.range_m[::every, ::every], farthest_m).astype(np.float64)
+        return np.asarray(self.camera_m + self.rays[::every, ::every] * near[..., None])
 
 
 _known: WeakKeyDictionary[Image, Surroundings] = WeakKeyDictionary()
