@@ -84,17 +84,19 @@ def lamps_in(picture: Picture, cell_px: int) -> Singles:
     """
     height, width = (-(-side // cell_px) for side in picture.size)
     found = np.zeros((height * width, 3), np.float32)
-    if picture.order != "mono":
-        step = max(1, round(picture.size[1] / _SEARCHED_PX))
-        small = picture.with_pixels(picture.pixels[: picture.size[0] // step * step, : picture.size[1] // step * step])
-        if step > 1:
-            size = small.size[1] // step, small.size[0] // step
-            small = picture.with_pixels(cv2.resize(small.pixels, size, interpolation=cv2.INTER_AREA))
-        row, column, sure = _spots(*(cv2.extractChannel(small.pixels, small.channel(c)) for c in "rgb"))
-        light = light_in(Picture(small.pixels[row, column][None], small.order).rgb8())[0] * sure[:, None]
-        cell = (row * step + step // 2) // cell_px * width + (column * step + step // 2) // cell_px
-        for own, channel in zip(found.T, light.T, strict=True):
-            own[:] = np.bincount(cell, channel, len(found)) * (step / cell_px) ** 2
+    if picture.order == "mono":
+        return found.reshape(height, width, 3)
+    step = max(1, round(picture.size[1] / _SEARCHED_PX))
+    pixels = picture.pixels[: picture.size[0] // step * step, : picture.size[1] // step * step]
+    if step > 1:
+        pixels = cv2.resize(pixels, None, fx=1.0 / step, fy=1.0 / step, interpolation=cv2.INTER_AREA)
+    if pixels.dtype != np.uint8:
+        pixels = (pixels >> 8).astype(np.uint8)
+    row, column, sure = _spots(*(cv2.extractChannel(pixels, picture.channel(colour)) for colour in "rgb"))
+    cell = (row * step + step // 2) // cell_px * width + (column * step + step // 2) // cell_px
+    for place, colour in enumerate("rgb" if row.size else ""):
+        light = light_in(pixels[row, column, picture.channel(colour)])[..., 0] * sure
+        found[:, place] = np.bincount(cell, light, len(found)) * (step / cell_px) ** 2
     return found.reshape(height, width, 3)
 
 

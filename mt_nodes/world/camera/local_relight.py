@@ -58,7 +58,7 @@ def _on_bytes(picture: Picture, slope: Singles, level: Singles, cell_px: int) ->
     slopes, levels = _bytes(slope, scale), _bytes(level, 255.0)
     falls = _bytes(-slope, scale) if slope.min() < -0.5 / scale else None
     for first in range(0, len(slope), _STRIPE_CELLS):
-        rows, at = _stripe(slice(first, first + _STRIPE_CELLS), picture, cell_px)
+        rows, at = stripe(slice(first, first + _STRIPE_CELLS), picture, cell_px)
         old, new = pixels[rows], out[rows]
         cv2.multiply(old, at(slopes), dst=new, scale=1.0 / scale)
         cv2.add(new, at(levels), dst=new)
@@ -67,7 +67,7 @@ def _on_bytes(picture: Picture, slope: Singles, level: Singles, cell_px: int) ->
     return out
 
 
-def _stripe(cells: slice, picture: Picture, cell_px: int) -> tuple[slice, Callable[[Pixels], Pixels]]:
+def stripe(cells: slice, picture: Picture, cell_px: int) -> tuple[slice, Callable[[Pixels], Pixels]]:
     """Return rows of pixels for some rows of cells, and what interpolates the cells' values at these pixels."""
     height, width = picture.size
     rows = slice(cells.start * cell_px, min(cells.stop * cell_px, height))
