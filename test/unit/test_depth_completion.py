@@ -274,7 +274,7 @@ def parked_car(background: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
 def test_a_roof_and_windows_without_returns_belong_to_the_near_car_and_what_is_above_it_does_not() -> None:
     range_m, light, lost, nearest_m = parked_car(50.0)
     assert lost.sum() > 700
-    found, _ = within_hulls(range_m, colours_of(light), np.full_like(range_m, 1e3), 0.0055)
+    found, _, _ = within_hulls(range_m, colours_of(light), np.full_like(range_m, 1e3), 0.0055)
     assert (found[lost] == 4.0).mean() > 0.92
     assert np.count_nonzero((found != range_m) & ~lost) < 40, "what the car does not cover stays"
     assert (nearest_m[lost] == 4.0).all() and np.isinf(nearest_m[:17]).all(), "both sides of the doubt are kept"
@@ -286,6 +286,6 @@ def test_a_near_wall_without_anything_above_and_a_far_car_stay_as_they_are() -> 
     light[40:] = 0.4
     ground = np.full_like(wall, 1e3)
     for range_m in (wall, np.where(parked_car(50.0)[0] == 4.0, np.float32(30.0), np.float32(90.0))):
-        found, nearest_m = within_hulls(range_m, colours_of(light), ground, 0.0055)
+        found, nearest_m, _ = within_hulls(range_m, colours_of(light), ground, 0.0055)
         np.testing.assert_array_equal(found, range_m)
         assert np.isinf(nearest_m).all()

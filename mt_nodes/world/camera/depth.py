@@ -17,10 +17,19 @@ from mt_nodes.data.messages import Bundle, Image
 from mt_nodes.data.transforms import UnknownTransform
 from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
-from mt_nodes.world.camera.depth_completion import ON_GROUND, Colours, between_beams, colours_of
+from mt_nodes.world.camera.depth_completion import (
+    JUMP,
+    ON_GROUND,
+    Colours,
+    between_beams,
+    colours_of,
+    joined_to,
+    part_of,
+)
 from mt_nodes.world.camera.depth_network import monocular_m
+from mt_nodes.world.camera.free_space import NearThing, carved
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.near_hulls import joined_by_picture, part_of, within_hulls
+from mt_nodes.world.camera.near_hulls import with_roofs, within_hulls
 from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
@@ -40,8 +49,6 @@ _PANE_M, _PANE_CELLS = 0.8, (9, 17, 33)
 _AROUND = 8
 #: Nearer than this is no sky where flat ground would be.
 _HORIZON_M = 300.0
-#: What is seen through a pane is farther away than its frame by this factor (assumed).
-_JUMP = np.float32(1.5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +124,10 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     shape, cell_rad = (-(-camera.height // step), -(-camera.width // step)), step / float(camera.k[0, 0])
     range_m, far_m = np.full(shape, np.inf, np.float32), np.zeros(shape, np.float32)
     on_top = np.zeros(shape, bool)
-    for cloud in bundle.known_clouds:
+    beams = [
         project_returns(cloud, to_camera(bundle, cloud, image), camera, step, (range_m, far_m), on_top)
+        for cloud in bundle.known_clouds
+    ]
     measured = np.isfinite(range_m)
     covered = float(measured.any(axis=0).mean())
     if covered < _LEAST_COLUMNS:
@@ -146,14 +155,20 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
     glazed, panes = _with_panes(filled, cell_rad)
     closed = _cornered(glazed, colours, ground, cell_rad)
-    glazed, hull_m = within_hulls(closed, colours, ground, cell_rad)
-    panes = np.where(glazed < closed, np.minimum(panes, glazed), panes)
-    opaque = (glazed < closed) & ~measured  # no beam goes through a roof
+    joined, hull_m, things = within_hulls(closed, colours, ground, cell_rad)
+    near = [NearThing.of(cells, joined) for cells in things]
+    whole, solid = carved(joined, filled, near, beams, (camera, step))
+    glazed = with_roofs(whole, colours, things, cell_rad)
+    solid |= glazed < whole
+    panes = np.minimum(panes, glazed)
+    opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
     glass = glazed < filled
     extremes = np.where(glass, glazed, filled), np.where(glass, glazed, far_m)
     least, most = bounds_of(glazed, extremes, measured | below | glass, above, farthest, cell_rad)
-    least, most = np.minimum(least, hull_m), np.where(np.isfinite(hull_m), np.maximum(most, closed), most)
+    # What beams or the picture add to a vehicle, or take from it, may be the other way round.
+    least = np.minimum(np.minimum(least, hull_m), np.where(glazed > closed, closed, least))
+    most = np.where(np.isfinite(hull_m) | (glazed < closed), np.maximum(most, closed), most)
     # A wall as bright as the sky may be one: a picture cannot tell.
     maybe_wall = (sky & continues)[high] & like_hit(light[high], top)
     least[high] = np.where(maybe_wall, np.minimum(least[high], hit), least[high])
@@ -178,7 +193,7 @@ def _with_panes(range_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
     glazed = _over_squares(range_m, nearness, in_columns, cell_rad / _PANE_M)
     # Of a roof with few returns, columns close that have one, and those between them.
     glazed = _closed(glazed, (1, _GAP), cell_rad / _PANE_M)
-    glazed = np.where(glazed > _JUMP * nearness, glazed, nearness)
+    glazed = np.where(glazed > JUMP * nearness, glazed, nearness)
     return _range_m(glazed), _range_m(_over_squares(range_m, nearness, in_columns, 0.0))
 
 
@@ -212,9 +227,9 @@ def _cornered(range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: f
                 break
             nearest = cv2.dilate(near[part], line)
             closed = cv2.erode(nearest, line)
-            some = np.where(_JUMP * closed > nearest, closed, np.float32(0.0))
+            some = np.where(JUMP * closed > nearest, closed, np.float32(0.0))
             np.maximum(notch[part], some, out=notch[part])
-    return joined_by_picture(range_m, colours, notch > _JUMP * nearness)
+    return joined_to(range_m, colours, notch > JUMP * nearness)
 
 
 def _closed(nearness: Singles, shape: tuple[int, int], least: float) -> Singles:

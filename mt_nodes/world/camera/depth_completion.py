@@ -17,6 +17,8 @@ Colours = npt.NDArray[np.uint8]
 
 #: Two returns of a column whose ranges differ by less than this factor lie on one surface (assumed).
 _ONE_SURFACE = np.float32(1.3)
+#: What lies behind a thing is farther than it by this factor (assumed).
+JUMP = np.float32(1.5)
 #: So near to the range of flat ground a return lies on it.
 ON_GROUND = np.float32(0.85)
 #: Beams that are farther apart than this many cells say nothing of what is between them.
@@ -52,6 +54,31 @@ def between_beams(range_m: Singles, measured: Mask, light: Singles, ground_m: Si
     is_upper = unlike[0] + 0.5 * (row - above) < unlike[1] + 0.5 * (below - row)
     filled[row, column] = np.where(is_upper, upper[split], lower[split])
     return filled
+
+
+def joined_to(range_m: Singles, colours: Colours, doubtful: Mask) -> Singles:
+    """Return ranges (h, w) whose doubtful cells have those of nearer cells that the picture joins to them.
+
+    The picture is flooded from all other cells (:func:`flooded`); what is nearer by a third or less is no other thing.
+    """
+    part = part_of(doubtful, 2)
+    if part is None:
+        return range_m
+    own, asked = range_m[part], doubtful[part]
+    seeds = np.where(asked, np.int32(0), np.arange(1, own.size + 1, dtype=np.int32).reshape(own.shape))
+    label = flooded(colours[part], seeds)
+    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
+    joined = range_m.copy()
+    joined[part] = np.where(asked & (found * JUMP < own), found, own)
+    return joined
+
+
+def part_of(cells: Mask, around: int) -> tuple[slice, slice] | None:
+    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
+    left, top, width, height = cv2.boundingRect(np.ascontiguousarray(cells).view(np.uint8))
+    if not width:
+        return None
+    return slice(max(top - around, 0), top + height + around), slice(max(left - around, 0), left + width + around)
 
 
 def colours_of(light: Singles) -> Colours:

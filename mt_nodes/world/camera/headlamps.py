@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.images.codecs import Picture
-from mt_nodes.world.camera.near_hulls import part_of
+from mt_nodes.world.camera.depth_completion import part_of
 from mt_nodes.world.camera.relight import light_in
 
 Singles = npt.NDArray[np.float32]

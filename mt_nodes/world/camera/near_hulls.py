@@ -8,27 +8,28 @@ and up to the height of a window above them, cells within its convex hull may be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.camera.depth_completion import ON_GROUND, Colours, flooded
+from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, Colours, joined_to, part_of
+from mt_nodes.world.camera.free_space import ABOVE_M
 
 Singles = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
-#: Rows and columns.
-Part = tuple[slice, slice]
-#: Height of windows and the roof over them, in metres, and in cells for vehicles some 8 and 4 metres away (assumed).
-_ABOVE_M, _ABOVE_CELLS = 0.8, (17, 33)
+#: Height of a window and the roof over it, in cells, of vehicles some 8 and 4 metres away.
+_ABOVE_CELLS = (17, 33)
+#: How much of a roof may be seen above its edge, in metres (assumed: a curved roof, from little above it).
+_ROOF_M = 0.2
 #: Lower than this, in cells, is no vehicle.
 _LEAST_HIGH = 5
-#: What lies behind a vehicle is farther than it by this factor (assumed).
-_JUMP = np.float32(1.5)
 
 
-def within_hulls(range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: float) -> tuple[Singles, Singles]:
+def within_hulls(
+    range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: float
+) -> tuple[Singles, Singles, list[Mask]]:
     """Return the range (h, w) of every cell, with those of near vehicles' hulls that the picture joins to them.
 
     The picture is flooded from all cells around in the order of its edges, weak ones first (watershed: F. Meyer, "Color
@@ -39,56 +40,67 @@ def within_hulls(range_m: Singles, colours: Colours, ground_m: Singles, cell_rad
         cell_rad: width of a cell.
 
     Returns:
-        The ranges; and (h, w) how near each cell may be as part of a vehicle, infinite where it is in no hull.
+        The ranges; (h, w) how near each cell may be as part of a vehicle, infinite where it is in no hull; and the
+        cells (h, w) of each vehicle.
     """
-    nearest_m = np.full(range_m.shape, np.inf, np.float32)
+    nearest_m, things = np.full(range_m.shape, np.inf, np.float32), []
+    for thing, cells in _near_things(range_m, ground_m, cell_rad):
+        own_m = np.float32(np.median(range_m[thing]))
+        doubt = _hull(thing, cells) & (range_m > JUMP * own_m)
+        np.copyto(nearest_m, np.minimum(nearest_m, own_m), where=doubt)
+        things.append((thing, doubt))
+    joined = joined_to(range_m, colours, np.isfinite(nearest_m))
+    nearer = joined < range_m
+    return joined, nearest_m, [thing | (doubt & nearer) for thing, doubt in things]
+
+
+def with_roofs(range_m: Singles, colours: Colours, things: Sequence[Mask], cell_rad: float) -> Singles:
+    """Return the range (h, w) of every cell, with the roofs of near vehicles that the picture joins to them.
+
+    Paint that a beam grazes is a mirror: it shows the LiDAR what is far behind, in the direction of the roof. So beams
+    do not tell how high a roof is, but the picture does, flooded as above.
+    """
+    doubtful = np.zeros(range_m.shape, bool)
+    for thing in things:
+        columns = np.flatnonzero(thing.any(axis=0))
+        top, bottom = thing[:, columns].argmax(axis=0), len(thing) - 1 - thing[::-1, columns].argmax(axis=0)
+        nearest_m = range_m[bottom, columns]
+        rows = np.arange(len(range_m))[:, None]
+        near = (range_m[:, columns] < JUMP * nearest_m) & (rows <= bottom)
+        top = np.minimum(near.argmax(axis=0), top)
+        rise = top - rows
+        high = _ROOF_M / (nearest_m * np.float32(cell_rad))
+        doubtful[:, columns] |= (rise > 0) & (rise <= high) & (range_m[:, columns] > JUMP * nearest_m)
+    return joined_to(range_m, colours, doubtful)
+
+
+def _near_things(range_m: Singles, ground_m: Singles, cell_rad: float) -> Iterator[tuple[Mask, int]]:
+    """Yield the cells (h, w) of each near thing that may be a vehicle, and the height of its window in cells."""
     standing = range_m < ON_GROUND * ground_m
     for cells in _ABOVE_CELLS:
-        for box, hull, own_m in _hulls(range_m, standing & (range_m < _ABOVE_M / (cells * cell_rad)), cells):
-            own = nearest_m[box]
-            np.copyto(own, np.minimum(own, own_m), where=hull & (range_m[box] > _JUMP * own_m))
-    return joined_by_picture(range_m, colours, np.isfinite(nearest_m)), nearest_m
+        near = (standing & (range_m < ABOVE_M / (cells * cell_rad))).view(np.uint8)
+        whole = cv2.morphologyEx(near, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+        part = part_of(whole, 0)
+        if part is None:
+            continue
+        count, label, place, _ = cv2.connectedComponentsWithStats(whole[part], connectivity=4)
+        for number in range(1, count):
+            if place[number, cv2.CC_STAT_WIDTH] >= cells and place[number, cv2.CC_STAT_HEIGHT] >= _LEAST_HIGH:
+                thing = np.zeros(whole.shape, bool)
+                thing[part] = label == number
+                yield thing, cells
 
 
-def joined_by_picture(range_m: Singles, colours: Colours, doubtful: Mask) -> Singles:
-    """Return ranges (h, w), of doubtful cells that of what the picture joins them to, if that is much nearer."""
-    part = part_of(doubtful, 2)
-    if part is None:
-        return range_m
-    own, asked = range_m[part], doubtful[part]
-    label = flooded(colours[part], np.where(asked, 0, np.arange(1, own.size + 1).reshape(own.shape)).astype(np.int32))
-    found = np.where(label > 0, own.reshape(-1)[label - 1], own)
-    joined = range_m.copy()
-    joined[part] = np.where(asked & (found * _JUMP < own), found, own)
-    return joined
-
-
-def part_of(cells: Mask, around: int) -> Part | None:
-    """Return the rows and columns of some cells (h, w) and so many around them; None for no cells."""
-    left, top, width, height = cv2.boundingRect(cells.view(np.uint8))
-    if not width:
-        return None
-    return slice(max(top - around, 0), top + height + around), slice(max(left - around, 0), left + width + around)
-
-
-def _hulls(range_m: Singles, near: Mask, cells: int) -> Iterator[tuple[Part, Mask, np.float32]]:
-    """Yield a box around each thing, in it its hull as far as it is some cells above it at most, and its range."""
-    whole = cv2.morphologyEx(near.view(np.uint8), cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
-    part = part_of(whole, cells)
-    if part is None:
-        return
-    count, label, place, _ = cv2.connectedComponentsWithStats(whole[part], connectivity=4)
+def _hull(whole: Mask, cells: int) -> Mask:
+    """Return the hull (h, w) of a thing, as far as it is some cells above it at most, without itself."""
+    rows, columns = (np.flatnonzero(whole.any(axis=axis)) for axis in (1, 0))
+    box = slice(max(0, int(rows[0]) - cells), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+    thing = whole[box]
     above = np.zeros((2 * cells + 1, 1), np.uint8)
     above[cells:] = 1
-    for number in range(1, count):
-        left, top, width, height, _ = place[number].tolist()
-        if width < cells or height < _LEAST_HIGH:
-            continue
-        first = max(0, top - cells)
-        thing = label[first : top + height, left : left + width] == number
-        top, left = part[0].start + first, part[1].start + left
-        box = slice(top, top + thing.shape[0]), slice(left, left + width)
-        outline, _ = cv2.findContours(thing.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-        hull = cv2.fillConvexPoly(np.zeros(thing.shape, np.uint8), cv2.convexHull(np.concatenate(outline)), 1)
-        hull &= cv2.dilate(thing.astype(np.uint8), above, borderType=cv2.BORDER_CONSTANT, borderValue=0)
-        yield box, (hull != 0) & ~thing, np.float32(np.median(range_m[box][thing]))
+    outline, _ = cv2.findContours(thing.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    hull = cv2.fillConvexPoly(np.zeros(thing.shape, np.uint8), cv2.convexHull(np.concatenate(outline)), 1)
+    hull &= cv2.dilate(thing.astype(np.uint8), above, borderType=cv2.BORDER_CONSTANT, borderValue=0)
+    found = np.zeros(whole.shape, bool)
+    found[box] = (hull != 0) & ~thing
+    return found

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mt_nodes.base.errors import NotApplicable
 from mt_nodes.data.messages import Bundle, Cloud, Image
 from mt_nodes.data.transforms import UnknownTransform, move
+from mt_nodes.world.camera.free_space import Beams
 from mt_nodes.world.camera.model import CameraModel
 
 Singles = npt.NDArray[np.float32]
@@ -40,8 +41,12 @@ def project_returns(
     step: int,
     extremes_m: tuple[Singles, Singles],
     on_top: npt.NDArray[np.bool_],
-) -> None:
-    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams."""
+) -> Beams:
+    """Put the nearest and the farthest return into each cell, and whether the nearest is of the topmost beams.
+
+    Returns:
+        The returns in the picture.
+    """
     range_m, far_m = extremes_m
     x, y, z = np.ascontiguousarray(cloud.xyz.T)  # along each axis, as processors like it
     own = cloud.xyz[_before_camera((x, y, z), to_image, camera)]
@@ -50,10 +55,12 @@ def project_returns(
     column, row = np.floor((pixels + 0.5) / step).T
     with np.errstate(invalid="ignore"):
         inside = np.flatnonzero((column >= 0) & (column < range_m.shape[1]) & (row >= 0) & (row < range_m.shape[0]))
-    if not inside.size:
-        return
     cell = row[inside].astype(np.int64) * range_m.shape[1] + column[inside].astype(np.int64)
     ranges = np.linalg.norm(in_camera[inside], axis=1).astype(np.float32)
+    origin_m = np.asarray(to_image[:3, 3], np.float64)
+    beams = Beams(origin_m, in_camera[inside], ranges, column[inside].astype(np.int64))
+    if not inside.size:
+        return beams
     of_cells, on_top_of_cells = range_m.reshape(-1), on_top.reshape(-1)
     np.minimum.at(of_cells, cell, ranges)
     np.maximum.at(far_m.reshape(-1), cell, ranges)
@@ -61,6 +68,7 @@ def project_returns(
     near_x, near_y, near_z = own[inside[nearest]].T.astype(np.float64)
     high = near_z > np.tan(_topmost_rad(x, y, z) - _TOP_BEAMS_RAD) * np.sqrt(near_x * near_x + near_y * near_y)
     on_top_of_cells[cell[nearest]] = high
+    return beams
 
 
 def _before_camera(axes: Axes, to_image: npt.NDArray[np.float64], camera: CameraModel) -> npt.NDArray[np.int64]:
