@@ -178,7 +178,7 @@ def test_light_of_cells_beyond_an_edge_is_that_of_the_edge(size: tuple[int, int]
     beyond = [(0, n * cell_px - side) for n, side in zip(shape, size, strict=True)]
     wide = np.pad(pixels, (*beyond, (0, 0)), mode="edge").reshape(shape[0], cell_px, shape[1], cell_px, 3)
     expected = light_of(wide.mean(axis=(1, 3)) / 255.0)
-    assert np.abs(relight._cells(Picture(pixels, "rgb"), shape, cell_px) - expected).max() < 0.006
+    assert np.abs(relight.coarse_light(Picture(pixels, "rgb"), shape, cell_px) - expected).max() < 0.006
 
 
 @pytest.mark.parametrize("radius_px", [0.5, 3.0, 30.0])

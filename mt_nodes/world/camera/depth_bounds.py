@@ -57,9 +57,9 @@ def within(bounds: tuple[Singles, Singles], cells: Mask, range_m: Singles, error
 
 def _seen_past(range_m: Singles, cell_rad: float) -> Singles:
     """Return the range (h, w) of what may hide a cell from the camera though the LiDAR sees past it."""
-    hides = range_m.copy()
+    hides, behind_m = range_m.copy(), range_m / _BEHIND
     for reach in _REACHES:
         some = np.where(range_m < _PAST_M / (reach * cell_rad), range_m, np.float32(np.inf))
         near = cv2.erode(some, np.ones((2 * reach + 1,) * 2, np.uint8))
-        np.copyto(hides, np.minimum(hides, near), where=near < range_m / _BEHIND)
+        np.copyto(hides, np.minimum(hides, near), where=near < behind_m)
     return hides

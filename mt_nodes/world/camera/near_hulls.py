@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, joined_to
+from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, Colours, joined_to, part_of
 from mt_nodes.world.camera.free_space import ABOVE_M
 
 Singles = npt.NDArray[np.float32]
@@ -28,7 +28,7 @@ _LEAST_HIGH = 5
 
 
 def within_hulls(
-    range_m: Singles, light: Singles, ground_m: Singles, cell_rad: float
+    range_m: Singles, colours: Colours, ground_m: Singles, cell_rad: float
 ) -> tuple[Singles, Singles, list[Mask]]:
     """Return the range (h, w) of every cell, with those of near vehicles' hulls that the picture joins to them.
 
@@ -36,7 +36,7 @@ def within_hulls(
     Image Segmentation", ICIP 1992): a window follows its frame, for it is enclosed by it.
 
     Args:
-        range_m: (h, w) of the cells. light: (h, w, 3) of them. ground_m: (h, w) range of flat ground.
+        range_m: (h, w) of the cells. colours: (h, w, 3) of them. ground_m: (h, w) range of flat ground.
         cell_rad: width of a cell.
 
     Returns:
@@ -49,12 +49,12 @@ def within_hulls(
         doubt = _hull(thing, cells) & (range_m > JUMP * own_m)
         np.copyto(nearest_m, np.minimum(nearest_m, own_m), where=doubt)
         things.append((thing, doubt))
-    joined = joined_to(range_m, light, np.isfinite(nearest_m))
+    joined = joined_to(range_m, colours, np.isfinite(nearest_m))
     nearer = joined < range_m
     return joined, nearest_m, [thing | (doubt & nearer) for thing, doubt in things]
 
 
-def with_roofs(range_m: Singles, light: Singles, things: Sequence[Mask], cell_rad: float) -> Singles:
+def with_roofs(range_m: Singles, colours: Colours, things: Sequence[Mask], cell_rad: float) -> Singles:
     """Return the range (h, w) of every cell, with the roofs of near vehicles that the picture joins to them.
 
     Paint that a beam grazes is a mirror: it shows the LiDAR what is far behind, in the direction of the roof. So beams
@@ -71,19 +71,24 @@ def with_roofs(range_m: Singles, light: Singles, things: Sequence[Mask], cell_ra
         rise = top - rows
         high = _ROOF_M / (nearest_m * np.float32(cell_rad))
         doubtful[:, columns] |= (rise > 0) & (rise <= high) & (range_m[:, columns] > JUMP * nearest_m)
-    return joined_to(range_m, light, doubtful)
+    return joined_to(range_m, colours, doubtful)
 
 
 def _near_things(range_m: Singles, ground_m: Singles, cell_rad: float) -> Iterator[tuple[Mask, int]]:
     """Yield the cells (h, w) of each near thing that may be a vehicle, and the height of its window in cells."""
     standing = range_m < ON_GROUND * ground_m
     for cells in _ABOVE_CELLS:
-        near = (standing & (range_m < ABOVE_M / (cells * cell_rad))).astype(np.uint8)
+        near = (standing & (range_m < ABOVE_M / (cells * cell_rad))).view(np.uint8)
         whole = cv2.morphologyEx(near, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
-        count, label, place, _ = cv2.connectedComponentsWithStats(whole, connectivity=4)
+        part = part_of(whole, 0)
+        if part is None:
+            continue
+        count, label, place, _ = cv2.connectedComponentsWithStats(whole[part], connectivity=4)
         for number in range(1, count):
             if place[number, cv2.CC_STAT_WIDTH] >= cells and place[number, cv2.CC_STAT_HEIGHT] >= _LEAST_HIGH:
-                yield np.asarray(label == number), cells
+                thing = np.zeros(whole.shape, bool)
+                thing[part] = label == number
+                yield thing, cells
 
 
 def _hull(whole: Mask, cells: int) -> Mask:

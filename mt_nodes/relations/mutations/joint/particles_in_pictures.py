@@ -44,6 +44,8 @@ _SHIFT = 4
 _WIDTHS, _COARSE, _SOFT, _CORE = (0.0, 2.0, 6.0, 28.0, 1e6), (1, 2, 4, 8), 0.8, 0.8
 #: Layers are drawn about this wide at most.
 _SHARP_PX = 1000
+#: Rows that are blended at a time.
+_STRIPE_PX = 320
 #: Diameter of the lens's aperture in metres; it is focused far away: a 6 mm lens at F/4 (assumed).
 _APERTURE_M = 1.5e-3
 
@@ -161,11 +163,14 @@ def with_layer(view: View, pixels: Pixels, layer: npt.NDArray[np.uint8], light: 
     if pixels.ndim == 2:
         more = cv2.subtract(float(np.rint(255.0 * values_of(float(light.mean())))), pixels)
         return np.asarray(cv2.add(pixels, cv2.multiply(more, mapped_by_table(layer, _COVER), scale=1.0 / 255.0)))
-    cover = mapped_by_table(layer, _COVER)
     colour = (red, green, blue, 0.0) if view.picture.order == "rgb" else (blue, green, red, 0.0)
-    more = cv2.subtract(colour, pixels)
-    cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)
-    return np.asarray(cv2.add(pixels, more, dst=pixels))
+    for first in range(0, len(pixels), _STRIPE_PX):  # so that what lies between fits the processor's cache
+        some = pixels[first : first + _STRIPE_PX]
+        cover = mapped_by_table(layer[first : first + _STRIPE_PX], _COVER)
+        more = cv2.subtract(colour, some)
+        cv2.multiply(more, cv2.merge((cover, cover, cover)), dst=more, scale=1.0 / 255.0)
+        cv2.add(some, more, dst=some)
+    return pixels
 
 
 #: Cover of samples by that of light: exact over black for white.
