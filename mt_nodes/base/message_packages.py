@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError
 _AUTOWARE_AUTO = "https://github.com/tier4/autoware_auto_msgs"
 #: Packages that ROS 2 has no Debian packages of (in rosdistro, August 2026), and the location of their source.
 SOURCES = {
+    "apollo_msgs": "https://github.com/irh-ca-team-car/apollo_msgs_ros2_public",
     "autoware_auto_control_msgs": _AUTOWARE_AUTO,
     "autoware_auto_perception_msgs": _AUTOWARE_AUTO,
     "autoware_auto_planning_msgs": _AUTOWARE_AUTO,

@@ -174,6 +174,14 @@ class Effects:
             },
         )
 
+    def beyond(self, baseline: Effects) -> Effects:
+        """Return these effects without the volumes and boxes that the source shows, too, for it has a baseline."""
+        names = (*_VOLUMES, "image_boxes")
+        return replace(
+            self,
+            **{name: tuple(v for v in getattr(self, name) if v not in getattr(baseline, name)) for name in names},
+        )
+
     def as_plain(self) -> dict[str, Any]:
         """Return plain data for the ledger: volumes, transform and numbers (points are made again from the draw)."""
         boxes: dict[str, Any] = {

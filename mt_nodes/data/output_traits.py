@@ -38,7 +38,11 @@ class Thresholds:
 
 
 #: Output of a stack -> default thresholds.
-DEFAULT_THRESHOLDS = {"detections": Thresholds(0.5, 0.3), "boxes": Thresholds(0.9, 0.5)}
+DEFAULT_THRESHOLDS = {
+    "detections": Thresholds(0.5, 0.3),
+    "boxes": Thresholds(0.9, 0.5),
+    **dict.fromkeys(("tracks", "predictions", "signals"), Thresholds(0.5, 0.3)),
+}
 
 
 #: Key for all classes of a stack that are not in its file.

@@ -26,7 +26,10 @@ INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 LEADING_ROLES = ("lidar", "camera", "radar", "objects")
 #: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
-OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
+OUTPUT_ROLES = (
+    *("detections", "control", "boxes", "path", "tracks", "predictions", "signals", "lanes", "free_space"),
+    DIAGNOSTICS,
+)
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
@@ -43,6 +46,11 @@ DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
     "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
     "boxes": {"topic": "/perception/image_boxes", "type": "visualization_msgs/msg/ImageMarker"},
     "path": {"topic": "/planning/path", "type": "nav_msgs/msg/Path"},
+    "tracks": {"topic": "/perception/tracks", "type": "visualization_msgs/msg/MarkerArray"},
+    "predictions": {"topic": "/perception/predictions", "type": "visualization_msgs/msg/MarkerArray"},
+    "signals": {"topic": "/perception/signals", "type": "visualization_msgs/msg/ImageMarker"},
+    "lanes": {"topic": "/perception/lanes", "type": "visualization_msgs/msg/MarkerArray"},
+    "free_space": {"topic": "/perception/free_space", "type": "nav_msgs/msg/OccupancyGrid"},
     DIAGNOSTICS: {"topic": "/diagnostics", "type": "diagnostic_msgs/msg/DiagnosticArray"},
 }
 

@@ -34,8 +34,8 @@ class DerivedFollowup:
 
     @property
     def effects(self) -> Effects:
-        """Effects on the world."""
-        return self.followup.effects
+        """Effects on the world, of those that the source arm was not given, too."""
+        return self.followup.effects if self.baseline is None else self.followup.effects.beyond(self.baseline.effects)
 
 
 class MutationPipeline:

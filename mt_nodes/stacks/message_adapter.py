@@ -18,16 +18,22 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.perception import FreeSpace, Predictions
 
-OutputPart = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
+OutputPart = (
+    Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes | FreeSpace | Predictions
+)
+#: Role of an output -> role of the adapters that read it, where these differ.
+READ_AS = {"tracks": "detections"}
 
 
 class Adapter(ABC):
     """Reads one message type. Stateless. A dataclass, when it has parameters."""
 
     type: ClassVar[str]
-    #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
-    #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``, ``lanes``.
+    #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections`` (``tracks`` as well), ``control``,
+    #: ``boxes``, ``path``, ``signals``, ``lanes``, ``free_space``, ``predictions`` or ``diagnostics``; or what a world
+    #: alone tells: ``odometry``.
     role: ClassVar[str]
     #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.
     stamped: ClassVar[bool] = True
@@ -77,7 +83,7 @@ def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, 
 
 
 def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
-    known = plugins.catalogue("adapters")
+    known, role = plugins.catalogue("adapters"), READ_AS.get(role, role)
     if name:
         adapter: type[Adapter] = plugins.find("adapters", name, role)
         if (adapter.type, adapter.role) != (type_name, role):

@@ -224,6 +224,8 @@ class Stack:
     @property
     def fault_kinds(self) -> tuple[str, ...]:
         """Kinds of faults that it takes if it is a reference stack; see ``reference.faults.base.Fault``."""
+        if {"tracks", "predictions", "signals", "lanes", "free_space"} & set(self.outputs):
+            return (self.leading_input, "perception")
         if "lidar" in self.inputs and (beside := {"camera", "radar"} & set(self.inputs)):
             return ("lidar", "camera", "fusion") if "camera" in beside else ("lidar", "radar")
         if self.world_inputs:

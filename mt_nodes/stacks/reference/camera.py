@@ -150,18 +150,21 @@ class CameraStack:
             given: a picture (H, W, 3) uint8, red, green, blue; or that as ``image``, with its ``camera_info``.
             stamp_ns: of the picture; only some faults look at it.
         """
-        image, info = (given["image"], given["camera_info"]) if isinstance(given, Mapping) else (given, None)
-        if image.ndim != 3 or image.shape[2] != 3:
-            raise ValueError(f"got a picture of shape {image.shape}, expected (H, W, 3): red, green, blue")
-        camera_input = self._steps.look(CameraInput(image, self.camera_of(info, image.shape[:2]), stamp_ns))
-        camera, height_m = camera_input.camera, self.height_m
-        lines = lines_in(road_from_above(self._steps.paint(camera_input.rgb), camera, height_m), self.line_contrast)
-        lane = find_lane(lines, self.lane_width_m)
-        grey = self._steps.grey(camera_input.rgb)
+        camera_input, lane = self.look(given, stamp_ns)
+        camera, grey = camera_input.camera, self._steps.grey(camera_input.rgb)
         people = self._people(grey, camera)
         return self._steps.report(
             Output(boxes=people, path=self._path(lane), control=self._control(lane, people, grey, camera))
         )
+
+    def look(self, given: Pixels | Mapping[str, Any], stamp_ns: int | None = None) -> tuple[CameraInput, LaneFit]:
+        """Return what the stack looks at of what it is given, and the own lane in it; arguments as of a call."""
+        image, info = (given["image"], given["camera_info"]) if isinstance(given, Mapping) else (given, None)
+        if image.ndim != 3 or image.shape[2] != 3:
+            raise ValueError(f"got a picture of shape {image.shape}, expected (H, W, 3): red, green, blue")
+        camera_input = self._steps.look(CameraInput(image, self.camera_of(info, image.shape[:2]), stamp_ns))
+        road = road_from_above(self._steps.paint(camera_input.rgb), camera_input.camera, self.height_m)
+        return camera_input, find_lane(lines_in(road, self.line_contrast), self.lane_width_m)
 
     @cached_property
     def _steps(self) -> CameraSteps:

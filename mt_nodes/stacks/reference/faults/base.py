@@ -47,7 +47,7 @@ class Fault(ABC):
 
     #: Which reference stacks it can be planted in: those that look through a ``lidar``, a ``camera`` or a ``radar``,
     #: those that look through a LiDAR and drive by it, ``driver``, those that bring both sensors together, ``fusion``,
-    #: or those that drive in a world, ``planner``.
+    #: those that drive in a world, ``planner``, or those that track, predict and see lanes and lights, ``perception``.
     stack: ClassVar[str] = "lidar"
 
     @abstractmethod
