@@ -46,7 +46,7 @@ def run_moral_levels(args: argparse.Namespace) -> int:
 
 def _levels(out: Path, request: LevelsRequest, *, as_json: bool) -> int:
     from mt_nodes.base import plugins
-    from mt_nodes.base.result_files import write_result
+    from mt_nodes.base.jsonl import write_result
     from mt_nodes.cli.terminal import progress_bar, text
     from mt_nodes.runs.moral.levels import locate, markdown, result_of
     from mt_nodes.runs.moral.principle import load_principle
