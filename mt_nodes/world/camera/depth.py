@@ -18,9 +18,9 @@ from mt_nodes.world.camera.above_beams import above_beams
 from mt_nodes.world.camera.depth_bounds import bounds_of, within
 from mt_nodes.world.camera.depth_completion import JUMP, ON_GROUND, between_beams, joined_to, part_of
 from mt_nodes.world.camera.depth_network import monocular_m
-from mt_nodes.world.camera.free_space import NearThing, carved
+from mt_nodes.world.camera.free_space import distinct, outlined
 from mt_nodes.world.camera.model import CameraModel
-from mt_nodes.world.camera.near_hulls import with_roofs, within_hulls
+from mt_nodes.world.camera.near_hulls import within_hulls
 from mt_nodes.world.camera.relight import coarse_light
 from mt_nodes.world.camera.sky_cells import like_hit, sky_in
 from mt_nodes.world.camera.sparse_depth import project_returns, to_camera
@@ -145,10 +145,7 @@ def _measure(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     np.maximum(far_m, filled, out=far_m)  # it is 0 where there is no return
     closed = _cornered(_glazed(filled, cell_rad), light, ground, cell_rad)
     joined, hull_m, things = within_hulls(closed, light, ground, cell_rad)
-    near = [NearThing.of(cells, joined) for cells in things]
-    whole, solid = carved(joined, filled, near, beams, (camera, step))
-    glazed = with_roofs(whole, light, things, cell_rad)
-    solid |= glazed < whole
+    glazed, solid = outlined(joined, filled, measured, light, ground, distinct(things, joined), beams, (camera, step))
     panes = np.minimum(panes_m(filled, cell_rad), glazed)
     opaque = solid | ((glazed < closed) & ~measured)
     filled, far_m = (np.where(opaque, glazed, a) for a in (filled, far_m))
