@@ -105,11 +105,10 @@ def outlined(
     """Return ranges (h, w) with near things up to their outlines, and nothing of them above.
 
     An outline has one row in each column, up to a window's height above the topmost return, and below the horizon:
-    what sensors graze or see past is no higher than they. It lies where the picture
-    has an edge, few places above it are hidden from all beams, few below it are passed by some, and its rows differ
-    little from column to column: the sum of all that is least, by dynamic programming (A. Amini, T. Weymouth and R.
-    Jain, "Using Dynamic Programming for Solving Variational Problems in Vision", TPAMI 1990). Where no beam passes
-    above a thing, nothing is known.
+    what sensors graze or see past is no higher than they. It lies where the picture has an edge, few places above it
+    are hidden from all beams, few below it are passed by some, and its rows differ little from column to column: the
+    sum of all that is least, by dynamic programming (A. Amini, T. Weymouth and R. Jain, "Using Dynamic Programming for
+    Solving Variational Problems in Vision", TPAMI 1990). Where no beam passes above a thing, nothing is known.
 
     Args:
         range_m: (h, w) with what seems to be part of the things. bare_m: (h, w) without.
@@ -122,32 +121,28 @@ def outlined(
     """
     found, solid = range_m.copy(), np.zeros(range_m.shape, bool)
     for thing in things:
-        passed = _passed(thing, beams, *view)
+        at, passed = np.s_[:, thing.columns], _passed(thing, beams, *view)
         free = cv2.morphologyEx(passed.astype(np.uint8), cv2.MORPH_OPEN, _SQUARE) != 0
-        taken = thing.cells & (bare_m > JUMP * found)
-        own, seen = (m[:, thing.columns] for m in (thing.cells & ~taken & measured, free))
+        own = thing.cells & measured & (bare_m <= JUMP * found)
         cell_m = thing.range_m * np.float32(view[1] / view[0].k[0, 0])
-        rows = np.arange(len(own))[:, None]
-        level = np.isfinite(ground_m[:, thing.columns])
-        edge = _outline(own, seen, level, np.sqrt(np.clip(light[:, thing.columns], 0.0, 1.0)), cell_m)
+        colours = np.sqrt(np.clip(light[at], 0.0, 1.0))
+        edge = _outline(own[at], free[at], np.isfinite(ground_m[at]), colours, cell_m)
         if edge is None:
             continue
-        part, cells = found[:, thing.columns], thing.cells[:, thing.columns]
-        bottom = len(cells) - 1 - cells[::-1].argmax(axis=0)
-        inside = (rows >= edge) & (rows <= bottom)
+        rows, part, cells = np.arange(len(found))[:, None], found[at], thing.cells[at]
+        bottom = np.where(cells.any(axis=0), len(cells) - 1 - cells[::-1].argmax(axis=0), -1)
+        inside, above = (rows >= edge) & (rows <= bottom), cells & (rows < edge)
         np.copyto(part, thing.range_m, where=inside & (part > JUMP * thing.range_m))
-        above = cells & (rows < edge)
         if above.any():
-            np.copyto(part, _without(thing, bare_m, measured)[:, thing.columns], where=above)
-        rim = inside & (rows < edge + _RIM_M / cell_m)
-        solid[:, thing.columns] |= rim | ((inside | cells) & (rows >= edge) & ~passed[:, thing.columns])
+            np.copyto(part, _without(thing, bare_m, measured)[at], where=above)
+        solid[at] |= inside & (~passed[at] | (rows < edge + _RIM_M / cell_m))
     return found, solid
 
 
 def _without(thing: NearThing, bare_m: Singles, measured: Mask) -> Singles:
     """Return ranges (h, w) in which a thing's are those of what is nearest around it in the picture."""
     others = measured & (~thing.cells | (bare_m > JUMP * float(thing.range_m.max())))
-    return np.where(measured, bare_m, nearest(bare_m, others))
+    return np.where(measured, bare_m, nearest(bare_m, others)) if others.any() else bare_m
 
 
 def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singles) -> Grid | None:
