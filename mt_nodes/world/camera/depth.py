@@ -95,8 +95,9 @@ def depth_of(bundle: Bundle, image: Image, camera: CameraModel) -> DepthMap:
     The nearest return of a cell counts; cells between returns get the range of the surface that the returns above and
     below lie on (:mod:`~mt_nodes.world.camera.depth_completion`). Gaps of near objects as small as car windows are
     closed, and corners and roofs are where the picture joins them to the object
-    (:mod:`~mt_nodes.world.camera.near_hulls`) and no beam passes (:mod:`~mt_nodes.world.camera.free_space`). Above the topmost return of a column is sky if
-    the picture looks like it, else what it joins there without a strong edge
+    (:mod:`~mt_nodes.world.camera.near_hulls`), or it has an edge and no beam passes
+    (:mod:`~mt_nodes.world.camera.free_space`). Above the topmost return of a column is sky if the picture looks like
+    it, else what it joins there without a strong edge
     (:mod:`~mt_nodes.world.camera.above_beams`), or what a network of the user's says
     (:mod:`~mt_nodes.world.camera.depth_network`). Below the lowest return is flat ground, if the transforms give the
     camera's height. :mod:`~mt_nodes.world.camera.depth_bounds` says how far off all that may be.
