@@ -103,8 +103,10 @@ def carved(
 
 def _joined(cells: Mask, seeds: Mask) -> Mask:
     """Return those of some cells (h, w) that are joined to seeds among them."""
-    _, label = cv2.connectedComponents(cells.astype(np.uint8), connectivity=4)
-    return np.asarray(cells & np.isin(label, np.unique(label[cells & seeds])))
+    count, label = cv2.connectedComponents(cells.astype(np.uint8), connectivity=4)
+    has_seed = np.zeros(count, bool)
+    has_seed[label[cells & seeds]] = True
+    return has_seed[label]
 
 
 def _unpassed(thing: NearThing, free: Mask, view: tuple[CameraModel, int]) -> Singles:
