@@ -27,8 +27,8 @@ _GAMMA = 2.2
 #: A return this near in the picture says how far a pixel is: rings of an HDL-64E are some 8 pixels apart at 375 lines.
 _COVERED_PX = 12.0
 _WIDER = 1.05
-#: Returns of a box that differ from its range by less than this, in logarithms, are of what it holds (assumed).
-_ONE_SURFACE = 0.3
+#: Returns of a box whose ranges differ from its own by less than this factor are of what it holds (assumed).
+_ONE_SURFACE = 1.35
 #: Pictures in their order: names of the first three, and copies of the first and the third.
 OURS, PLAIN, AT_RANGE = range(3)
 COPIES = {"one step": (3, AT_RANGE), "one pixel": (4, AT_RANGE), "5 % of visibility": (5, AT_RANGE)}
@@ -125,8 +125,9 @@ def plain_range_m(pixel: Rows, range_m: Floats, size: tuple[int, int], boxes_px:
         middle, half = np.array([left + right, top + bottom]) / 2.0, np.array([right - left, bottom - top]) / 4.0
         aside = np.abs(pixel - middle)
         inner = range_m[(aside <= half).all(axis=1)]
-        median = float(np.median(inner)) if len(inner) else np.inf
-        own = (aside <= 2.0 * half).all(axis=1) & (np.abs(np.log(range_m / median)) < _ONE_SURFACE)
+        median = float(np.median(inner)) if len(inner) else 0.0
+        alike = (range_m > median / _ONE_SURFACE) & (range_m < median * _ONE_SURFACE)
+        own = (aside <= 2.0 * half).all(axis=1) & alike
         if not own.any():
             continue
         hull = cv2.fillConvexPoly(np.zeros(size, np.uint8), cv2.convexHull(pixel[own].astype(np.int32)), 1) != 0
