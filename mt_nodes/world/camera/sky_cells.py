@@ -109,9 +109,10 @@ def like_hit(light: Singles, top: Grid) -> Cells:
 
 def _alike(planes: Sequence[Singles], hit: Singles) -> Cells:
     """Return which cells, by their light (h, w) in three colours, are like a surface (1, w, 3) in their column."""
-    most = np.float32(_ALIKE) * hit.max(axis=-1)
-    apart = [np.abs(plane - hit[..., channel]) for channel, plane in enumerate(planes)]
-    return np.asarray(np.maximum(np.maximum(apart[0], apart[1]), apart[2]) < most)
+    of_hit = cv2.split(hit)
+    red, green, blue = (np.abs(plane - own) for plane, own in zip(planes, of_hit, strict=True))
+    most = np.float32(_ALIKE) * np.maximum(np.maximum(*of_hit[:2]), of_hit[2])
+    return np.asarray(np.maximum(np.maximum(red, green), blue) < most)
 
 
 def _around(hit: Singles) -> Singles:

@@ -127,7 +127,7 @@ def _wide(picture: Picture, burnt: Pixels) -> Pixels:
         burnt: table of the share of burning out by a pixel's least sample.
     """
     height, width = (-(-side // _CELL_PX) for side in picture.size)
-    some = cv2.split(cv2.resize(picture.pixels, (4 * width, 4 * height), interpolation=cv2.INTER_NEAREST))
+    some = cv2.split(cv2.resize(picture.pixels, (2 * width, 2 * height), interpolation=cv2.INTER_NEAREST))
     share = mapped_by_table(cv2.min(cv2.min(*some[:2]), some[2]), burnt)
     mean = cv2.resize(share, (width, height), interpolation=cv2.INTER_AREA)
     white = (mean > 0.9 * picture.full_scale).astype(np.uint8)

@@ -74,7 +74,8 @@ def white_level(picture: Picture, ground: Floats, least: float) -> Singles:
     ``least`` is the light of such ground under the open sky alone, which what stands there gets in the shade, too.
     Bounds from the brightest tenth of the picture keep a dark patch or a bright line from misleading.
     """
-    bright = float(np.quantile(picture.luma()[::8, ::8], 0.9)) / picture.full_scale
+    some = picture.with_pixels(np.ascontiguousarray(picture.pixels[::8, ::8]))
+    bright = float(np.quantile(some.luma(), 0.9)) / picture.full_scale
     lit = max(float(ground.mean()), least) / _GROUND_ALBEDO
     lit = float(np.clip(lit, _DARKEST * bright**_GAMMA, _BRIGHTEST))
     balance = np.clip(ground / max(float(ground.mean()), 1e-6), 0.8, 1.25)
