@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -30,7 +31,11 @@ class BoxSignals(StampedAdapter):
     """Base of adapters of traffic lights that are told as boxes in an image; the class of a box is its state."""
 
     role: ClassVar[str] = "signals"
-    boxes: ClassVar[type[StampedAdapter]]
+
+    @property
+    @abstractmethod
+    def boxes(self) -> type[StampedAdapter]:
+        """The adapter of the boxes."""
 
     def decode(self, message: Any) -> SignalStates:
         """Read a light from every box."""
@@ -54,7 +59,7 @@ class ImageMarkerSignals(BoxSignals):
     """
 
     type: ClassVar[str] = "visualization_msgs/msg/ImageMarker"
-    boxes: ClassVar[type[StampedAdapter]] = ImageMarkerBoxes
+    boxes = ImageMarkerBoxes
 
 
 class Detection2dArraySignals(BoxSignals):
@@ -64,7 +69,7 @@ class Detection2dArraySignals(BoxSignals):
     """
 
     type: ClassVar[str] = "vision_msgs/msg/Detection2DArray"
-    boxes: ClassVar[type[StampedAdapter]] = Detection2dArrayBoxes
+    boxes = Detection2dArrayBoxes
 
 
 class Detection3dArraySignals(StampedAdapter):

@@ -15,7 +15,6 @@ from mt_nodes.data.outputs import Detections, Output
 from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedPath, Predictions
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionSteps, sorted_faults
-from mt_nodes.stacks.reference.lidar_detector import finite
 from mt_nodes.stacks.reference.tracker import Tracker
 
 Floats = npt.NDArray[np.float64]
@@ -78,7 +77,7 @@ class LidarPerception:
         x_from, x_to, y_from, y_to = self.area_m
         shape = round((y_to - y_from) / self.cell_m), round((x_to - x_from) / self.cell_m)
         empty = FreeSpace(self.frame_id, stamp_ns, self.cell_m, (x_from, y_from, 0.0), np.zeros(shape, np.int8))
-        cloud = finite(points)
+        cloud = self._tracker.admitted(points)
         standing_mm, _ = self._tracker.above_ground(cloud)
         hits = self._counted(standing_mm[:, :2] / 1000.0, shape)
         centers = empty.centers_m(np.ones(shape, dtype=bool))
