@@ -46,6 +46,7 @@ class ScenarioRequest(PlainData):
     strict: bool = param(False, help="refuse errors in scenario files instead of correcting them")
     plugins: tuple[str, ...] = param((), help="directory with your own plugins")
     waivers: str = param("", help="YAML file with known violations that are accepted for now")
+    claim_followups: bool = param(False, help="judge the claims of scripts on drives of follow-ups, too")
     only: str = param("", help="the one pair to drive and judge again, of the run in recorded")
     recorded: str = param("", help="results directory whose worlds are driven again")
 

@@ -123,6 +123,7 @@ class ScenarioRun(SuiteRun[ScenarioRequest]):
         drives = {"drives": list(range(len(names)))} if one else {}
         claims = {} if request.only else claimed_drives(self.episodes)
         named = {"claims": claims} if claims else {}
+        named |= {"claim_followups": True} if request.claim_followups else {}
         return {"pace": "lockstep", "transport": request.transport, "bags": names, **drives, "limit": None, **named}
 
 
