@@ -20,7 +20,9 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.jsonl import LineFile, read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
+from mt_nodes.data.verdict import Pair
 from mt_nodes.engine import recorder
+from mt_nodes.engine.evidence import evidence_name
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.relations.mutations.base import Draw, Followup, Mutation
 from mt_nodes.runs.replay.replay_run import Run
@@ -90,6 +92,22 @@ def test_evidence_is_written_after_its_view(bag: Path, tmp_path: Path, monkeypat
     )
     in_process(bag, tmp_path / "run", *RELATIONS, **STACKS["detector"])
     assert written and all(written), "a run that is killed between the two and resumed would never have the view"
+
+
+def test_of_each_relation_the_first_pairs_keep_their_evidence_also_after_a_kill(bag: Path, tmp_path: Path) -> None:
+    whole, torn, all_kept = tmp_path / "whole", tmp_path / "torn", tmp_path / "all"
+    in_process(bag, all_kept, *RELATIONS, **STACKS["detector"])
+    in_process(bag, whole, *RELATIONS, most_evidence=1, **STACKS["detector"])
+    assert lines(whole, "result.jsonl") == lines(all_kept, "result.jsonl"), "verdicts do not depend on it"
+    violated = [
+        Pair.parse(row["pair"]) for row in read_journal(whole / "result.jsonl") if row.get("outcome") == "VIOLATED"
+    ]
+    first = {pair.relation: evidence_name(pair) for pair in reversed(violated)}
+    assert len(violated) > len(first) > 0
+    assert {path.name for path in (whole / "evidence").glob("*.mcap")} == set(first.values())
+    cut(whole, torn, random.Random(1))
+    carry_out(Run.resume(torn))
+    assert left(torn) == left(whole) and lines(torn, "result.jsonl") == lines(whole, "result.jsonl")
 
 
 @pytest.mark.parametrize("seed", range(4))
