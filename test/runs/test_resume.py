@@ -93,7 +93,7 @@ def test_evidence_is_written_after_its_view(bag: Path, tmp_path: Path, monkeypat
     assert written and all(written), "a run that is killed between the two and resumed would never have the view"
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     torn = tmp_path / "torn"
     cut(undisturbed, torn, random.Random(seed))
@@ -108,7 +108,9 @@ def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: P
     assert len(read_result(torn / "run.json")["resumed"]) == 1
 
 
-@pytest.mark.parametrize("stack", ["detector", "tracker", "two_pass"])
+@pytest.mark.parametrize(
+    "stack", ["tracker", *(pytest.param(s, marks=pytest.mark.long) for s in ("detector", "two_pass"))]
+)
 def test_a_stream_goes_on_with_the_frames_that_it_looks_back_on(bag: Path, tmp_path: Path, stack: str) -> None:
     whole, asked = tmp_path / "whole", STACKS[stack]
     in_process(bag, whole, *about_the_stream(tmp_path), **asked)
