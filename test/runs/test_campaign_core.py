@@ -203,7 +203,7 @@ def torn(whole: Path, out: Path, at: random.Random) -> None:
 
 
 @pytest.mark.usefixtures("without_reports")
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in range(1, 6))])
 def test_a_campaign_cut_off_anywhere_comes_to_the_same(whole: Path, tmp_path: Path, seed: int) -> None:
     out = tmp_path / "torn"
     torn(whole, out, random.Random(seed))

@@ -110,7 +110,7 @@ def test_of_each_relation_the_first_pairs_keep_their_evidence_also_after_a_kill(
     assert left(torn) == left(whole) and lines(torn, "result.jsonl") == lines(whole, "result.jsonl")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
 def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: Path, seed: int) -> None:
     torn = tmp_path / "torn"
     cut(undisturbed, torn, random.Random(seed))
@@ -125,7 +125,9 @@ def test_a_run_cut_off_anywhere_comes_to_the_same(undisturbed: Path, tmp_path: P
     assert len(read_result(torn / "run.json")["resumed"]) == 1
 
 
-@pytest.mark.parametrize("stack", ["detector", "tracker", "two_pass"])
+@pytest.mark.parametrize(
+    "stack", ["tracker", *(pytest.param(s, marks=pytest.mark.long) for s in ("detector", "two_pass"))]
+)
 def test_a_stream_goes_on_with_the_frames_that_it_looks_back_on(bag: Path, tmp_path: Path, stack: str) -> None:
     whole, asked = tmp_path / "whole", STACKS[stack]
     in_process(bag, whole, *about_the_stream(tmp_path), **asked)
