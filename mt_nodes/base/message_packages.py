@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError
 _AUTOWARE_AUTO = "https://github.com/tier4/autoware_auto_msgs"
 #: Packages that ROS 2 has no Debian packages of (in rosdistro, August 2026), and the location of their source.
 SOURCES = {
+    "apollo_msgs": "https://github.com/irh-ca-team-car/apollo_msgs_ros2_public",
     "autoware_auto_control_msgs": _AUTOWARE_AUTO,
     "autoware_auto_perception_msgs": _AUTOWARE_AUTO,
     "autoware_auto_planning_msgs": _AUTOWARE_AUTO,
@@ -48,12 +49,8 @@ def is_missing(type_name: str) -> bool:
 def refuse_missing(types: Mapping[str, str], owner: str) -> None:
     """Refuse topics whose message types are not installed.
 
-    Args:
-        types: topic -> message type.
-        owner: for the error, such as ``stack 'autoware'``.
-
-    Raises:
-        UsageError: naming every such topic, and the commands that install all of them.
+    ``types``: topic -> message type. ``owner``: for the error, such as ``stack 'autoware'``.
+    Raises UsageError: naming every such topic, and the commands that install all of them.
     """
     lacking = {topic: types[topic] for topic in types if is_missing(types[topic])}
     if lacking:

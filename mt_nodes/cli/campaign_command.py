@@ -120,7 +120,7 @@ def print_campaign(summary: Mapping[str, Any], out: Path) -> None:
 
 def _print_next(out: Path) -> None:
     """Print what the worst cell comes to, and what to type next; resuming, where the campaign did not end."""
-    from mt_nodes.base.result_files import read_result
+    from mt_nodes.base.jsonl import read_result
     from mt_nodes.cli.outcome import print_next
     from mt_nodes.engine.results_dirs import cells_of
 

@@ -57,11 +57,7 @@ def run_record(args: argparse.Namespace) -> int:
 
 
 def _record_request(args: argparse.Namespace) -> RecordRequest:
-    """Return the request.
-
-    Raises:
-        UsageError: a number is out of its range.
-    """
+    """Return the request. Raises UsageError: a number is out of its range."""
     from mt_nodes.base.params import build
     from mt_nodes.runs.models.record_request import RecordRequest
 
@@ -88,11 +84,7 @@ def add_data(parser: argparse.ArgumentParser, nargs: str) -> None:
 
 
 def read_data(args: argparse.Namespace, paths: Sequence[Path], prepared: Preparation, *, hidden: bool) -> Frames:
-    """Read the frames, with a progress bar on a terminal.
-
-    Raises:
-        MtError: a folder or bag cannot be read or used.
-    """
+    """Read the frames, with a progress bar on a terminal. Raises MtError: a folder or bag cannot be read or used."""
     from rich.progress import Progress, TextColumn
 
     from mt_nodes.runs.models.bag_samples import BagReading

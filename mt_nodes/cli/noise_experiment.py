@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``mt experiment noise-outside-roi BAG…``."""
+"""``mt experiment noise-outside-roi [BAG…]``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mt_nodes.cli.options import add_fields, add_results, at_least_one, request_
 from mt_nodes.engine.plan import ReplayRequest
 
 POINTS, PAIRS, CONFIG = (10, 100, 1000), 1000, "default"
+#: Generated frames at the most, as many as the paper has; of more pairs each frame has several.
+MOST_FRAMES = 1000
 COLUMNS = (
     "n",
     "|O| > |O'|",
@@ -35,7 +37,10 @@ def add_noise_outside_roi_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     request, add = ReplayRequest(bags=()), parser.add_argument
     parser.epilog = "example: mt experiment noise-outside-roi my_bag --n 10,100,1000 --pairs 300 --stack my_stack.yaml"
-    add_fields(parser, request, "bags", bags={"nargs": "+"})
+    bags = f"bags; without any, generated drives with as many different frames as --pairs, at most {MOST_FRAMES:,}"
+    add_fields(parser, request, "bags", bags={"help": bags})
+    drives = "directory of the generated drives, 2.6 MB a frame; those in it are used again (default DIR of --out)"
+    add("--drives", type=Path, metavar="DIR", help=drives)
     add("--n", type=_numbers, default=POINTS, metavar="N,…", help="numbers of noise points (default 10,100,1000)")
     add("--pairs", type=at_least_one, default=PAIRS, metavar="N", help="pairs for each n (default %(default)s)")
     config = "default, zhou_sun_2019 (exact replication), or a .yaml file of your own (default %(default)s)"
@@ -53,8 +58,12 @@ def run_noise_outside_roi(args: argparse.Namespace) -> int:
     from mt_nodes.report.published_tables import FILE, describe, tabulate, write_experiment, write_relations
 
     request = request_of(ReplayRequest, args, topics=role_topics(args.topics))
-    draws = _draws(request, args)
+    _refuse(request, args)
+    draws = _draws(request, args) if request.bags else 0
     out = new_directory(args.out)
+    if not request.bags:
+        request = dataclasses.replace(request, bags=_generated(args, out))
+        draws = _draws(request, args)
     files = write_relations(args.config, args.n, (out / "relations").resolve())
     names = {n: load_relation(file).id for n, file in zip(args.n, files, strict=True)}
     experiment = describe(args.config, args.pairs, draws, names)
@@ -68,6 +77,36 @@ def run_noise_outside_roi(args: argparse.Namespace) -> int:
     else:
         _print(table, summary, out, (out / FILE, *figures))
     return int(summary["exit_code"])
+
+
+def _refuse(request: ReplayRequest, args: argparse.Namespace) -> None:
+    """Refuse what is wrong with the command line before anything is generated."""
+    from mt_nodes.base.errors import UsageError
+    from mt_nodes.report.published_tables import write_relations
+    from mt_nodes.stacks.stack import load_stack
+
+    if request.bags and args.drives:
+        raise UsageError(
+            f"--drives {args.drives}: got bags beside it, expected one of both; drives are generated without bags"
+        )
+    load_stack(request.stack)
+    with tempfile.TemporaryDirectory(prefix="mt_experiment_") as folder:
+        write_relations(args.config, args.n, Path(folder))
+
+
+def _generated(args: argparse.Namespace, out: Path) -> tuple[str, ...]:
+    """Return the bags of generated drives."""
+    import sys
+    import time
+
+    from mt_nodes.runs.replay.generated_drives import generate_drives
+
+    frames, place = min(args.pairs, MOST_FRAMES), args.drives or out / "drives"
+    print(f"generating {frames:,} frames of 64-beam LiDAR, none of them twice, in {place}", file=sys.stderr)
+    begun_s = time.monotonic()
+    drives = generate_drives(place.resolve(), frames)
+    print(f"generated {len(drives)} drives in {time.monotonic() - begun_s:.0f} s", file=sys.stderr)
+    return tuple(map(str, drives))
 
 
 def _draws(request: ReplayRequest, args: argparse.Namespace) -> int:

@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
 def relations_given(args: argparse.Namespace, *, loop: bool = False) -> tuple[str, ...]:
     """Return the relations that ``--relations`` or ``--suite`` name; none where neither is given.
 
-    Raises:
-        UsageError: both are given, or name no relation.
+    Raises UsageError: both are given, or name no relation.
     """
     from mt_nodes.runs.relation_choice import words_of_suite_file
 

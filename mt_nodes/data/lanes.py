@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -72,12 +72,15 @@ class Lanes:
 
 @dataclass(frozen=True, eq=False)
 class SignalStates:
-    """States of the traffic lights and their stop lines, as from a map and a camera together.
+    """States of traffic lights: as from a map and a camera together, or as a stack detects them.
 
     Attributes:
-        name: (K,) texts. colour: (K,) ``red``, ``yellow``, ``green``, or ``off``.
+        name: (K,) texts, empty where a light has no name. colour: (K,) ``red``, ``yellow``, ``green``, ``off`` or
+            ``unknown``; of several lamps, and of arrows, :func:`joined_states`.
         stop: (K, 3) x, y in metres and yaw in radians, in ``frame_id``: middle of the lane at the stop line, and the
-            direction in which it is crossed.
+            direction in which it is crossed; of a stack the place that it gives the light; NaN where unknown.
+        score: (K,) in 0..1, 1 where none is given.
+        box_px: (K, 4) left, upper, right and lower edge in the image of ``frame_id``; NaN where it is in no image.
     """
 
     frame_id: str
@@ -85,21 +88,56 @@ class SignalStates:
     name: npt.NDArray[np.str_]
     colour: npt.NDArray[np.str_]
     stop: npt.NDArray[np.float64]
+    score: npt.NDArray[np.float64]
+    box_px: npt.NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.name)
 
     @classmethod
     def make(
-        cls, frame_id: str, stamp_ns: int | None, name: Iterable[str], colour: Iterable[str], stop: npt.ArrayLike
+        cls,
+        frame_id: str,
+        stamp_ns: int | None,
+        name: Iterable[str],
+        colour: Iterable[str],
+        stop: npt.ArrayLike | None = None,
+        score: npt.ArrayLike | None = None,
+        box_px: npt.ArrayLike | None = None,
     ) -> SignalStates:
-        """Build from columns.
-
-        Raises:
-            ValueError: they differ in length.
-        """
+        """Build from columns. Raises ValueError: they differ in length."""
         names, colours = np.array([*name], dtype=np.str_), np.array([*colour], dtype=np.str_)
-        places = np.asarray(stop, dtype=np.float64).reshape(-1, 3)
-        if not len(names) == len(colours) == len(places):
-            raise ValueError(f"got {len(names)} names, {len(colours)} colours and {len(places)} stop lines")
-        return cls(frame_id, stamp_ns, names, colours, places)
+        count = len(names)
+        places = np.full((count, 3), np.nan) if stop is None else np.asarray(stop, dtype=np.float64).reshape(-1, 3)
+        scores = np.ones(count) if score is None else np.asarray(score, dtype=np.float64).reshape(-1)
+        boxes = np.full((count, 4), np.nan) if box_px is None else np.asarray(box_px, dtype=np.float64).reshape(-1, 4)
+        if not count == len(colours) == len(places):
+            raise ValueError(f"got {count} names, {len(colours)} colours and {len(places)} stop lines")
+        if not count == len(scores) == len(boxes):
+            raise ValueError(f"got {count} names, {len(scores)} scores and {len(boxes)} boxes")
+        return cls(frame_id, stamp_ns, names, colours, places, scores, boxes)
+
+    def renamed(self, classes: Mapping[str, str]) -> SignalStates:
+        """Return it with renamed states; see :meth:`~mt_nodes.data.outputs.Output.renamed`."""
+        return replace(self, colour=np.array([classes.get(own, own) for own in self.colour.tolist()], dtype=np.str_))
+
+    @property
+    def label(self) -> npt.NDArray[np.str_]:
+        """(K,) states, as the classes of other outputs."""
+        return self.colour
+
+    @property
+    def in_image(self) -> npt.NDArray[np.bool_]:
+        """(K,) whether a light has a box in an image."""
+        return np.asarray(np.isfinite(self.box_px).all(axis=1))
+
+
+def joined_states(lamps: Iterable[tuple[str, str]]) -> str:
+    """Return the state of a light from the colours and shapes of its lamps that shine: ``red+green_left_arrow``.
+
+    A circle is not named; a lamp of unknown colour makes the whole light ``unknown``, no lamp at all ``off``.
+    """
+    shining = sorted({f"{colour}_{shape}" if shape not in ("", "circle") else colour for colour, shape in lamps})
+    if any(state.partition("_")[0] == "unknown" for state in shining):
+        return "unknown"
+    return "+".join(shining) or "off"

@@ -3,20 +3,25 @@
 
     detections: {each: objects, center: pose.position, size: dimensions, yaw: pose.orientation, label: class_name}
     control: {steering_rad: {path: steer_deg, scale: 0.0174533}, speed_mps: drive.speed}
+    signals: {each: lights, name: id, state: {path: color, names: {1: red, 2: yellow, 3: green}}}
+    lanes: {each: lines, name: side, line: points, point: .}
+    predictions: {each: objects, center: position, paths: ways, probability: p, line: points, point: pose, time_s: t}
+    free_space: {cells: data, width: info.width, height: info.height, resolution_m: info.resolution, origin: corner}
 
 A value is a path, or ``{path: …, scale: …}`` for other units and signs, or ``{path: …, names: {1: car}}`` for classes
 that are numbers. What has several numbers is a path to something with x, y and z, to a list of numbers, or a list of
 paths, one each: ``size: [length, width, height]``. Scaled values are in metres, radians, m/s, pixels, seconds, in the
 frame that ``frame_id`` leads to or ``frame`` names (else the header's). All paths but ``stamp``, ``frame_id`` and
-``each`` start from the items of the list at ``each``, where the role has one; ``.`` is the item itself. A message
-whose stamp is a number matches its input to the nanosecond only where the number is whole.
+``each`` start from the items of the list at ``each``, where the role has one; ``.`` is the item itself. Lists may lie
+in items: ``paths`` in those of ``each``, ``line`` in those of ``paths`` (without it, of ``each``); ``probability`` and
+``step_s`` start from the items of ``paths``, ``point`` and ``time_s`` from those of ``line``. A message whose stamp is
+a number matches its input to the nanosecond only where the number is whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from numbers import Number
 from typing import Any
@@ -28,6 +33,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import Param, build, param
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.field_paths import FieldPath, FieldsOf, element_of
+from mt_nodes.data.output_field_keys import KEYS, NEEDED, NESTED, NESTING, OUTSIDE, SIZES, FieldKind
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,76 +41,6 @@ Floats = npt.NDArray[np.float64]
 NUMBERS = frozenset(("float", "double", "boolean", *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))))
 TEXTS = frozenset(("string", "wstring"))
 UUID = "unique_identifier_msgs/UUID"
-
-
-class FieldKind(Enum):
-    """Kind of a field; the value is its description in error texts."""
-
-    TIME = "a builtin_interfaces/Time, or a number of seconds"
-    DURATION = "a builtin_interfaces/Duration, or a number of seconds"
-    TEXT = "a text, a number or a UUID"
-    FIXED = "a text that is no path"
-    LIST = "a list"
-    NUMBER = "a number"
-    TURN = "a number (yaw), or a quaternion with x, y, z and w"
-    PLACE = "something with x and y, two numbers, or a list of two paths"
-    VECTOR = "something with x, y and z, three numbers, or a list of three paths"
-    EDGES = "four numbers, or a list of four paths"
-
-
-#: Numbers per kind.
-SIZES = {FieldKind.PLACE: 2, FieldKind.VECTOR: 3, FieldKind.EDGES: 4}
-_ALL = {"stamp": FieldKind.TIME}
-_FRAME = {**_ALL, "frame_id": FieldKind.TEXT, "frame": FieldKind.FIXED}
-#: Keys by role.
-KEYS: dict[str, dict[str, FieldKind]] = {
-    "detections": {
-        **_FRAME,
-        "each": FieldKind.LIST,
-        "center": FieldKind.VECTOR,
-        "size": FieldKind.VECTOR,
-        "yaw": FieldKind.TURN,
-        "label": FieldKind.TEXT,
-        "score": FieldKind.NUMBER,
-        "track": FieldKind.TEXT,
-        "velocity": FieldKind.VECTOR,
-    },
-    "boxes": {
-        **_FRAME,
-        "each": FieldKind.LIST,
-        "edges": FieldKind.EDGES,
-        "center": FieldKind.PLACE,
-        "size": FieldKind.PLACE,
-        "label": FieldKind.TEXT,
-        "score": FieldKind.NUMBER,
-    },
-    "path": {
-        **_FRAME,
-        "each": FieldKind.LIST,
-        "position": FieldKind.PLACE,
-        "yaw": FieldKind.TURN,
-        "speed_mps": FieldKind.NUMBER,
-        "time_s": FieldKind.DURATION,
-    },
-    "control": {
-        **_ALL,
-        "steering_rad": FieldKind.NUMBER,
-        "speed_mps": FieldKind.NUMBER,
-        "acceleration_mps2": FieldKind.NUMBER,
-        "yaw_rate_radps": FieldKind.NUMBER,
-        "throttle": FieldKind.NUMBER,
-        "brake": FieldKind.NUMBER,
-    },
-}
-#: Required keys by role; one of several alternatives is enough.
-NEEDED = {
-    "detections": (("each",), ("center",)),
-    "boxes": (("each",), ("edges", "center"), ("edges", "size")),
-    "path": (("each",), ("position",)),
-    "control": (tuple(key for key in KEYS["control"] if key not in _ALL),),
-}
-#: Keys whose paths start from the message; others start from the items of ``each``, where there is one.
-_OUTSIDE = frozenset((*_FRAME, "each"))
 
 
 def _path(value: Any, where: str) -> FieldPath:
@@ -217,13 +153,27 @@ class OutputFields:
             if element is None:
                 raise UsageError(f"{where}.each: {each.path} is {found}, expected {FieldKind.LIST.value}")
             item = element
+        starts = self._starts(type_name, item, fields_of, where)
         for key, sources in self.sources.items():
             kind, several = KEYS[self.role][key], isinstance(sources, tuple)
             for source in sources if isinstance(sources, tuple) else (sources,):
-                found = source.path.type_in(type_name if key in _OUTSIDE else item, fields_of, f"{where}.{key}")
+                found = source.path.type_in(starts[key], fields_of, f"{where}.{key}")
                 if not _fits(FieldKind.NUMBER if several else kind, found, fields_of):
                     expected = FieldKind.NUMBER if several else kind
                     raise UsageError(f"{where}.{key}: {source.path} is {found}, expected {expected.value}")
+
+    def _starts(self, type_name: str, item: str, fields_of: FieldsOf, where: str) -> dict[str, str]:
+        """Return the type from which the paths of each key start."""
+        starts = {key: type_name if key in OUTSIDE else item for key in KEYS[self.role]}
+        for name, keys in NESTED.items() if self.role in NESTING else ():
+            starts[name] = item
+            if (source := self.one(name)) is not None:
+                found = source.path.type_in(item, fields_of, f"{where}.{name}")
+                if (element := element_of(found)) is None:
+                    raise UsageError(f"{where}.{name}: {source.path} is {found}, expected {FieldKind.LIST.value}")
+                item = element
+            starts.update(dict.fromkeys(keys, item))
+        return starts
 
 
 def _source(value: Any, kind: FieldKind, where: str) -> FieldSource | tuple[FieldSource, ...]:
@@ -247,6 +197,8 @@ def _fits(kind: FieldKind, found: str, fields_of: FieldsOf) -> bool:
         return element_of(found) is not None
     if kind is FieldKind.NUMBER:
         return found in NUMBERS
+    if kind is FieldKind.NUMBERS:
+        return element_of(found) in NUMBERS
     if kind is FieldKind.TURN:
         return found in NUMBERS or _has(found, "xyzw", fields_of)
     listed = element_of(found) in NUMBERS

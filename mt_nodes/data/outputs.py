@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs of a stack: detections, image boxes, commands, paths, diagnostics."""
+"""Outputs of a stack: detections, image boxes, commands, paths, diagnostics; others: ``lanes``, ``perception``."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.data.output_traits import OTHERS
+
+if TYPE_CHECKING:
+    from mt_nodes.data.lanes import Lanes, SignalStates
+    from mt_nodes.data.perception import FreeSpace, Predictions
 
 Floats = npt.NDArray[np.float64]
 
@@ -230,12 +234,18 @@ class Path:
         return cls(frame_id, stamp_ns, rows, np.full(len(rows), np.nan), np.full(len(rows), np.nan))
 
 
+#: Parts of an answer, and those of them with class names.
+ROLES = ("detections", "control", "path", "boxes", "tracks", "predictions", "signals", "lanes", "free_space")
+RENAMED = ("detections", "boxes", "tracks", "predictions", "signals")
+
+
 @dataclass(frozen=True, eq=False)
 class Output:
     """All outputs of one arm for one input.
 
     ``extra`` holds outputs of other kinds by role name. None of the parts is set when the arm was silent.
     ``diagnostics``, what was heard of them since the last answer, is beside the answer and no part of it.
+    ``tracks`` are obstacles with ids and velocities of a stack that publishes these beside its ``detections``.
     """
 
     detections: Detections | None = None
@@ -245,16 +255,20 @@ class Output:
     diagnostics: Diagnostics | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     answer_ms: float | None = None
+    tracks: Detections | None = None
+    predictions: Predictions | None = None
+    signals: SignalStates | None = None
+    lanes: Lanes | None = None
+    free_space: FreeSpace | None = None
 
     def renamed(self, classes: Mapping[str, str]) -> Output:
         """Return it with renamed classes; the key ``*`` is for all others."""
         if not classes:
             return self
-        parts = {role: part for role in ("detections", "boxes") if (part := getattr(self, role)) is not None}
-        return replace(self, **{role: part.renamed(classes) for role, part in parts.items()})
+        known = {role: part for role in RENAMED if (part := getattr(self, role)) is not None}
+        return replace(self, **{role: part.renamed(classes) for role, part in known.items()})
 
     @property
     def silent(self) -> bool:
         """Whether the arm had no output at all."""
-        parts = (self.detections, self.control, self.path, self.boxes)
-        return all(part is None for part in parts) and not self.extra
+        return all(getattr(self, role) is None for role in ROLES) and not self.extra

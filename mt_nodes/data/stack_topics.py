@@ -26,7 +26,10 @@ INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 LEADING_ROLES = ("lidar", "camera", "radar", "objects")
 #: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
-OUTPUT_ROLES = ("detections", "control", "boxes", "path", DIAGNOSTICS)
+OUTPUT_ROLES = (
+    *("detections", "control", "boxes", "path", "tracks", "predictions", "signals", "lanes", "free_space"),
+    DIAGNOSTICS,
+)
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",
@@ -43,6 +46,11 @@ DEFAULT_OUTPUTS: dict[str, dict[str, Any]] = {
     "control": {"topic": "/control/command", "type": "geometry_msgs/msg/TwistStamped"},
     "boxes": {"topic": "/perception/image_boxes", "type": "visualization_msgs/msg/ImageMarker"},
     "path": {"topic": "/planning/path", "type": "nav_msgs/msg/Path"},
+    "tracks": {"topic": "/perception/tracks", "type": "visualization_msgs/msg/MarkerArray"},
+    "predictions": {"topic": "/perception/predictions", "type": "visualization_msgs/msg/MarkerArray"},
+    "signals": {"topic": "/perception/signals", "type": "visualization_msgs/msg/ImageMarker"},
+    "lanes": {"topic": "/perception/lanes", "type": "visualization_msgs/msg/MarkerArray"},
+    "free_space": {"topic": "/perception/free_space", "type": "nav_msgs/msg/OccupancyGrid"},
     DIAGNOSTICS: {"topic": "/diagnostics", "type": "diagnostic_msgs/msg/DiagnosticArray"},
 }
 
@@ -84,8 +92,7 @@ Input = str | tuple[str, ...] | WorldTopic
 def read_inputs(value: Any, where: str) -> dict[str, Input]:
     """Read ``inputs`` of a stack file by role: a topic, a list, or ``{topic: …, type: …}`` for a world input.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     roles = {value: DEFAULT_INPUTS.get(value, "")} if isinstance(value, str) else value
     if not isinstance(roles, Mapping) or not roles:
@@ -129,8 +136,7 @@ def _one_or_more(value: Any, where: str) -> str | tuple[str, ...]:
 def read_outputs(named: Any, where: str) -> dict[str, OutputTopic]:
     """Read ``outputs`` of a stack file, by role.
 
-    Raises:
-        UsageError: naming the key, what was got and what was expected.
+    Raises UsageError: naming the key, what was got and what was expected.
     """
     roles = {named: None} if isinstance(named, str) else named
     if not isinstance(roles, Mapping) or not roles:
@@ -175,11 +181,7 @@ def _by_fields(role: str, row: OutputTopic, typed: bool, where: str) -> None:
 
 
 def read_topic(value: Any, where: str) -> str:
-    """Return an absolute topic.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """Return an absolute topic. Raises UsageError: it is none."""
     if isinstance(value, str) and value.startswith("/") and not value.endswith("/"):
         return value
     raise UsageError(f"{where}: got {value!r}, expected an absolute topic such as /points")

@@ -142,11 +142,7 @@ class Engine:
         return [with_truth(verdict, offer.relation, source, outputs, effects) for verdict in verdicts]
 
     def _known(self, offer: Offer, judge: Relation, source: Bundle) -> Bundle:
-        """Return the bundle with what is known beforehand.
-
-        Raises:
-            PluginError: finding that out failed.
-        """
+        """Return the bundle with what is known beforehand. Raises PluginError: finding that out failed."""
         try:
             facts = self._knows(offer, judge, source)
         except Exception as error:
@@ -221,8 +217,7 @@ def judge_for(offer: Offer, judge: Relation) -> Relation:
 def unmet_condition(judge: Relation, bundle: Bundle, source: Output) -> str | None:
     """Return why a relation does not apply to a source output; None if all its conditions are met.
 
-    Raises:
-        PluginError: a condition failed.
+    Raises PluginError: a condition failed.
     """
     for condition in judge.given:
         with name_errors(condition, "unmet"):
@@ -244,7 +239,9 @@ _ROUNDING = 0.01
 
 def _nonsense(output: Output) -> str | None:
     """Say what of an answer means nothing: no condition may pass over it as if it had not been said."""
-    for objects, what in ((output.detections, "obstacles"), (output.boxes, "boxes")):
+    predicted = None if output.predictions is None else output.predictions.objects
+    objects_of = (output.detections, output.tracks, predicted)
+    for objects, what in (*((part, "obstacles") for part in objects_of), (output.boxes, "boxes")):
         if objects is not None and (bad := int((~objects.finite).sum())):
             return f"{bad} of {len(objects)} {what} with numbers that are not finite" + _or_order(objects)
         # Of percent, or of logits, nothing would ever be below the threshold from which on it answers.
@@ -254,6 +251,21 @@ def _nonsense(output: Output) -> str | None:
         return f"a command without a finite {', '.join(endless)}"
     if output.path is not None and (bad := int((~np.isfinite(output.path.pose[:, :2]).all(axis=1)).sum())):
         return f"{bad} of {len(output.path.pose)} places of its path with numbers that are not finite"
+    return _perception_nonsense(output)
+
+
+def _perception_nonsense(output: Output) -> str | None:
+    for part in (output.predictions, output.free_space):
+        if part is not None and part.broken:
+            return part.broken
+    if output.lanes is not None and (bad := int((~np.isfinite(output.lanes.point_m).all(axis=1)).sum())):
+        return f"{bad} of {len(output.lanes)} places of its lanes with numbers that are not finite"
+    if output.signals is None:
+        return None
+    if bad := int((~np.isfinite(output.signals.score)).sum()):
+        return f"{bad} of {len(output.signals)} traffic lights with a score that is not finite"
+    if (most := output.signals.score.max(initial=0.0)) > 1.0 + _ROUNDING:
+        return f"traffic lights with a score of up to {most:g}, expected 0 to 1"
     return None
 
 

@@ -104,11 +104,7 @@ class ReplayedTopic(NamedTuple):
 
 
 def check_request(request: ReplayRequest, stack: Stack) -> None:
-    """Refuse what cannot run.
-
-    Raises:
-        UsageError: saying what to type instead.
-    """
+    """Refuse what cannot run. Raises UsageError: saying what to type instead."""
     for name, value, known in (
         ("--mode", request.mode, MODES),
         ("--pace", request.pace, PACES),
@@ -168,8 +164,7 @@ def stack_process(
 ) -> Process | None:
     """Return the process of the stack in one arm; None when somebody else starts it.
 
-    Args:
-        report_errors: whether a callable that raises an exception goes on, and reports it.
+    ``report_errors``: whether a callable that raises an exception goes on, and reports it.
     """
     if stack.external:
         return None
@@ -207,8 +202,7 @@ def simulator_processes(
 ) -> tuple[Process, Process | None]:
     """Return the process of the simulator node, and that of the stack in its domain (None for an external one).
 
-    Args:
-        parameters: of the node, as text; empty ones are left out. out: where stack and transforms were saved.
+    ``parameters``: of the node, as text; empty ones are left out. ``out``: where stack and transforms were saved.
     """
     domain = user_domain(base_env)
     words = [word for name, text in parameters.items() if text for word in ("-p", f"{name}:={text}")]
@@ -243,6 +237,7 @@ def realtime_nodes(
 
     Replayer, mutator, monitor and one instance of the stack are in the first domain, as beside a live stack; the
     other instance is in the second. The monitor says ``/mt/verdicts`` in the first.
+    Raises UsageError: nodes that run alone cannot do that.
 
     Args:
         request: what is replayed; one bag and one relation.
@@ -250,9 +245,6 @@ def realtime_nodes(
         topics: topic of the bag -> topic in the first domain.
         out: where stack and transforms were saved.
         domains: of the source arm and of the follow-up arm.
-
-    Raises:
-        UsageError: nodes that run alone cannot do that.
     """
     _check_realtime_nodes(request, stack)
     source, followup = domains

@@ -13,7 +13,7 @@ import numpy as np
 
 from mt_nodes.base.background import Background
 from mt_nodes.base.errors import StackError
-from mt_nodes.data.cdr.markers import wires_of
+from mt_nodes.data.cdr.output_wires import wires_of
 from mt_nodes.data.effects import Effects
 from mt_nodes.data.messages import Bundle, Episode
 from mt_nodes.data.verdict import Outcome, Pair, Verdict

@@ -13,6 +13,7 @@ import numpy as np
 from mt_nodes.base import plugins
 from mt_nodes.base.errors import InfrastructureError, UsageError
 from mt_nodes.base.params import build
+from mt_nodes.base.yaml_files import read_mapping
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, LINES, PATH
 from mt_nodes.data.cdr.markers import ADD, CUBE, MARKERS
@@ -25,7 +26,7 @@ from mt_nodes.engine.evidence import evidence_name, read_evidence
 from mt_nodes.engine.journal import read_journal
 from mt_nodes.engine.pair_pictures import write_view
 from mt_nodes.engine.pair_view import evidence_file
-from mt_nodes.engine.run_record import read_record
+from mt_nodes.engine.run_record import STACK_FILE, read_record
 from mt_nodes.engine.series_tables import series_file
 from mt_nodes.relations.checks.base import Check
 
@@ -35,15 +36,12 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
 
     Obstacles are read from ``MarkerArray``, boxes from ``ImageMarker``, paths from ``Path``; outputs in other messages
     are not drawn. Pairs of drives and sequences have pictures of another kind.
-
-    Raises:
-        UsageError: a pair has no evidence.
-        InfrastructureError: its evidence is damaged.
+    Raises UsageError: a pair has no evidence. InfrastructureError: its evidence is damaged.
     """
     missing = [pair for pair in map(Pair.parse, pairs) if _lacks(results_dir, pair)]
     if not missing:
         return
-    record = read_record(results_dir)
+    record, roles = read_record(results_dir), _roles(results_dir)
     details = _details(results_dir, {str(pair) for pair in missing})
     for pair in missing:
         evidence = results_dir / "evidence" / evidence_name(pair)
@@ -53,7 +51,7 @@ def write_views(results_dir: Path, pairs: Iterable[str]) -> None:
         write_view(
             evidence_file(results_dir, pair),
             *(recorded.source, recorded.followup),
-            outputs=(_output(recorded.answers["source"]), _output(recorded.answers["followup"])),
+            outputs=(_output(recorded.answers["source"], roles), _output(recorded.answers["followup"], roles)),
             effects=Effects(),
             check=_check(record, pair),
             detail=details.get(str(pair), {}),
@@ -82,12 +80,22 @@ def _check(record: Mapping[str, Any], pair: Pair) -> Check | None:
     return check.background if "@" in pair.draw else check
 
 
-def _output(messages: Iterable[Wire]) -> Output:
+def _roles(results_dir: Path) -> dict[str, str]:
+    """Return the role of each topic that the stack publishes; lanes and traffic lights are markers, too."""
+    file = results_dir / STACK_FILE
+    outputs = read_mapping(file).get("outputs", {}) if file.is_file() else {}
+    return {row["topic"]: role for role, row in outputs.items()}
+
+
+def _output(messages: Iterable[Wire], roles: Mapping[str, str]) -> Output:
     """Return the output of an arm, as far as it can be drawn."""
     fields: dict[str, Any] = {}
     for wire in messages:
+        topic = "/" + wire.topic.removeprefix("/mt/").partition("/")[2]
         if wire.type in _READ:
             name, read = _READ[wire.type]
+            if roles.get(topic, name) != name:
+                continue
             try:
                 fields[name] = read(codec.decode(wire.type, wire.cdr))
             except (LookupError, TypeError, ValueError) as error:

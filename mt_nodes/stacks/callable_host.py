@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mt_nodes.base.errors import InfrastructureError
+from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.messages import Cloud, Image, Message, WorldMessage
-from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
+from mt_nodes.data.outputs import ROLES, Control, Detections, ImageBoxes, Output
+from mt_nodes.data.perception import FreeSpace, Predictions
 from mt_nodes.data.radar import Radar
 from mt_nodes.data.stack_topics import WORLD_TYPES
 from mt_nodes.data.transforms import TransformTree, move
@@ -31,6 +33,16 @@ BY_ROLE = {"lidar": "points", "camera": "image", **{role: role for role in ("cam
 
 #: The fields of a command that a callable may say by name.
 COMMAND = tuple(column.name for column in fields(Control) if column.name != "stamp_ns")
+#: What a callable may return alone -> its role.
+_ROLE_OF: dict[type, str] = {
+    Detections: "detections",
+    Control: "control",
+    ImageBoxes: "boxes",
+    Predictions: "predictions",
+    SignalStates: "signals",
+    Lanes: "lanes",
+    FreeSpace: "free_space",
+}
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,8 @@ class CallableHost:
     The callable takes points (N, 4) float32 ``x y z intensity`` (or an image (H, W, 3) uint8: red, green, blue,
     whatever its encoding; or a radar's detections (N, 6) float32, see :func:`as_radar`) and, if it has a parameter
     ``stamp_ns``, the stamp, if it has ``now_ns``, the stack's time (None from an arm without one). It returns
-    :class:`Detections`, :class:`Control`, :class:`ImageBoxes`, several of these as an :class:`Output`, an array
+    :class:`Detections`, :class:`Control`, :class:`ImageBoxes`, :class:`Lanes`, :class:`SignalStates`,
+    :class:`FreeSpace`, :class:`Predictions`, several of these as an :class:`Output`, an array
     (M, 7…9) of ``x y z length width height yaw [score [class number]]``, or a table with names: see
     :mod:`mt_nodes.stacks.answer_tables`.
 
@@ -113,7 +126,7 @@ class CallableHost:
 
     def _refuse_boxes(self, answer: Any) -> None:
         """Refuse rows of numbers, which are read as boxes, of a stack that says none."""
-        boxes, known = {"detections", "boxes"}, (Output, Control, Detections, ImageBoxes)
+        boxes, known = {"detections", "boxes"}, (Output, *_ROLE_OF)
         if answer is None or isinstance(answer, known) or boxes & set(self.stack.outputs):
             return
         raise InfrastructureError(
@@ -218,8 +231,7 @@ def as_radar(radar: Radar, frame: str, transforms: TransformTree) -> npt.NDArray
 def as_command(value: Any) -> Control | Output | None:
     """Return the answer of a callable that only commands; a mapping of fields of a command becomes one.
 
-    Raises:
-        InfrastructureError: it cannot be read.
+    Raises InfrastructureError: it cannot be read.
     """
     if value is None or isinstance(value, (Control, Output)):
         return value
@@ -239,17 +251,12 @@ def as_command(value: Any) -> Control | Output | None:
 def as_output(value: Any, frame: str, stamp_ns: int, boxes: str = CENTRE) -> Output:
     """Turn a return value into an :class:`Output`; ``boxes`` is its convention, see :mod:`box_conventions`.
 
-    Raises:
-        InfrastructureError: it cannot be read.
+    Raises InfrastructureError: it cannot be read.
     """
-    if isinstance(value, Detections):
-        value = Output(detections=value)
-    elif isinstance(value, Control):
-        value = Output(control=value)
-    elif isinstance(value, ImageBoxes):
-        value = Output(boxes=value)
-    elif value is None:
+    if value is None:
         value = Output()
+    elif type(value) in _ROLE_OF:
+        value = Output(**{_ROLE_OF[type(value)]: value})
     if isinstance(value, Output):
         return _stamped(value, frame, stamp_ns)
     value = plain_array(value)
@@ -286,8 +293,11 @@ def _stamped(output: Output, frame: str, stamp_ns: int) -> Output:
     """Return an output with the stamp of its input, and a frame where it has none."""
     placed = {
         role: replace(part, stamp_ns=stamp_ns, frame_id=part.frame_id or frame)
-        for role in ("detections", "path", "boxes")
-        if (part := getattr(output, role)) is not None
+        for role in ROLES
+        if role != "control" and (part := getattr(output, role)) is not None
     }
+    if isinstance(predictions := placed.get("predictions"), Predictions):
+        objects = replace(predictions.objects, stamp_ns=stamp_ns, frame_id=predictions.objects.frame_id or frame)
+        placed["predictions"] = replace(predictions, objects=objects)
     control = None if output.control is None else replace(output.control, stamp_ns=stamp_ns)
     return replace(output, control=control, **placed)

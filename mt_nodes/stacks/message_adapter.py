@@ -18,16 +18,22 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
+from mt_nodes.data.perception import FreeSpace, Predictions
 
-OutputPart = Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes
+OutputPart = (
+    Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes | FreeSpace | Predictions
+)
+#: Role of an output -> role of the adapters that read it, where these differ.
+READ_AS = {"tracks": "detections"}
 
 
 class Adapter(ABC):
     """Reads one message type. Stateless. A dataclass, when it has parameters."""
 
     type: ClassVar[str]
-    #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections``, ``control``, ``boxes``, ``path`` or
-    #: ``diagnostics``; or what a world tells and no stack says: ``odometry``, ``signals``, ``lanes``.
+    #: Part of :class:`~mt_nodes.data.outputs.Output` that it fills: ``detections`` (``tracks`` as well), ``control``,
+    #: ``boxes``, ``path``, ``signals``, ``lanes``, ``free_space``, ``predictions`` or ``diagnostics``; or what a world
+    #: alone tells: ``odometry``.
     role: ClassVar[str]
     #: Whether its messages can say which input they answer; those of a headerless type are paired by their arrival.
     stamped: ClassVar[bool] = True
@@ -41,11 +47,7 @@ class Adapter(ABC):
         """Return what the message says."""
 
     def encode(self, said: OutputPart) -> Any:
-        """Return the message for an output of a hosted callable.
-
-        Raises:
-            UsageError: this type is read only.
-        """
+        """Return the message for an output of a hosted callable. Raises UsageError: this type is read only."""
         raise UsageError(f"{self.type} can be read but not published for a callable; choose another type")
 
     @classmethod
@@ -69,8 +71,7 @@ class StampedAdapter(Adapter):
 def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, Any] | None = None) -> Adapter:
     """Return the adapter of a message type, or the one named, with its parameters.
 
-    Raises:
-        UsageError: there is none (names those that exist), or it does not take the parameters.
+    Raises UsageError: there is none (names those that exist), or it does not take the parameters.
     """
     cls = _class_for(role, type_name, name)
     if dataclasses.is_dataclass(cls):
@@ -82,7 +83,8 @@ def adapter_for(role: str, type_name: str, name: str = "", params: Mapping[str, 
 
 
 def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
-    known = plugins.catalogue("adapters")
+    known, said = plugins.catalogue("adapters"), role
+    role = READ_AS.get(role, role)
     if name:
         adapter: type[Adapter] = plugins.find("adapters", name, role)
         if (adapter.type, adapter.role) != (type_name, role):
@@ -96,8 +98,8 @@ def _class_for(role: str, type_name: str, name: str) -> type[Adapter]:
     types = {c.type for c in known.values() if c.role == role}  # type: ignore[attr-defined]
     whole = re.sub(r"^(\w+)/(\w+)$", r"\1/msg/\2", type_name)  # as ROS 1 writes it
     if whole in types or difflib.get_close_matches(type_name, types, n=1, cutoff=0.8):
-        raise UsageError(f"no adapter reads {role} from {type_name}{suggest(whole, types)}")
+        raise UsageError(f"no adapter reads {said} from {type_name}{suggest(whole, types)}")
     raise UsageError(
-        f"no adapter reads {role} from {type_name}; there are {', '.join(sorted(types))}; see `mt list adapters`, or "
-        f"name the fields that hold it: outputs: {{{role}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
+        f"no adapter reads {said} from {type_name}; there are {', '.join(sorted(types))}; see `mt list adapters`, or "
+        f"name the fields that hold it: outputs: {{{said}: {{topic: …, type: {type_name}, fields: {{…}}}}}}"
     )

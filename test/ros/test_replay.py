@@ -24,10 +24,9 @@ from recordings import cloud, drive, recorded, stamp, tree, write_bag
 from ros_support import LIMIT_S, Peer, until
 
 from mt_nodes.base.environment import ros_environment
-from mt_nodes.base.jsonl import read_lines
+from mt_nodes.base.jsonl import read_lines, read_result
 from mt_nodes.base.process_tree import signal_all
 from mt_nodes.base.processes import Child, Process
-from mt_nodes.base.result_files import read_result
 from mt_nodes.data.cdr import codec
 from mt_nodes.data.transforms import dump_transforms, move
 from mt_nodes.engine.ledger import load_draws, read_ledger

@@ -22,8 +22,8 @@ from mutations_for_tests import Shuffle
 from recordings import bundles
 
 from mt_nodes.base.errors import InfrastructureError, UsageError
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.bags.bundles import Unreadable, write_bundles
 from mt_nodes.data.outputs import Control, Output

@@ -16,8 +16,8 @@ import yaml
 from dying_stack import HARMLESS, WAYS, drive, running, stack
 from made_runs import no_pages
 
+from mt_nodes.base.jsonl import read_result
 from mt_nodes.base.processes import wait_until
-from mt_nodes.base.result_files import read_result
 from mt_nodes.cli.main import main
 from mt_nodes.stacks.stack_process import StackProcess
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +59,12 @@ REPOSITORY, FIGURE_3 = REPOSITORY_TEXT.split(), FIGURE_3_TEXT.split()
 _TRIES = 6
 
 
-@lru_cache
+@cache
 def frames() -> tuple[Bundle, ...]:
     return tuple(generate_drive(2, camera=CameraSensor(width=480, height=360)))
 
 
-@lru_cache
+@cache
 def follow_up(name: str) -> tuple[Bundle, Bundle]:
     """Return a frame that the manipulation applies to and what becomes of it, proved."""
     reasons = []

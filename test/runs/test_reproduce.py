@@ -15,7 +15,7 @@ import pytest
 from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 from rosbags.highlevel import AnyReader
 
-from mt_nodes.base.result_files import read_result, write_result
+from mt_nodes.base.jsonl import read_result, write_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.data.verdict import Pair

@@ -17,8 +17,7 @@ from fake_arms import BUNDLES, FakeArm, FakeRecorder, answered, pairs_owed, rela
 from made_runs import about_the_stream, carry_out, in_process, sparse_drive
 
 from mt_nodes.base.errors import UsageError
-from mt_nodes.base.jsonl import LineFile
-from mt_nodes.base.result_files import read_result
+from mt_nodes.base.jsonl import LineFile, read_result
 from mt_nodes.cli.main import main
 from mt_nodes.data.messages import Bundle
 from mt_nodes.engine import recorder

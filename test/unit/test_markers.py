@@ -22,8 +22,8 @@ from mt_nodes.data.cdr.markers import (
     TWIST,
     encode_control,
     encode_detections,
-    wires_of,
 )
+from mt_nodes.data.cdr.output_wires import wires_of
 from mt_nodes.data.outputs import Control, Detections, ImageBoxes, Output
 from mt_nodes.data.outputs import Path as LanePath
 from mt_nodes.data.verdict import Pair

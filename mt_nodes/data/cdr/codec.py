@@ -62,9 +62,7 @@ def typestore() -> Typestore:
 def decode(type_name: str, cdr: bytes | memoryview) -> Any:
     """Return a message object of CDR bytes; its arrays are views of the bytes.
 
-    Raises:
-        UsageError: the type is not one of ROS 2 Jazzy.
-        InfrastructureError: the bytes are damaged.
+    Raises UsageError: the type is not one of ROS 2 Jazzy. InfrastructureError: the bytes are damaged.
     """
     try:
         return typestore().deserialize_cdr(memoryview(cdr), type_name)
@@ -95,8 +93,7 @@ def stamp_ns_of(header: Any) -> int:
 def cloud_from_msg(topic: str, msg: Any) -> Cloud:
     """Return a ``PointCloud2`` as a cloud; no copy is made unless rows are padded.
 
-    Raises:
-        UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
+    Raises UsageError: sizes that do not fit each other, unknown datatypes, no x, y or z.
     """
     step, width, height = int(msg.point_step), int(msg.width), int(msg.height)
     fields = (Field(f.name, int(f.offset), int(f.datatype), int(f.count)) for f in msg.fields)
@@ -109,8 +106,7 @@ def cloud_from_msg(topic: str, msg: Any) -> Cloud:
 def image_from_msg(topic: str, msg: Any) -> Image:
     """Return an ``Image`` (pixels (H, W) or (H, W, C), row padding left out) or a ``CompressedImage``.
 
-    Raises:
-        UsageError: an encoding without whole samples a pixel, sizes that do not fit each other.
+    Raises UsageError: an encoding without whole samples a pixel, sizes that do not fit each other.
     """
     stamp_ns, frame = stamp_ns_of(msg.header), msg.header.frame_id
     if hasattr(msg, "format"):
@@ -137,8 +133,7 @@ def camera_info_from_msg(topic: str, msg: Any) -> CameraInfo:
 def transforms_from_msg(msg: Any, static: bool) -> list[Transform]:
     """Return the transforms of a ``TFMessage``; leading slashes of frame names (ROS 1) are left out.
 
-    Raises:
-        UsageError: a rotation is not a quaternion.
+    Raises UsageError: a rotation is not a quaternion.
     """
     found = []
     for row in msg.transforms:
@@ -215,8 +210,7 @@ def _cloud_frame(frame_id: str, layout: np.dtype[np.void], topic: str) -> tuple[
 def encode_image(image: Image) -> bytes:
     """Return the CDR bytes of an ``Image``, or of a ``CompressedImage`` when the image is compressed.
 
-    Raises:
-        UsageError: the pixels are not what the encoding says.
+    Raises UsageError: the pixels are not what the encoding says.
     """
     if image.compressed is not None:
         data = np.frombuffer(image.compressed, np.uint8)

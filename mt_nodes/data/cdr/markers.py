@@ -8,15 +8,13 @@ evidence looks alike whichever way the messages went.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mt_nodes.data.cdr import codec
-from mt_nodes.data.cdr.image_markers import IMAGE_MARKER, PATH, encode_boxes, encode_path
-from mt_nodes.data.messages import Wire
-from mt_nodes.data.outputs import Control, Detections, Output
+from mt_nodes.data.outputs import Control, Detections
 from mt_nodes.data.rotations import quaternion_of_yaw
 
 MARKERS = "visualization_msgs/msg/MarkerArray"
@@ -95,27 +93,6 @@ def encode_control(output: Control) -> bytes:
     speed, turn = _known(output.speed_mps), _known(output.yaw_rate_radps)
     twist = types["geometry_msgs/msg/Twist"](linear=_vector((speed, 0.0, 0.0)), angular=_vector((0.0, 0.0, turn)))
     return codec.encode(TWIST, types[TWIST](header=codec.header_of("", output.stamp_ns or 0), twist=twist))
-
-
-def wires_of(output: Output, topics: Mapping[str, str], stamp_ns: int) -> tuple[Wire, ...]:
-    """Return the output of a callable as messages, on the topics of the stack file.
-
-    Args:
-        output: of the callable; a silent arm gives no message.
-        topics: by role of output; a role without one gives no message.
-        stamp_ns: of the input that was answered.
-    """
-    wires = []
-    if output.detections is not None and "detections" in topics:
-        data = encode_detections(output.detections)
-        wires.append(Wire(topics["detections"], MARKERS, stamp_ns, data))
-    if output.control is not None and "control" in topics:
-        wires.append(Wire(topics["control"], TWIST, stamp_ns, encode_control(output.control)))
-    if output.boxes is not None and "boxes" in topics:
-        wires.append(Wire(topics["boxes"], IMAGE_MARKER, stamp_ns, encode_boxes(output.boxes)))
-    if output.path is not None and "path" in topics:
-        wires.append(Wire(topics["path"], PATH, stamp_ns, encode_path(output.path)))
-    return tuple(wires)
 
 
 def _marker(cube: Cube, header: Any, number: int, kind: tuple[int, int], opacity: float) -> Any:

@@ -45,11 +45,7 @@ class DatasetName:
 
     @classmethod
     def parse(cls, text: str | Path) -> DatasetName:
-        """Read a name.
-
-        Raises:
-            UsageError: an option is unknown, or has no value that can be used.
-        """
+        """Read a name. Raises UsageError: an option is unknown, or has no value that can be used."""
         dataset, _, rest = str(text).partition(":")
         directory, *pairs = _split(rest, OPTIONS[dataset])
         options = dict(pair.split("=", 1) for pair in pairs)

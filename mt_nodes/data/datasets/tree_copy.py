@@ -24,14 +24,13 @@ _WHOLE_ONLY = ("nuscenes",)
 class TreeCopy:
     """Copies the files of a recording; those of changed messages are written anew, in their own format.
 
+    Raises UsageError: the directory exists, or the data set cannot be written.
+
     Args:
         recording: what is copied.
         out: where to; it has the layout of the source below the folder that holds all of its files.
         truth_changed: tells in the end whether the labels still fit: else they are left out.
         whole: whether every frame of the recording is written.
-
-    Raises:
-        UsageError: the directory exists, or the data set cannot be written.
     """
 
     def __init__(self, recording: DatasetRecording, out: DatasetName, truth_changed: Callable[[], bool], whole: bool):
@@ -69,8 +68,7 @@ class TreeCopy:
     def write(self, bundle: Bundle, followups: tuple[tuple[int, Bundle], ...]) -> None:
         """Write the files of a bundle's messages.
 
-        Raises:
-            UsageError: the follow-up is not one message for each message of the bundle, at its time.
+        Raises UsageError: the follow-up is not one message for each message of the bundle, at its time.
         """
         if len(followups) != 1 or followups[0][0]:
             raise UsageError(

@@ -20,8 +20,7 @@ _TURN_RAD = 0.09
 def read_opendrive(path: Path) -> HdMap:
     """Read the lanes of a file; coordinates are those of the file's inertial frame, in metres.
 
-    Raises:
-        UsageError: the library is missing, or cannot read the file, or finds no lane in it.
+    Raises UsageError: the library is missing, or cannot read the file, or finds no lane in it.
     """
     try:
         from pyxodr.road_objects.network import RoadNetwork

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -103,7 +103,16 @@ class ObstacleCheck(ScoredCheck):
 
     def judge(self, source: Output, followup: Output, effects: Effects, bundle: Bundle) -> Judgement:
         """Judge one pair: ERROR if it cannot be compared, NOT_APPLICABLE if nothing is demanded."""
-        outputs = (source.detections, followup.detections)
+        return self.judge_obstacles((source.detections, followup.detections), effects, bundle, self.decide)
+
+    def judge_obstacles(
+        self,
+        outputs: tuple[Detections | None, Detections | None],
+        effects: Effects,
+        bundle: Bundle,
+        decide: Callable[[Comparison], Judgement],
+    ) -> Judgement:
+        """Compare the obstacles of source and follow-up, of whatever role they are, and have them judged."""
         for name, detections in zip(("source", "follow-up"), outputs, strict=True):
             broken = "no detections" if detections is None else self._unusable(detections)
             if broken is not None:
@@ -122,7 +131,7 @@ class ObstacleCheck(ScoredCheck):
             return Judgement(
                 Outcome.NOT_APPLICABLE, reason=reason, unit="obstacles", detail={"counts": compared.counts}
             )
-        return _placed(self.decide(compared), compared)
+        return _placed(decide(compared), compared)
 
     def demands(self, compared: Comparison) -> bool:
         """Whether there is anything to judge; by default, any demanded obstacle."""
@@ -174,9 +183,9 @@ class ObstacleCheck(ScoredCheck):
             before = moved(before, carry, frame_id)
         before, after = canonical(before), canonical(after)
         added = in_boxes(effects.added, frame_id, bundle)
-        removed, occluded = (_outlines(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
+        removed, occluded = (outlines_of(v, frame_id, bundle) for v in (effects.removed, effects.occluded))
         high = before.score >= self.thresholds.high
-        revealed = _outlines(effects.revealed, frame_id, bundle)
+        revealed = outlines_of(effects.revealed, frame_id, bundle)
         excused = touching(before, np.concatenate([removed, occluded, revealed]))
         demanded = high & self._keep_both(region, before, carry, bundle) & ~excused
         partner, free = self._match(before, after, high)
@@ -283,7 +292,7 @@ def in_boxes(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Detect
     )
 
 
-def _outlines(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
+def outlines_of(volumes: Sequence[Volume], frame_id: str, bundle: Bundle) -> Outlines:
     """Return volumes (V,) seen from above, in a frame: their outline if they have one, else their box."""
     outlines: Outlines = footprints(in_boxes(volumes, frame_id, bundle))
     for i, volume in enumerate(volumes):

@@ -117,11 +117,7 @@ class CampaignStore:
             self._db.executemany("INSERT INTO meta VALUES (?, ?)", ((k, json.dumps(v)) for k, v in meta.items()))
 
     def plan(self) -> Plan:
-        """Return the plan.
-
-        Raises:
-            UsageError: it is of another version of the package.
-        """
+        """Return the plan. Raises UsageError: it is of another version of the package."""
         if (schema := self._meta("schema")) != SCHEMA:
             raise UsageError(f"got a campaign of schema {schema}, expected {SCHEMA}; start another with --out")
         rows = self._db.execute("SELECT * FROM drives ORDER BY number")

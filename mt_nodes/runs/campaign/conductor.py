@@ -69,12 +69,11 @@ def is_campaign(directory: Path) -> bool:
 def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign: campaign) -> PlannedCampaign:
     """Plan a campaign, in a new directory or in the one that it was begun in.
 
+    Raises UsageError: it cannot run, and nothing was written; or the directory holds another plan.
+
     Args:
         campaign: as its file has it. out: its directory, None: a new one.
         changed: sets what is another this time: workers, budget.
-
-    Raises:
-        UsageError: it cannot run, and nothing was written; or the directory holds another plan.
     """
     place = Path(out) if out else None
     if place is not None and is_campaign(place):
@@ -94,11 +93,8 @@ def begin(campaign: Campaign, out: str | None, changed: Change = lambda campaign
 def resume(out: Path, changed: Change = lambda campaign: campaign) -> PlannedCampaign:
     """Go on with the campaign of a directory: with its drives, wherever they were found.
 
-    Args:
-        changed: sets what is another this time: workers, budget.
-
-    Raises:
-        UsageError: there is none, or it would be another one now: saying what has changed.
+    ``changed``: sets what is another this time: workers, budget.
+    Raises UsageError: there is none, or it would be another one now: saying what has changed.
     """
     if not is_campaign(out):
         raise UsageError(f"{out}: holds no campaign; type `mt campaign FILE --out {out}`")
@@ -143,13 +139,12 @@ def conduct(
 ) -> Summary:
     """Have the items done, merge them, and return the summary of the campaign.
 
+    Raises UsageError: another process conducts it.
+
     Args:
         conducted: which one. interrupted: whether somebody wants it to end.
         show: called now and then with how far it is.
         start: starts other workers than :func:`pool_of`.
-
-    Raises:
-        UsageError: another process conducts it.
     """
     out, campaign, plan = conducted.out, conducted.campaign, conducted.plan
     with _alone(out), CampaignStore(out / FILE) as store:

@@ -120,11 +120,7 @@ class Campaign:
 
     @classmethod
     def load(cls, path: Path) -> Campaign:
-        """Read a file.
-
-        Raises:
-            UsageError: naming the file, the key, what was got and what was expected.
-        """
+        """Read a file. Raises UsageError: naming the file, the key, what was got and what was expected."""
         campaign = build(cls, read_mapping(path), str(path))
         for name in ("bags", "relations"):
             if not getattr(campaign, name):

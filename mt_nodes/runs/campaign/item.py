@@ -60,12 +60,7 @@ class CampaignItem(PlainData):
 
     @classmethod
     def make(
-        cls,
-        cell: str,
-        drive: Drive,
-        request: ReplayRequest,
-        texts: Mapping[str, str],
-        versions: Mapping[str, str],
+        cls, cell: str, drive: Drive, request: ReplayRequest, texts: Mapping[str, str], versions: Mapping[str, str]
     ) -> CampaignItem:
         """Make an item of the request for its relations, which are given by id."""
         own = replace(request, bags=(drive.url,), first_episode=drive.number, report=False)

@@ -62,9 +62,13 @@ class Detector(LidarDetector):
 
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:
         """Return the clusters above the ground that are not too large."""
-        xyz_mm, height_mm = self._obstacle_points(in_order(millimetres(cloud.compress(self.watched(cloud), axis=0))))
+        xyz_mm, height_mm = self.above_ground(cloud)
         found = self._boxed(xyz_mm, height_mm, min_points, stamp_ns)
         return found.take(np.asarray((found.size_m <= self.max_size_m).all(axis=1)))
+
+    def above_ground(self, cloud: Points) -> tuple[Ints, npt.NDArray[np.float64]]:
+        """Return the points of obstacles among those of interest: x, y, z (N, 3) and heights (N,), in mm, sorted."""
+        return self._obstacle_points(in_order(millimetres(cloud.compress(self.watched(cloud), axis=0))))
 
     def _obstacle_points(self, xyz_mm: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
         if not len(xyz_mm):

@@ -56,20 +56,21 @@ class LidarDetector(ABC):
         return self.detect(points, stamp_ns)
 
     def detect(self, points: Points, stamp_ns: int | None = None) -> Detections:
-        """Find the obstacles in a cloud.
+        """Find the obstacles in a cloud. Raises ValueError: the points have another shape.
 
         Args:
             points: (N, C ≥ 4) x, y, z, intensity, … in ``frame_id``; rows whose x, y, z are not finite are ignored.
             stamp_ns: stamp of the cloud; the detector only passes it on.
-
-        Raises:
-            ValueError: the points have another shape.
         """
         if points.ndim != 2 or points.shape[1] < 4:
             raise ValueError(f"got points of shape {points.shape}, expected (N, 4): x, y, z, intensity")
         cloud = self._steps.clean(points)
         found = self.found_in(self._steps.admit(cloud), self._steps.min_points(cloud), stamp_ns)
         return found.take(found.size_m[:, 2] >= self._steps.min_height_m(cloud))
+
+    def admitted(self, points: Points) -> Points:
+        """Return the points that are looked at: those that are numbers, unless a fault has it otherwise."""
+        return self._steps.admit(self._steps.clean(points))
 
     @abstractmethod
     def found_in(self, cloud: Points, min_points: int, stamp_ns: int | None) -> Detections:

@@ -181,11 +181,7 @@ class SaturationChanged(EachImage):
     random: ClassVar[bool] = False
 
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
-        """Nothing is random.
-
-        Raises:
-            NotApplicable: the picture has no colours.
-        """
+        """Nothing is random. Raises NotApplicable: the picture has no colours."""
         if measures.saturation(view.picture) == 0.0:
             raise NotApplicable(f"{view.image.topic}: the picture has no colours")
         return {}

@@ -217,8 +217,7 @@ def _cells_of(picture: Picture, around: Surroundings) -> Singles:
 def around_lidar(view: View) -> Cloud:
     """Return the cloud at whose LiDAR the air is centred, so that camera and LiDAR look into the same patches.
 
-    Raises:
-        NotApplicable: there is none.
+    Raises NotApplicable: there is none.
     """
     if not view.bundle.known_clouds:
         raise NotApplicable(f"{view.image.topic}: how far away what it shows is, no cloud tells")

@@ -16,12 +16,7 @@ from mt_nodes.data.images.codecs import Pixels
 from mt_nodes.data.messages import Bundle, Cloud
 from mt_nodes.relations.mutations.base import Draw
 from mt_nodes.relations.mutations.camera.each_image import View
-from mt_nodes.relations.mutations.joint.air_in_pictures import (
-    air_light,
-    around_lidar,
-    polar,
-    proof_of_veil,
-)
+from mt_nodes.relations.mutations.joint.air_in_pictures import air_light, around_lidar, polar, proof_of_veil
 from mt_nodes.relations.mutations.joint.attenuation import Singles, all_returns
 from mt_nodes.relations.mutations.joint.beam_parts import Amplitudes, CloudPart, firing_of, part_of_empty
 from mt_nodes.relations.mutations.joint.chance import Quarters, quarters, shares_at

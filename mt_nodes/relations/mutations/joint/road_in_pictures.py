@@ -46,9 +46,7 @@ class RoadInPictures(EverySensor):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Nothing is random.
 
-        Raises:
-            NotApplicable: depth or the camera's pose is unknown.
-            NoEffect: the picture shows no ground.
+        Raises NotApplicable: depth or the camera's pose is unknown. NoEffect: the picture shows no ground.
         """
         share = float(surroundings(view).ground.mean())
         if share < _LEAST_SHARE:

@@ -65,9 +65,8 @@ class SunInPictures(EverySensor):
     def draw_image(self, rng: np.random.Generator, view: View, state: Any) -> Draw:
         """Turn the sun into ``base_link``, under ``sun`` (3,), and measure its ``visible`` share.
 
-        Raises:
-            NotApplicable: the camera's pose or the depth is unknown.
-            NoEffect: the sun is hidden, or it lights the lens too little to be noticed.
+        Raises NotApplicable: the camera's pose or the depth is unknown. NoEffect: the sun is hidden, or it lights the
+        lens too little to be noticed.
         """
         around, sun = surroundings(view), self._sun(view, state)
         draw: Draw = {"sun": sun, "visible": self.visible(view.bundle, state)}

@@ -51,8 +51,7 @@ class GroundShade:
 def ground_around(picture: Picture, camera: CameraModel, figure: Figure, pose: Matrix) -> Floats:
     """Return the light (3,) of the ground around an object's feet, red, green, blue, in shares of full scale.
 
-    Args:
-        pose: (4, 4) object to camera.
+    ``pose``: (4, 4) object to camera.
     """
     low, high = figure.feet_m[0] - _FAR_M, figure.feet_m[1] + _FAR_M
     x, y = np.meshgrid(*(np.linspace(a, b, _GRID) for a, b in zip(low, high, strict=True)))

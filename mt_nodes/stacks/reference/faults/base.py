@@ -47,7 +47,7 @@ class Fault(ABC):
 
     #: Which reference stacks it can be planted in: those that look through a ``lidar``, a ``camera`` or a ``radar``,
     #: those that look through a LiDAR and drive by it, ``driver``, those that bring both sensors together, ``fusion``,
-    #: or those that drive in a world, ``planner``.
+    #: those that drive in a world, ``planner``, or those that track, predict and see lanes and lights, ``perception``.
     stack: ClassVar[str] = "lidar"
 
     @abstractmethod
@@ -72,9 +72,7 @@ def named_faults(value: Any, where: str, *stacks: str) -> tuple[Fault, ...]:
 
     They must be faults of one of the kinds of stacks named, the sensor that is looked through first; when none is
     named, ``lidar``.
-
-    Raises:
-        UsageError: no such fault or parameter, or a fault of another stack than those named.
+    Raises UsageError: no such fault or parameter, or a fault of another stack than those named.
     """
     stacks = stacks or ("lidar",)
     if isinstance(value, str) or not isinstance(value, (list, tuple)):
