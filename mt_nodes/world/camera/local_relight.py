@@ -71,7 +71,7 @@ def _on_bytes(picture: Picture, lines: Sequence[Line], cell_px: int) -> Pixels:
         old, new = pixels[rows], out[rows]
         cv2.multiply(old, at(slopes), dst=new, scale=1.0 / scale)
         cv2.add(new, at(levels), dst=new)
-        if falls is not None:
+        if falls is not None and falls[max(first - 1, 0) : first + _STRIPE_CELLS + 1].any():
             cv2.subtract(new, cv2.multiply(old, at(falls), scale=1.0 / scale), dst=new)
     return out
 
