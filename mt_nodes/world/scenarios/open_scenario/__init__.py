@@ -31,7 +31,7 @@ from pathlib import Path, PurePosixPath
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.base.yaml_files import read_text
-from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.maps import is_map_file, load_map
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Scenario
 from mt_nodes.world.drive.scenario_checks import checked
@@ -51,7 +51,7 @@ def load_open_scenario(path: Path, parameters: Mapping[str, str] | None = None) 
     """
     text = read_text(path)
     _validate(path)
-    return scenario_of(text, path.name, parameters or {})
+    return scenario_of(text, path.name, parameters or {}, folder=path.parent)
 
 
 def _validate(path: Path) -> None:
@@ -70,20 +70,23 @@ def _validate(path: Path) -> None:
         raise UsageError(f"{path}: not valid by the schema of the OpenSCENARIO version that its FileHeader says")
 
 
-def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadMap | None = None) -> Scenario:
+def scenario_of(
+    text: str, name: str, parameters: Mapping[str, str], road: RoadMap | None = None, folder: Path | None = None
+) -> Scenario:
     """Return the scenario of an OpenSCENARIO text.
 
     Args:
-        name: of the file. road: instead of the map that the text names.
+        name: of the file. road: instead of the map that the text names. folder: of the file, from which its map and its
+            catalogues are looked for; None: there is none.
 
     Raises:
         UsageError: it has unsupported content, or is not playable; all problems are named.
     """
-    source = OpenScenarioFile.of(text, name, parameters)
+    source = OpenScenarioFile.of(text, name, parameters, folder)
     logic = source.root.find("RoadNetwork/LogicFile")
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
-    road = road or load_map(PurePosixPath(logic.get("filepath", "").replace("\\", "/")).stem)
+    road = road or _map(logic.get("filepath", "").replace("\\", "/"), folder)
     ego, actors, obstacles = actors_and_obstacles(source, Story(source, road).entities)
     surroundings, longest_s = environment(source), duration_s(source)
     source.done()
@@ -91,3 +94,11 @@ def scenario_of(text: str, name: str, parameters: Mapping[str, str], road: RoadM
     scenario = Scenario(PurePosixPath(name).stem, road.name, ego, actors, obstacles, surroundings, longest_s)
     checked(scenario, road)
     return scenario
+
+
+def _map(file: str, folder: Path | None) -> RoadMap:
+    """Return the map of a file beside the scenario, if there is one, else the shipped one of its name."""
+    path = None if folder is None else folder / file
+    if path is not None and is_map_file(path.name) and path.is_file():
+        return load_map(str(path.resolve()))
+    return load_map(PurePosixPath(file).stem)

@@ -38,12 +38,30 @@ class Positions:
     def _lane(self, element: ET.Element) -> Pose | None:
         road, number = element.get("roadId", ""), element.get("laneId", "")
         lane = self.road.lanes.get(f"{road}.{number}") or self.road.lanes.get(road)
+        if lane is None and (found := self._on_reference(element, road, number)) is not None:
+            return found
         if lane is None:
             hint = suggest(road, self.road.lanes)
             self.source.refuse(f"road '{road}' lane '{number}'", f"a lane of map '{self.road.name}'{hint}")
             return None
         pose = lane.pose_at(self.source.number(element, "s"), self.source.number(element, "offset"))
         return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+
+    def _on_reference(self, element: ET.Element, road: str, number: str) -> Pose | None:
+        """Return the pose at a station of an OpenDRIVE road, on its lane there; None if it has no such lane.
+
+        A lane's own stations are in proportion to those of the reference line. The pose has the direction of driving.
+        """
+        s = self.source.number(element, "s")
+        for lane in self.road.lanes.values():
+            if lane.reference_m is None or not lane.name.startswith(f"{road}/") or lane.name.split("/")[-1] != number:
+                continue
+            begin, end = lane.reference_m
+            if min(begin, end) - 1e-6 <= s <= max(begin, end) + 1e-6:
+                driven = self.source.number(element, "offset") * (1.0 if end >= begin else -1.0)
+                pose = lane.pose_at((s - begin) / (end - begin) * lane.length_m, driven)
+                return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
+        return None
 
     def _relative(self, element: ET.Element) -> Pose | None:
         name = element.get("entityRef", "")
