@@ -27,6 +27,7 @@ from scipy.spatial import cKDTree
 
 from mt_nodes.base.errors import UsageError
 from mt_nodes.data.hd_maps.hd_map import VEHICLE_KINDS, HdLane, HdMap
+from mt_nodes.data.hd_maps.opendrive_file import BORDER_STEP_M
 from mt_nodes.data.hd_maps.road_area import RoadArea
 from mt_nodes.world.drive.map_parts import outline, surfaced
 from mt_nodes.world.drive.road_map import Lane, RoadMap
@@ -45,8 +46,11 @@ _LIMIT_MPS, _WALKING_MPS = 13.9, 3.0
 _JOINT_M, _JOINT_RAD, _SHARED_M = 0.5, np.radians(45.0), 0.25
 #: A lane that is shorter or narrower is left out: tapers, and rests of sections.
 _LEAST_M, _NARROW_M = 0.5, 1.0
-#: Middles of lanes are thinned by so much.
+#: Pieces of lanes overlap by this much, so that rounding leaves no gap between them. Middles are thinned by so much.
+_OVERLAP_M = 0.005
 _STRAIGHT_M = 0.02
+#: Every so many of a border's points its stations are kept.
+_KNOT_ROWS = 10
 _ORIGIN = re.compile(r"(.+\.osm)@(-?[\d.]+),(-?[\d.]+)")
 
 
@@ -89,10 +93,10 @@ def _built(name: str, path: str, origin: tuple[float, float] | None, digest: str
         raise UsageError(f"map {name}: got no lane for vehicles, expected one of {', '.join(VEHICLE_KINDS)}")
     lanes = _lanes(driven)
     spans = _spans(path) if path.endswith(".xodr") else {}
-    lanes = [replace(lane, reference_m=_reference(lane.name, spans)) for lane in lanes]
+    lanes = [replace(lane, reference_m=_reference(way, spans)) for lane, way in zip(lanes, driven, strict=True)]
     lanes += [_on_foot(way) for way in ways if way.lane.kind in _ON_FOOT]
     paved = HdMap(name, tuple(way.lane for way in ways if way.lane.kind not in _ON_FOOT)).pieces
-    return surfaced(name, lanes, shapely.union_all(shapely.buffer(paved, 0.05, join_style="mitre")))
+    return surfaced(name, lanes, shapely.union_all(shapely.buffer(paved, _OVERLAP_M, join_style="mitre")))
 
 
 def _way(lane: HdLane) -> _Way | None:
@@ -190,10 +194,19 @@ def _spans(path: str) -> dict[str, tuple[float, float, bool]]:
     return spans
 
 
-def _reference(name: str, spans: dict[str, tuple[float, float, bool]]) -> tuple[float, float] | None:
-    """Return the stations of a road at which a lane begins and ends, in its direction of driving."""
-    section, _, number = name.rpartition("/")
+def _reference(way: _Way, spans: dict[str, tuple[float, float, bool]]) -> tuple[tuple[float, float], ...]:
+    """Return stations of a road's reference line and those of a lane beside them, the former ascending.
+
+    Points of its borders lie beside even steps of the reference line; the last step may be shorter.
+    """
+    section, _, number = way.lane.lane_id.rpartition("/")
     if section not in spans:
-        return None
+        return ()
     begin, end, keeps_right = spans[section]
-    return (end, begin) if (int(number) > 0) == keeps_right else (begin, end)
+    station = _stations(way)
+    reference = np.minimum(begin + BORDER_STEP_M * np.arange(len(station)), end)
+    reference[-1] = end
+    rows = np.unique([*range(0, len(station), _KNOT_ROWS), len(station) - 1])
+    if (int(number) > 0) == keeps_right:  # driven against the reference line
+        station = station[::-1]
+    return tuple(zip(reference[rows].tolist(), station[rows].tolist(), strict=True))

@@ -94,9 +94,7 @@ def finished(
     paved = shapely.union_all([_band(line, width / 2.0 + gutter_m) for line, width in bands])
     plain = surfaced(name, named.values(), paved)
     houses = _houses([np.asarray(line) for line in plain.kerbs_m], plain.carriageway)
-    return replace(
-        plain, crossings=tuple(crossings), signals=tuple(signals), signs=tuple(signs), buildings=houses
-    )
+    return replace(plain, crossings=tuple(crossings), signals=tuple(signals), signs=tuple(signs), buildings=houses)
 
 
 def surfaced(name: str, lanes: Iterable[Lane], paved: shapely.Geometry) -> RoadMap:

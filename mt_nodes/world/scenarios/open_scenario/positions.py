@@ -8,6 +8,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mt_nodes.base.errors import suggest
 from mt_nodes.world.drive.road_map import RoadMap
 from mt_nodes.world.drive.scenario import Pose
@@ -50,16 +52,17 @@ class Positions:
     def _on_reference(self, element: ET.Element, road: str, number: str) -> Pose | None:
         """Return the pose at a station of an OpenDRIVE road, on its lane there; None if it has no such lane.
 
-        A lane's own stations are in proportion to those of the reference line. The pose has the direction of driving.
+        The pose has the direction of driving; an offset is to the left of the reference line.
         """
         s = self.source.number(element, "s")
         for lane in self.road.lanes.values():
-            if lane.reference_m is None or not lane.name.startswith(f"{road}/") or lane.name.split("/")[-1] != number:
+            if not lane.reference_m or not lane.name.startswith(f"{road}/") or lane.name.split("/")[-1] != number:
                 continue
-            begin, end = lane.reference_m
-            if min(begin, end) - 1e-6 <= s <= max(begin, end) + 1e-6:
-                driven = self.source.number(element, "offset") * (1.0 if end >= begin else -1.0)
-                pose = lane.pose_at((s - begin) / (end - begin) * lane.length_m, driven)
+            reference, stations = zip(*lane.reference_m, strict=True)
+            if reference[0] - 1e-6 <= s <= reference[-1] + 1e-6:
+                along = 1.0 if stations[-1] >= stations[0] else -1.0
+                station = float(np.interp(s, reference, stations))
+                pose = lane.pose_at(station, along * self.source.number(element, "offset"))
                 return replace(pose, yaw_rad=pose.yaw_rad + self._turned(element))
         return None
 
