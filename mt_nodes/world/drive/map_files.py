@@ -74,13 +74,24 @@ def load_map_file(name: str) -> RoadMap:
         UsageError: it cannot be read, or has no lane for vehicles.
     """
     found = _ORIGIN.fullmatch(name)
-    path = Path(found[1] if found else name)
     try:
         origin = (float(found[2]), float(found[3])) if found else None
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"map {name}: {error}") from error
-    return _built(name, str(path), origin, digest)
+    return _built(name, found[1] if found else name, origin, digest_of(name))
+
+
+def digest_of(name: str) -> str:
+    """Return the SHA-256 of a map's file.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    found = _ORIGIN.fullmatch(name)
+    try:
+        return hashlib.sha256(Path(found[1] if found else name).read_bytes()).hexdigest()
+    except OSError as error:
+        raise UsageError(f"map {name}: {error}") from error
 
 
 @lru_cache(maxsize=8)

@@ -4,9 +4,11 @@
 Files are validated against the schemas of the library `scenariogeneration` (`pip install 'mt_nodes[openscenario]'`),
 then read as follows; anything not named here is refused by name, because leaving it out would change the scenario.
 
-- `ParameterDeclarations`: `$name` anywhere; each can be set from outside. No expressions `${…}`, no catalogues.
-- `RoadNetwork/LogicFile`: the file name without its extension is the name of a map. `LanePosition` refers to lanes
-  named `<roadId>.<laneId>` or `<roadId>`; OpenDRIVE is not read.
+- `ParameterDeclarations` of the file and of stories: `$name` anywhere, and arithmetic `${…}`; each of the file can be
+  set from outside.
+- `CatalogLocations`: entities, manoeuvres and routes of catalogues, with `ParameterAssignments`.
+- `RoadNetwork/LogicFile`: an OpenDRIVE file beside the scenario, else the file name without its extension is the name
+  of a shipped map. `LanePosition` refers to lanes of that file, or to lanes named `<roadId>.<laneId>` or `<roadId>`.
 - `Entities`: `Vehicle`, `Pedestrian`, `MiscObject` with `BoundingBox`; the ego is named `ego` or `hero` and has the
   dimensions of its `BoundingBox` and `Axles`. A pedestrian of category `animal` is of the species in the property
   `moral:species`, by default a deer. Properties `moral:age`, `gender`, `skin`, `mobility`, `build`, `status`, `rule`
@@ -15,7 +17,8 @@ then read as follows; anything not named here is refused by name, because leavin
   absolute `SpeedAction`, `EnvironmentAction`: time of day, fog by its visual range, precipitation, clouds, wetness.
 - Acts: absolute `SpeedAction`, `FollowTrajectoryAction` along a `Polyline`, `AcquirePositionAction`,
   `AssignRouteAction`, in the order of the file. The position that the ego is to reach is its target; everything
-  else about it is left to the stack.
+  else about it is left to the stack. Lane changes of others, signals and controllers are not carried out: a file with
+  a `LateralAction` of somebody else, or with `TrafficSignals`, is refused.
 - Conditions of a start, all of which must hold: `SimulationTimeCondition`; for the approach of
   the ego `RelativeDistanceCondition`, `TimeHeadwayCondition`, `TimeToCollisionCondition`. A `StopTrigger` with
   `SimulationTimeCondition` sets the maximum duration.
@@ -86,6 +89,8 @@ def scenario_of(
     logic = source.root.find("RoadNetwork/LogicFile")
     if logic is None:
         raise UsageError(f"{name}: got no RoadNetwork/LogicFile, expected one with the name of a map")
+    if source.root.find("RoadNetwork/TrafficSignals/*") is not None:
+        source.refuse("<TrafficSignals> in RoadNetwork", "none: signals are not read")
     road = road or _map(logic.get("filepath", "").replace("\\", "/"), folder)
     ego, actors, obstacles = actors_and_obstacles(source, Story(source, road).entities)
     surroundings, longest_s = environment(source), duration_s(source)
