@@ -31,11 +31,21 @@ FIRST = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For workers, mix the files of the folders: those of test/ros wait while others compute."""
+    """Make most of a product of parameters long; for workers, mix the files: those of test/ros wait, others compute."""
+    for item in items:
+        if (product := item.get_closest_marker("by_turns")) and not _has_turn(item, *product.args, **product.kwargs):
+            item.add_marker(pytest.mark.long)
     if hasattr(config, "workerinput"):
         place = _mixed(list(dict.fromkeys(item.path for item in items)))
         items.sort(key=lambda item: place[item.path])
+
+
+def _has_turn(item: pytest.Item, one: str, other: str, of: int, always: str = "") -> bool:
+    """Whether it is the turn of the other parameter's value, one of the first ``of``, or it is ``always``."""
+    spec: Any = item.callspec  # type: ignore[attr-defined]
+    return spec.params[other] == always or spec.indices[other] == spec.indices[one] % of
 
 
 def _mixed(files: list[Path]) -> dict[Path, float]:

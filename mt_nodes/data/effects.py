@@ -176,11 +176,11 @@ class Effects:
 
     def beyond(self, baseline: Effects) -> Effects:
         """Return these effects without the volumes and boxes that the source shows, too, for it has a baseline."""
-        names = (*_VOLUMES, "image_boxes")
-        return replace(
-            self,
-            **{name: tuple(v for v in getattr(self, name) if v not in getattr(baseline, name)) for name in names},
-        )
+        left: dict[str, Any] = {
+            name: tuple(v for v in getattr(self, name) if v not in getattr(baseline, name))
+            for name in (*_VOLUMES, "image_boxes")
+        }
+        return replace(self, **left)
 
     def as_plain(self) -> dict[str, Any]:
         """Return plain data for the ledger: volumes, transform and numbers (points are made again from the draw)."""

@@ -11,6 +11,7 @@ from mt_nodes.base.errors import UsageError
 from mt_nodes.base.params import build, param
 from mt_nodes.base.yaml_files import refuse_unknown
 from mt_nodes.data.output_fields import OutputFields
+from mt_nodes.data.outputs import ROLES
 
 SENSOR_ROLES = ("lidar", "camera", "camera_info", "radar")
 #: Role of a world input -> default message type.
@@ -26,10 +27,9 @@ INPUT_ROLES = (*SENSOR_ROLES, *WORLD_TYPES)
 LEADING_ROLES = ("lidar", "camera", "radar", "objects")
 #: Role of an output that is no answer.
 DIAGNOSTICS = "diagnostics"
-OUTPUT_ROLES = (
-    *("detections", "control", "boxes", "path", "tracks", "predictions", "signals", "lanes", "free_space"),
-    DIAGNOSTICS,
-)
+OUTPUT_ROLES = (*ROLES, DIAGNOSTICS)
+#: Those of perception beside obstacles and boxes.
+PERCEPTION = frozenset({"tracks", "predictions", "signals", "lanes", "free_space"})
 DEFAULT_INPUTS = {
     "lidar": "/sensing/lidar/points",
     "camera": "/sensing/camera/image",

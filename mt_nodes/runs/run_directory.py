@@ -189,6 +189,11 @@ class SuiteRun(StackRun[Q]):
         return str(request.waivers)
 
     @property
+    def most_evidence(self) -> int | None:
+        """Of how many violated pairs of each relation evidence is kept, None: of all."""
+        return None
+
+    @property
     @abstractmethod
     def input_condition(self) -> dict[str, Any]:
         """What the journal's first line says of the input, ``pace`` to ``limit``."""

@@ -18,11 +18,10 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import stamp_of
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.data.perception import FreeSpace, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 
-OutputPart = (
-    Detections | Control | ImageBoxes | Path | Diagnostics | Odometry | SignalStates | Lanes | FreeSpace | Predictions
-)
+PerceptionPart = Detections | ImageBoxes | PredictedObjects | SignalStates | Lanes | FreeSpace
+OutputPart = PerceptionPart | Control | Path | Diagnostics | Odometry
 #: Role of an output -> role of the adapters that read it, where these differ.
 READ_AS = {"tracks": "detections"}
 

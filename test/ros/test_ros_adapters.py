@@ -25,7 +25,7 @@ from mt_nodes.data.lanes import ALONG, ONCOMING, OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.data.perception import FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.data.rotations import quaternion_of_yaw
 from mt_nodes.data.stack_topics import DEFAULT_OUTPUTS, OUTPUT_ROLES
 from mt_nodes.nodes.adapters.command_adapters import TwistControl
@@ -106,7 +106,7 @@ outputs = {
         arrays(np.int8, st.tuples(st.integers(0, 4), st.integers(0, 4)), elements=st.integers(-1, 100)),
     ),
     "predictions": st.lists(st.tuples(obstacle, ways), max_size=4).map(
-        lambda rows: Predictions("base_link", STAMP, detections([o for o, _ in rows]), tuple(w for _, w in rows))
+        lambda rows: PredictedObjects("base_link", STAMP, detections([o for o, _ in rows]), tuple(w for _, w in rows))
     ),
     "control": st.builds(Control, st.just(STAMP), speed_mps=st.floats(-5, 40), yaw_rate_radps=st.floats(-2, 2)),
 }
@@ -186,7 +186,7 @@ def test_what_goes_there_comes_back(name: str, data: st.DataObject) -> None:
         )
         assert math.isclose(math.cos(again.origin[2] - said.origin[2]), 1.0, abs_tol=1e-12)
         np.testing.assert_array_equal(again.cells, said.cells)
-    elif isinstance(said, Predictions):
+    elif isinstance(said, PredictedObjects):
         np.testing.assert_array_equal(again.objects.center_m, said.objects.center_m)
         assert [len(rows) for rows in again.paths] == [len(rows) for rows in said.paths]
         for own, theirs in zip(sum(again.paths, ()), sum(said.paths, ()), strict=True):

@@ -21,7 +21,7 @@ from mt_nodes.data.lanes import Lanes, SignalStates
 from mt_nodes.data.message_headers import set_stamp
 from mt_nodes.data.messages import Odometry
 from mt_nodes.data.outputs import Control, Detections, Diagnostics, ImageBoxes, Path
-from mt_nodes.data.perception import FreeSpace, Predictions
+from mt_nodes.data.perception import FreeSpace, PredictedObjects
 from mt_nodes.stacks.message_adapter import Adapter
 
 ADAPTERS: dict[str, Any] = plugins.catalogue("adapters")
@@ -40,7 +40,7 @@ PARTS = {
     Odometry: (),
     SignalStates: ("name", "colour", "stop", "score", "box_px"),
     FreeSpace: ("cells",),
-    Predictions: ("label", "score", "paths"),
+    PredictedObjects: ("label", "score", "paths"),
     Lanes: ("name", "direction", "width_m", "point_m"),
 }
 
@@ -94,7 +94,7 @@ def same(a: Any, b: Any) -> bool:
     """Whether two outputs say the same, NaN in the same places."""
     if isinstance(a, (Control, Diagnostics, Odometry)):
         return repr(a) == repr(b)
-    if isinstance(a, Predictions):
+    if isinstance(a, PredictedObjects):
         rows = [
             [(p.probability, p.time_s.tolist(), p.place_m.tolist()) for row in one.paths for p in row] for one in (a, b)
         ]

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from looped import driven
 
 from mt_nodes.base import resources
 from mt_nodes.base.errors import ExitCode
@@ -22,10 +23,11 @@ from mt_nodes.engine.recorder import Recorder
 from mt_nodes.engine.summary.claim_sums import ClaimSums, ClaimVerdict
 from mt_nodes.relations.world_changes.base import Setting
 from mt_nodes.report.comparison import claim_steps
-from mt_nodes.runs.loop.claim_judging import ClaimJudge
+from mt_nodes.runs.loop.claim_judging import ClaimJudge, verdict_of
 from mt_nodes.runs.loop.scenario_run import PlannedEpisode
 from mt_nodes.world.drive.driven import ScenarioTrace
 from mt_nodes.world.drive.maps import load_map
+from mt_nodes.world.drive.scenario_files import scenarios_of
 from mt_nodes.world.drive.trace import Trace
 from mt_nodes.world.scenarios.language import format_script, problems_of, read
 
@@ -251,19 +253,25 @@ BREAKS = {
 
 
 @pytest.mark.parametrize("name", CLAIMED)
-def test_an_honest_driver_keeps_every_shipped_claim_and_a_fault_breaks_one(name: str, tmp_path: Path) -> None:
+def test_an_honest_driver_keeps_every_shipped_claim_and_a_fault_breaks_one(name: str) -> None:
     path = CLAIMED[name]
     text = path.read_text(encoding="utf-8")
     assert format_script(text, path.name, path) == text
-    assert outcomes_of(name, tmp_path / "honest") == {"PASS"}
-    assert "FAIL" in outcomes_of(name, tmp_path / "faulty", "--fault", BREAKS[name])
+    assert outcomes_of(name) == {Outcome.HOLDS}
+    assert Outcome.VIOLATED in outcomes_of(name, BREAKS[name])
 
 
-def outcomes_of(name: str, out: Path, *more: str) -> set[str]:
+def test_shipped_claims_are_scenarios_that_are_found_by_name() -> None:
+    assert set(CLAIMED) == set(BREAKS)
+    assert scenarios_of("bend_claims", 0)[0].claims
+
+
+def outcomes_of(name: str, *faults: str) -> set[Outcome]:
     """Return what the claims of a shipped scenario come to on one drive."""
-    argv = ["scenario", name, "--relations", "far_object_same_trace", "--repeat", "1", *more, "--out", str(out)]
-    main(argv)
-    return {row["outcome"] for row in read_result(out / "summary.json")["claims"].values()}
+    (scenario,) = scenarios_of(name, 0)
+    planned = PlannedEpisode(0, Setting(scenario, load_map(scenario.road)), name)
+    drive = ScenarioTrace(driven(scenario, faults=faults).trace, scenario)
+    return {verdict_of(planned, claim, drive)[0].outcome for claim in scenario.claims}
 
 
 # --- claims on drives of follow-ups
@@ -294,8 +302,8 @@ def test_a_claim_about_somebody_who_is_gone_does_not_apply_to_a_followup() -> No
     ego = np.tile([50.0, -1.75, 0.0, 8.0, 0.0, 0.0], (rows, 1))
     times, nothing = 0.1 * np.arange(rows), np.full((rows, 3), np.nan)
     trace = Trace("s", times, ego, np.zeros((rows, 0, 4)), (), nothing, np.ones(rows, dtype=bool), (), "time")
-    driven = ScenarioTrace(trace, without.scenario)
-    judge.judge(planned, cast("Any", SimpleNamespace(driven=driven)), without, "object_gone")
+    played = SimpleNamespace(driven=ScenarioTrace(trace, without.scenario))
+    judge.judge(planned, cast("Any", played), without, "object_gone")
     about_dog = [line for line in lines if "dis" in line.formula]
     assert [line.outcome for line in about_dog] == [Outcome.NOT_APPLICABLE]
     assert all(line.claim.endswith("@object_gone") for line in lines)

@@ -74,7 +74,7 @@ def test_who_is_to_blame(object_: str, lidar: str, camera: str, module: str) -> 
 )
 def test_a_fault_is_located_in_its_module(tmp_path: Path, rules: dict[str, Rule], module: str) -> None:
     found = located(tmp_path, **rules)
-    assert {one.case for one in found} == {"adult_and_boar", "adult_and_deer"}
+    assert {one.case for one in found} == {"adult_and_boar", "adult_and_dog"}
     assert {one.module for one in found} == {module}
     assert all(set(one.choices) == {"object", "lidar", "camera"} for one in found)
     assert f"**{module}**" in markdown(found)

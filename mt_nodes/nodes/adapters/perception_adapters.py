@@ -17,7 +17,7 @@ from mt_nodes.data.cdr.output_wires import prediction_markers, signal_boxes
 from mt_nodes.data.lanes import OWN, Lanes, SignalStates, Strip
 from mt_nodes.data.message_headers import set_header, stamp_of
 from mt_nodes.data.outputs import Detections, ImageBoxes
-from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.nodes.adapters.detection_adapters import Detection2dArrayBoxes, Detection3dArrayObstacles
 from mt_nodes.nodes.adapters.marker_adapters import ImageMarkerBoxes, MarkerArrayObstacles, message_of
 from mt_nodes.nodes.orientation import planar, points, set_planar
@@ -196,7 +196,7 @@ class MarkerArrayPredictions(StampedAdapter):
         """Stamp of the first marker that has one."""
         return MarkerArrayObstacles().stamp_ns(message)
 
-    def decode(self, message: Any) -> Predictions:
+    def decode(self, message: Any) -> PredictedObjects:
         """Read obstacles and paths.
 
         Raises:
@@ -208,11 +208,11 @@ class MarkerArrayPredictions(StampedAdapter):
             if marker.action == Marker.ADD and marker.type == Marker.LINE_STRIP:
                 of, path = _path_of(marker, len(objects))
                 paths[of].append(path)
-        return Predictions(objects.frame_id, objects.stamp_ns, objects, tuple(map(tuple, paths)))
+        return PredictedObjects(objects.frame_id, objects.stamp_ns, objects, tuple(map(tuple, paths)))
 
     def encode(self, output: OutputPart) -> MarkerArray:
         """Write the obstacles and a line for each path."""
-        assert isinstance(output, Predictions)
+        assert isinstance(output, PredictedObjects)
         return message_of(output.frame_id, output.stamp_ns, prediction_markers(output))
 
 
@@ -238,7 +238,7 @@ class PathPrediction(StampedAdapter):
     type: ClassVar[str] = "nav_msgs/msg/Path"
     role: ClassVar[str] = "predictions"
 
-    def decode(self, message: Any) -> Predictions:
+    def decode(self, message: Any) -> PredictedObjects:
         """Read places and times of every pose."""
         frame, stamp, poses = message.header.frame_id, stamp_of(message), message.poses
         places = planar([row.pose for row in poses])
@@ -246,4 +246,4 @@ class PathPrediction(StampedAdapter):
         first = [[x, y, 0.0] for x, y, _ in places[:1].tolist()]
         objects = Detections.make(frame, stamp, first, yaw_rad=places[: len(first), 2])
         paths = ((PredictedPath(1.0, time_s, places[:, :2]),),) if len(places) else ()
-        return Predictions(frame, stamp, objects, paths)
+        return PredictedObjects(frame, stamp, objects, paths)

@@ -212,6 +212,7 @@ class _Checked:
             transforms=campaign.transforms,
             qos=campaign.qos,
             draws=campaign.draws,
+            most_evidence=campaign.most_evidence,
             plugins=tuple(str(p.resolve()) for p in plugins.directories()),
         )
         check_request(request, stack)

@@ -13,7 +13,7 @@ from mt_nodes.base.plain_data import PlainData
 from mt_nodes.engine.plan import ReplayRequest
 
 #: Of a request: where things lie does not change what comes of it.
-_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers")
+_PLACES = ("bags", "relations", "stack", "plugins", "transforms", "qos", "waivers", "most_evidence")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ LEVELS = ("object", "lidar", "camera")
 class LevelsRequest(PlainData):
     """Everything that the location of a module depends on, kept in ``run.json``."""
 
-    principles: tuple[str, ...] = param(PRINCIPLES[:3], help="names of principles, or .yaml files")
+    principles: tuple[str, ...] = param(PRINCIPLES[:2], help="names of principles, or .yaml files")
     object: str = param("reference_planner", help="stack whose planner gets true objects")
     lidar: str = param("reference_pilot_lanes", help="stack with the same planner behind a LiDAR; '' for none")
     camera: str = param("reference_camera_pilot", help="stack with the same planner behind a camera; '' for none")

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from mt_nodes.base.params import param
 from mt_nodes.data.outputs import Detections, Output
-from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedPath, Predictions
+from mt_nodes.data.perception import UNKNOWN_CELL, FreeSpace, PredictedObjects, PredictedPath
 from mt_nodes.stacks.reference.faults.base import Points, named_faults
 from mt_nodes.stacks.reference.faults.perception_base import Counts, PerceptionSteps, sorted_faults
 from mt_nodes.stacks.reference.tracker import Tracker
@@ -67,11 +67,11 @@ class LidarPerception:
         honest = PerceptionSteps(occupied=lambda hits, behind: np.asarray(hits >= self.least_hits))
         return reduce(lambda steps, fault: fault.plant(steps), sorted_faults(self.faults)[1], honest)
 
-    def _predicted(self, tracks: Detections) -> Predictions:
+    def _predicted(self, tracks: Detections) -> PredictedObjects:
         time_s = np.arange(0.0, self.horizon_s + self.step_s / 2.0, self.step_s)
         places = tracks.center_m[:, None, :2] + self._steps.motion(tracks)[:, None] * time_s[:, None]
         paths = tuple((PredictedPath(1.0, time_s, own),) for own in places)
-        return Predictions(tracks.frame_id, tracks.stamp_ns, tracks, paths)
+        return PredictedObjects(tracks.frame_id, tracks.stamp_ns, tracks, paths)
 
     def _grid(self, points: Points, stamp_ns: int | None) -> FreeSpace:
         x_from, x_to, y_from, y_to = self.area_m

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of ``docs/moral_testing.md`` from the results that ``mt experiment moral-levels`` wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mt_nodes.base.params import structure
+from mt_nodes.runs.moral.levels import Located, levels_end, markdown
+
+#: ``levels.json`` of each command, by the command.
+FIGURES = Path(__file__).with_name("moral_levels.json")
+
+
+def levels_table() -> str:
+    """Return the table of each command, and how it ended."""
+    parts = []
+    for command, result in json.loads(FIGURES.read_text(encoding="utf-8")).items():
+        located = [structure(Located, case) for case in result["cases"]]
+        code, why = levels_end(located)
+        parts.append(f"`{command}`: exit code {int(code)}, {why}.\n\n{markdown(located).strip()}")
+    return "\n\n".join(parts)
