@@ -33,10 +33,14 @@ _SQUARE, _SMOOTH = np.ones((3, 3), np.uint8), 5
 #: Costs of an outline, by eye on the recorded drive: of no edge 1; for each of the first cells that are hidden above
 #: it (more may be dark trees); for each cell that is passed below it; and for each cell that it rises
 #: or falls. And the step of colours that is half an edge.
-_HIDDEN, _RIM, _PASSED, _STEP, _EDGE, _NEVER = 0.1, 6.0, 0.02, 0.08, 0.25, 1e4
+_HIDDEN, _RIM, _PASSED, _STEP, _EDGE, _NEVER = 0.1, 6.0, 0.005, 0.08, 0.25, 1e4
 #: Beams have to pass above this share of a thing's columns; a part that reaches as high as the whole in this share of
 #: its columns is no other thing; and a rim of this width is no glass (assumed).
 _KNOWN, _SAME, _RIM_M = 0.5, 0.9, 0.1
+#: A window of fewer cells is that of a thing whose returns tell its outline (assumed).
+_TALL = 24
+#: Differences of a cell from the one above it; turned, from the one to its left.
+_DOWN = np.array([[-1.0], [1.0], [0.0]], np.float32)
 #: A return may lie in a cell that the thing fills in part.
 _MIXED = 1
 
@@ -108,7 +112,8 @@ def outlined(
     what sensors graze or see past is no higher than they. It lies where the picture has an edge, few places above it
     are hidden from all beams, few below it are passed by some, and its rows differ little from column to column: the
     sum of all that is least, by dynamic programming (A. Amini, T. Weymouth and R. Jain, "Using Dynamic Programming for
-    Solving Variational Problems in Vision", TPAMI 1990). Where no beam passes above a thing, nothing is known.
+    Solving Variational Problems in Vision", TPAMI 1990). Where no beam passes above a thing, nothing is known; returns
+    of things farther than some 6 m lie close enough to their outlines.
 
     Args:
         range_m: (h, w) with what seems to be part of the things. bare_m: (h, w) without.
@@ -125,6 +130,8 @@ def outlined(
         free = cv2.morphologyEx(passed.astype(np.uint8), cv2.MORPH_OPEN, _SQUARE) != 0
         own = thing.cells & measured & (bare_m <= JUMP * found)
         cell_m = thing.range_m * np.float32(view[1] / view[0].k[0, 0])
+        if float(np.median(cell_m)) * _TALL > ABOVE_M:
+            continue
         colours = np.sqrt(np.clip(light[at], 0.0, 1.0))
         edge = _outline(own[at], free[at], np.isfinite(ground_m[at]), colours, cell_m)
         if edge is None:
@@ -165,7 +172,8 @@ def _outline(own: Mask, free: Mask, level: Mask, colours: Singles, cell_m: Singl
         return None
     first = max(0, int(lowest.min()) - 1)
     near = np.s_[first : int(top.max()) + _MIXED + 1]
-    step = np.abs(np.diff(colours[near], axis=0, prepend=colours[near][:1])).sum(axis=-1)
+    down, right = (np.abs(cv2.filter2D(colours[near], -1, k)).sum(axis=-1) for k in (_DOWN, _DOWN.T))
+    step = np.maximum(down, right)
     below_free = np.logical_or.accumulate(free[near], axis=0)
     above = np.cumsum(below_free & ~free[near] & window[near], axis=0, dtype=np.float32)
     passed = np.cumsum(free[near] & window[near], axis=0, dtype=np.float32)
