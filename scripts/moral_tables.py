@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mt_nodes.runs.moral.levels import Choice, Located, levels_end, markdown
+from mt_nodes.runs.moral.levels import LevelChoice, Located, levels_end, markdown
 
 #: ``levels.json`` of each command, by the command.
 FIGURES = Path(__file__).with_name("moral_levels.json")
@@ -24,5 +24,5 @@ def levels_table() -> str:
 
 
 def _located(case: dict[str, Any]) -> Located:
-    choices = {level: Choice(**choice) for level, choice in case["choices"].items()}
+    choices = {level: LevelChoice(**choice) for level, choice in case["choices"].items()}
     return Located(**{**case, "choices": choices})
